@@ -1,0 +1,86 @@
+//! Canonical JSON (RFC 8785): the one byte form of a value that everything signed is made of.
+//!
+//! [`to_vec`] writes any serializable value without building a tree first: members are written as
+//! they come and put in order when their object ends, which for objects that are already in order
+//! costs one comparison a member. Integers that fit `i64` or `u64` keep every digit; doubles take
+//! the ECMAScript form. Reading untrusted text is [`crate::strict`]'s work.
+
+mod order;
+mod writer;
+
+use serde::Serialize;
+
+pub use order::utf16_cmp;
+
+use crate::hash::sha256_hex;
+use writer::Writer;
+
+/// The deepest nesting that is written, so that whatever we write, an ordinary parser reads.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why a value has no canonical form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CanonicalError {
+    /// NaN and the infinities have no JSON form.
+    #[error("expected a finite number, found `{0}`")]
+    NotFinite(&'static str),
+    /// An integer beyond 64 bits has no exact form that every reader keeps.
+    #[error("expected an integer of at most 64 bits, found `{0}`")]
+    TooWide(String),
+    /// Object member names are strings.
+    #[error("expected a string as member name, found {0}")]
+    KeyNotString(&'static str),
+    /// The same member twice in one object.
+    #[error("expected each member once, found `{0}` twice")]
+    DuplicateKey(String),
+    /// Nested deeper than [`MAX_DEPTH`].
+    #[error("expected at most {MAX_DEPTH} levels of nesting")]
+    TooDeep,
+    /// A type's own `Serialize` refused.
+    #[error("{0}")]
+    Custom(String),
+}
+
+/// Writes `value` in canonical form.
+///
+/// # Errors
+/// When the value holds something that canonical JSON cannot say; see [`CanonicalError`].
+pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    to_vec_without(value, &[])
+}
+
+/// Writes `value` in canonical form without the named members of its outermost object.
+///
+/// This is how signing inputs are made: an artifact minus its own `signature`, say.
+///
+/// # Errors
+/// As [`to_vec`].
+pub fn to_vec_without<T: Serialize + ?Sized>(
+    value: &T,
+    omit: &[&str],
+) -> Result<Vec<u8>, CanonicalError> {
+    let mut writer = Writer::new(omit);
+    value.serialize(&mut writer)?;
+    Ok(writer.into_bytes())
+}
+
+/// Writes `value` in canonical form, as text.
+///
+/// # Errors
+/// As [`to_vec`].
+pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalError> {
+    let bytes = to_vec(value)?;
+    String::from_utf8(bytes).map_err(|error| CanonicalError::Custom(error.to_string()))
+}
+
+/// SHA-256 of the canonical form, as 64 lowercase hex digits.
+///
+/// # Errors
+/// As [`to_vec`].
+pub fn hash<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalError> {
+    Ok(sha256_hex(&to_vec(value)?))
+}
+
+#[cfg(test)]
+mod tests;

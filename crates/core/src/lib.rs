@@ -1,0 +1,15 @@
+//! What Chio's bytes mean.
+//!
+//! Canonical JSON, keys, capability tokens and their scope algebra, receipts, manifests, the
+//! Merkle log's hashes and proofs, native messages and frames, and the error registry. Everything
+//! here is a pure function of its arguments: no I/O, no clock, no async. What a token or a receipt
+//! says is decided here once; nothing above this crate handles signed bytes itself.
+
+pub mod canonical;
+pub mod crypto;
+pub mod hash;
+pub mod money;
+pub mod signed;
+pub mod strict;
+mod text;
+pub mod tier;

@@ -1,0 +1,27 @@
+//! Amounts of money, in minor units.
+
+use serde::{Deserialize, Serialize};
+
+/// An amount in a currency's minor units (cents).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MonetaryAmount {
+    /// Minor units.
+    pub units: u64,
+    /// The currency's code; its spelling is checked only where prices are published.
+    pub currency: String,
+}
+
+impl MonetaryAmount {
+    /// An amount of this many minor units.
+    #[must_use]
+    pub fn new(units: u64, currency: impl Into<String>) -> Self {
+        Self { units, currency: currency.into() }
+    }
+
+    /// Whether this is at most `ceiling`. Amounts of two currencies do not compare.
+    #[must_use]
+    pub fn is_within(&self, ceiling: &Self) -> bool {
+        self.currency == ceiling.currency && self.units <= ceiling.units
+    }
+}

@@ -1,0 +1,301 @@
+//! The door for untrusted JSON text: each member once, nesting bounded, errors that name the place.
+//!
+//! `serde_json` lets the last of two equal members win inside free-form JSON, so that two readers
+//! can see two messages in one text. Nothing from outside is read in any other way than this one.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::canonical;
+
+/// The deepest nesting that is read. Artifacts that carry such a value stay below
+/// [`canonical::MAX_DEPTH`].
+pub const MAX_DEPTH: usize = 96;
+
+/// Objects with more members than this are checked for repetition through a hash set.
+const LINEAR_MEMBERS: usize = 16;
+
+/// The largest integer that every JSON reader keeps.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// Why a text was refused. Values never appear in it, names and places do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StrictError {
+    /// Not JSON.
+    #[error("expected JSON, found {message}")]
+    Syntax {
+        /// What the parser met, and where.
+        message: String,
+    },
+    /// One object names a member twice.
+    #[error("expected each member once, found `{name}` twice (line {line}, column {column})")]
+    DuplicateMember {
+        /// The member.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// Nested deeper than [`MAX_DEPTH`].
+    #[error(
+        "expected at most {MAX_DEPTH} levels of nesting, found more (line {line}, column {column})"
+    )]
+    TooDeep {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// JSON, but not of the shape that was asked for.
+    #[error("{message}")]
+    Shape {
+        /// What was expected and what kind of thing came.
+        message: String,
+    },
+    /// A number that would not survive canonicalization as it was written.
+    #[error("expected {expected}, found `{token}`")]
+    Number {
+        /// The number as written.
+        token: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+}
+
+/// Reads a `T` from untrusted text.
+///
+/// # Errors
+/// When the text is not JSON, repeats a member, nests too deep or is not a `T`.
+pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
+    check(text)?;
+    serde_json::from_slice(text).map_err(|error| shape(&error))
+}
+
+/// Checks that a text is one JSON value without repeated members or absurd nesting.
+///
+/// # Errors
+/// When it is not.
+pub fn check(text: &[u8]) -> Result<(), StrictError> {
+    let fault = Cell::new(None);
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let outcome = Walk { fault: &fault, depth: 0 }
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end());
+    let Err(error) = outcome else { return Ok(()) };
+    let (line, column) = (error.line(), error.column());
+    Err(match fault.into_inner() {
+        Some(Fault::Duplicate(name)) => StrictError::DuplicateMember { name, line, column },
+        Some(Fault::Depth) => StrictError::TooDeep { line, column },
+        None => StrictError::Syntax { message: error.to_string() },
+    })
+}
+
+/// Canonical form of a text that must already say exactly what its canonical form says: as
+/// [`check`], and no number changes its value or precision.
+///
+/// # Errors
+/// As [`check`], and for integers beyond 53 bits, fractions that are whole (`1.0`, `1e2`) and
+/// fractions with more digits than a double keeps.
+pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, StrictError> {
+    let value: Value = from_slice(text)?;
+    number_tokens(text).try_for_each(check_number)?;
+    canonical::to_vec(&value).map_err(|error| StrictError::Shape { message: error.to_string() })
+}
+
+/// The number tokens of a text that is known to be JSON.
+fn number_tokens(text: &[u8]) -> impl Iterator<Item = &str> {
+    let mut in_string = false;
+    let mut escaped = false;
+    text.split(move |byte| {
+        let quote = *byte == b'"' && !escaped;
+        escaped = in_string && *byte == b'\\' && !escaped;
+        in_string ^= quote;
+        in_string || !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
+    })
+    .filter_map(|token| std::str::from_utf8(token).ok())
+    // `true`, `false` and `null` leave behind an `e`.
+    .filter(|token| token.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+fn check_number(token: &str) -> Result<(), StrictError> {
+    let refuse = |expected| StrictError::Number { token: token.to_owned(), expected };
+    if !token.contains(['.', 'e', 'E']) {
+        let safe = token.trim_start_matches('-').parse().is_ok_and(|n: u64| n <= MAX_SAFE_INTEGER);
+        return if safe { Ok(()) } else { Err(refuse("an integer of at most 53 bits")) };
+    }
+    let value: f64 = token.parse().map_err(|_| refuse("a number"))?;
+    if value.fract() == 0.0 {
+        return Err(refuse("a whole number written without fraction or exponent"));
+    }
+    let mut buffer = ryu_js::Buffer::new();
+    if significant_digits(token) == significant_digits(buffer.format(value)) {
+        Ok(())
+    } else {
+        Err(refuse("a fraction with no more digits than a double keeps"))
+    }
+}
+
+/// The digits of a number between its first and last that are not zero.
+fn significant_digits(token: &str) -> String {
+    let mantissa = token.split(['e', 'E']).next().unwrap_or_default();
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').to_owned()
+}
+
+/// A shape error without the values that `serde` would repeat.
+pub(crate) fn shape(error: &serde_json::Error) -> StrictError {
+    StrictError::Shape { message: without_values(&error.to_string()) }
+}
+
+/// Takes the value out of `invalid type: string "…", expected …`: values may be secrets.
+fn without_values(message: &str) -> String {
+    let Some((problem, rest)) = message.split_once(": ") else { return message.to_owned() };
+    let takes_value = matches!(problem, "invalid type" | "invalid value");
+    let Some((found, expected)) = rest.rsplit_once(", expected ").filter(|_| takes_value) else {
+        return message.to_owned();
+    };
+    let kind = found.split(['"', '`']).next().unwrap_or_default().trim_end();
+    format!("expected {expected}, found {kind}")
+}
+
+/// What [`Walk`] found, where `serde` has no word for it.
+enum Fault {
+    Duplicate(String),
+    Depth,
+}
+
+/// Walks through a value and keeps nothing of it.
+#[derive(Clone, Copy)]
+struct Walk<'f> {
+    fault: &'f Cell<Option<Fault>>,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        if self.depth == MAX_DEPTH {
+            self.fault.set(Some(Fault::Depth));
+            return Err(E::custom("nested too deep"));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        while array.next_element_seed(inner)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        let mut seen = Seen::default();
+        while let Some(name) = object.next_key_seed(MemberName)? {
+            if let Some(name) = seen.insert(name) {
+                self.fault.set(Some(Fault::Duplicate(name.into_owned())));
+                return Err(de::Error::custom("repeated member"));
+            }
+            object.next_value_seed(inner)?;
+        }
+        Ok(())
+    }
+}
+
+/// The member names met so far in one object.
+#[derive(Default)]
+struct Seen<'a> {
+    few: Vec<Cow<'a, str>>,
+    many: HashSet<Cow<'a, str>>,
+}
+
+impl<'a> Seen<'a> {
+    /// Gives the name back when it was there before.
+    fn insert(&mut self, name: Cow<'a, str>) -> Option<Cow<'a, str>> {
+        if self.few.contains(&name) || self.many.contains(&name) {
+            return Some(name);
+        }
+        if self.few.len() < LINEAR_MEMBERS {
+            self.few.push(name);
+        } else {
+            self.many.insert(name);
+        }
+        None
+    }
+}
+
+/// Reads a member name, borrowed where the text allows.
+struct MemberName;
+
+impl<'de> DeserializeSeed<'de> for MemberName {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MemberName {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
