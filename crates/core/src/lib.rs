@@ -6,9 +6,20 @@
 //! says is decided here once; nothing above this crate handles signed bytes itself.
 
 pub mod canonical;
+pub mod capability;
+pub mod checkpoint;
 pub mod crypto;
+pub mod frame;
+pub mod governance;
 pub mod hash;
+pub mod lineage;
+pub mod manifest;
+pub mod merkle;
+pub mod message;
 pub mod money;
+pub mod receipt;
+pub mod registry;
+pub mod session;
 pub mod signed;
 pub mod strict;
 mod text;

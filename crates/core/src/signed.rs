@@ -58,6 +58,14 @@ pub trait Signed: Serialize + Sized {
         Ok(())
     }
 
+    /// The rules that hold for what we sign ourselves; never fewer than for what we accept.
+    ///
+    /// # Errors
+    /// When one is broken.
+    fn check_signable(&self) -> Result<(), ArtifactError> {
+        self.check_structure()
+    }
+
     /// The bytes that are signed.
     ///
     /// # Errors
@@ -72,7 +80,7 @@ pub trait Signed: Serialize + Sized {
     /// When the artifact names another key, or breaks a rule of its kind.
     fn signed(mut self, key: &Keypair) -> Result<Self, ArtifactError> {
         require_key(self.signer(), key)?;
-        self.check_structure()?;
+        self.check_signable()?;
         let signature = key.sign(&self.signing_input()?);
         self.set_signature(signature);
         Ok(self)

@@ -1,1 +1,16 @@
-//! Fixtures.
+//! What the tests of every crate share: golden data, generators, decoders to fuzz.
+#![expect(clippy::expect_used, reason = "a broken fixture must fail the test that asked for it")]
+
+pub mod decoders;
+pub mod generate;
+pub mod golden;
+pub mod mutate;
+pub mod tamper;
+
+use chio_core::crypto::Keypair;
+
+/// The key of the seed that repeats one byte, as the golden data name them.
+#[must_use]
+pub fn key(seed: u8) -> Keypair {
+    Keypair::from_seed(&[seed; 32])
+}

@@ -1,1 +1,143 @@
-fn main() {}
+//! The project's own commands: `cargo xtask COMMAND`.
+
+mod check;
+mod deps;
+mod fuzz;
+mod help;
+mod output;
+mod requirements;
+mod shell;
+mod steps;
+mod test;
+#[cfg(test)]
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// One command. Whatever there is to know about it, the help page included, is in [`COMMANDS`].
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    /// Answers whether all is well; an error is for what could not be found out.
+    run: fn(&[String]) -> Result<bool>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "check",
+        arguments: "",
+        summary: "formatting, clippy and unit tests; the everyday loop, stops at the first failure",
+        run: check::run,
+    },
+    Command {
+        name: "test",
+        arguments: "",
+        summary: "everything that must hold before a merge; runs every step, then sums up",
+        run: test::run,
+    },
+    Command {
+        name: "requirements",
+        arguments: "[--json] [--uncovered]",
+        summary: "which requirements of spec/requirements.toml a test covers, and which none does",
+        run: requirements::run,
+    },
+    Command {
+        name: "deps",
+        arguments: "",
+        summary: "licences, sources, bans, written reasons and advisories of third-party crates",
+        run: deps::run,
+    },
+    Command {
+        name: "fuzz",
+        arguments: "[TARGET] [--seconds N] [--list]",
+        summary: "throw made-up input at the parsers; all targets when none is named",
+        run: fuzz::run,
+    },
+    Command { name: "help", arguments: "", summary: "this page", run: help::run },
+];
+
+/// A command line that we do not understand.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            output::complain(format_args!("error: {error:#}"));
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<bool> {
+    let Some((name, rest)) = arguments.split_first() else { return help::run(&[]) };
+    let name = if matches!(name.as_str(), "--help" | "-h") { "help" } else { name };
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let known: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        let known = known.join(", ");
+        return Err(Usage(format!("unknown command `{name}`, expected one of {known}")).into());
+    };
+    (command.run)(rest)
+}
+
+/// Refuses arguments on behalf of a command that takes none.
+fn no_arguments(arguments: &[String]) -> Result<()> {
+    flags(arguments, &[]).map(drop)
+}
+
+/// Which of the known flags were given, in the order of `known`.
+fn flags<const N: usize>(arguments: &[String], known: &[&str; N]) -> Result<[bool; N]> {
+    if let Some(other) = arguments.iter().find(|argument| !known.contains(&argument.as_str())) {
+        let expected = if N == 0 { "none".to_owned() } else { known.join(", ") };
+        return Err(Usage(format!("unknown argument `{other}`, expected {expected}")).into());
+    }
+    Ok(known.map(|flag| arguments.iter().any(|argument| argument == flag)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Usage, flags, run};
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_unknown_command_is_named_together_with_the_known_ones() {
+        let error = run(&words("chekc")).unwrap_err();
+        assert!(error.is::<Usage>());
+        let message = error.to_string();
+        assert!(message.contains("`chekc`"), "{message}");
+        assert!(message.contains("check, test, requirements, deps, fuzz, help"), "{message}");
+    }
+
+    #[test]
+    fn flags_are_found_in_any_order() {
+        let known = ["--json", "--uncovered"];
+        assert_eq!(flags(&words("--uncovered --json"), &known).unwrap(), [true, true]);
+        assert_eq!(flags(&words("--uncovered"), &known).unwrap(), [false, true]);
+        assert_eq!(flags(&[], &known).unwrap(), [false, false]);
+    }
+
+    #[test]
+    fn unknown_arguments_are_refused() {
+        for line in ["check --fast", "test all", "requirements --jsn", "deps x", "help me"] {
+            assert!(run(&words(line)).unwrap_err().is::<Usage>(), "{line}");
+        }
+    }
+}

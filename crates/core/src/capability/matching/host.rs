@@ -1,0 +1,53 @@
+//! Reading a host out of a string, and matching host patterns.
+
+/// What a string says about hosts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It names this host.
+    Host(String),
+    /// It is a URL, but its host has no plain form.
+    Unreadable,
+    /// It names none.
+    Nothing,
+}
+
+/// The form in which hosts are compared.
+pub(super) fn normal(host: &str) -> String {
+    host.trim().trim_matches('.').to_lowercase()
+}
+
+/// The host of a URL or of a bare `host[:port][/path]`.
+pub(super) fn extract(text: &str) -> Found {
+    let text = text.trim();
+    let (is_url, rest) = match text.split_once("://") {
+        Some((_, rest)) => (true, rest),
+        None => (false, text),
+    };
+    // SECURITY: the authority ends before user names are looked for, so that
+    // `https://evil.example#@good.example` is evil's. Browsers end it at a backslash too.
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = normal(host.split(':').next().unwrap_or_default());
+    let plain =
+        host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
+    if plain && (host.contains('.') || host == "localhost") {
+        Found::Host(host)
+    } else if is_url {
+        Found::Unreadable
+    } else {
+        Found::Nothing
+    }
+}
+
+/// Whether `host` matches a pattern in which `*` stands for any run of characters.
+pub(super) fn glob(pattern: &str, host: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(rest) = host.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    let Some(mut rest) = rest.strip_suffix(last) else { return false };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    true
+}

@@ -1,0 +1,121 @@
+//! Which model asks for a call, and how far that is known.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tier::SafetyTier;
+
+/// How far model metadata is known to be true.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ProvenanceClass {
+    /// Somebody says so.
+    #[default]
+    Asserted,
+    /// It was checked.
+    Verified,
+}
+
+impl ProvenanceClass {
+    fn is_asserted(&self) -> bool {
+        *self == Self::Asserted
+    }
+}
+
+/// The model behind a call. Requests leave the class out when it is `asserted`; receipts write
+/// [`Self::as_recorded`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelMetadata {
+    /// The model's name.
+    pub model_id: String,
+    /// How careful the model is known to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_tier: Option<SafetyTier>,
+    /// Who runs the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How far the rest is known.
+    #[serde(default, skip_serializing_if = "ProvenanceClass::is_asserted")]
+    pub provenance_class: ProvenanceClass,
+}
+
+impl ModelMetadata {
+    /// The same metadata as a caller's word, whatever class the caller claimed.
+    #[must_use]
+    pub fn asserted(self) -> Self {
+        Self { provenance_class: ProvenanceClass::Asserted, ..self }
+    }
+
+    /// The form in receipts.
+    #[must_use]
+    pub fn as_recorded(&self) -> RecordedModel<'_> {
+        RecordedModel {
+            model_id: &self.model_id,
+            safety_tier: self.safety_tier,
+            provider: self.provider.as_deref(),
+            provenance_class: self.provenance_class,
+        }
+    }
+}
+
+/// Model metadata as receipts write it: with its class, always. Reads back as [`ModelMetadata`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RecordedModel<'a> {
+    model_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety_tier: Option<SafetyTier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    provenance_class: ProvenanceClass,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical;
+    use crate::governance::golden::text;
+    use crate::strict;
+
+    const VERIFIED: &str =
+        r#"{"model_id":"m","provenance_class":"verified","provider":"p","safety_tier":"high"}"#;
+    const RECORDED: &str =
+        r#"{"model_id":"m","provenance_class":"asserted","provider":"p","safety_tier":"high"}"#;
+
+    fn read(text: &str) -> ModelMetadata {
+        strict::from_slice(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn requests_leave_the_asserted_class_out() {
+        let golden = text("/model_metadata_default_provenance");
+        let spelled_out = r#"{"model_id":"m","provider":null,"provenance_class":"asserted"}"#;
+        for text in [&golden, spelled_out] {
+            let metadata = read(text);
+            assert_eq!(metadata.provenance_class, ProvenanceClass::Asserted);
+            assert_eq!(canonical::to_string(&metadata).unwrap(), golden);
+        }
+        assert_eq!(canonical::to_string(&read(VERIFIED)).unwrap(), VERIFIED);
+    }
+
+    // covers: WIRE-096
+    #[test]
+    fn a_callers_claim_of_verified_counts_as_asserted() {
+        let admitted = read(VERIFIED).asserted();
+        assert_eq!(
+            admitted,
+            ModelMetadata { provenance_class: ProvenanceClass::Asserted, ..read(VERIFIED) }
+        );
+        assert_eq!(admitted.clone().asserted(), admitted);
+    }
+
+    // covers: WIRE-097
+    #[test]
+    fn receipts_always_write_the_class_and_it_reads_back_the_same() {
+        let asserted = read(VERIFIED).asserted();
+        for (metadata, recorded) in [(asserted, RECORDED), (read(VERIFIED), VERIFIED)] {
+            assert_eq!(canonical::to_string(&metadata.as_recorded()).unwrap(), recorded);
+            assert_eq!(read(recorded), metadata);
+        }
+    }
+}

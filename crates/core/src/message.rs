@@ -1,0 +1,248 @@
+//! Messages of the native transport.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::capability::{CapabilityToken, DpopProof};
+use crate::governance::{ApprovalToken, ExecutionNonce, GovernedTransactionIntent};
+use crate::receipt::ChioReceipt;
+use crate::registry::ErrorCode;
+use crate::strict::{self, StrictError};
+
+/// The most approval tokens that one request carries.
+pub const MAX_APPROVAL_TOKENS: usize = 32;
+
+/// What an agent sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentMessage {
+    /// Call one tool under one capability.
+    ToolCallRequest(Box<ToolCallRequest>),
+    /// Ask for the capabilities that are valid now.
+    ListCapabilities,
+    /// A sign of life.
+    Heartbeat,
+}
+
+/// A call of one tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallRequest {
+    /// Echoed by every answer to it.
+    pub id: String,
+    /// The authority for the call.
+    pub capability_token: CapabilityToken,
+    /// The tool server.
+    pub server_id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub params: Value,
+    /// Why, for how much, on whose behalf.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governed_intent: Option<GovernedTransactionIntent>,
+    /// One approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_token: Option<ApprovalToken>,
+    /// Approvals under a threshold proposal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approval_tokens: Vec<ApprovalToken>,
+    /// The proposal that they approve, carried as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold_approval_proposal: Option<Map<String, Value>>,
+    /// An extension, carried as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supplemental_authorization: Option<SupplementalAuthorization>,
+    /// A nonce that an earlier answer gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_nonce: Option<ExecutionNonce>,
+    /// Proof that the caller holds the token's subject key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_proof: Option<DpopProof>,
+}
+
+/// An extension that we carry and do not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SupplementalAuthorization {
+    /// The extension.
+    pub signed_extension: Value,
+}
+
+/// What the kernel sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum KernelMessage {
+    /// A part of a stream, before the response.
+    ToolCallChunk {
+        /// The request.
+        id: String,
+        /// Its place, from 0.
+        chunk_index: u64,
+        /// The part.
+        data: Value,
+    },
+    /// The end of a call.
+    ToolCallResponse(Box<ToolCallResponse>),
+    /// The answer to `list_capabilities`.
+    CapabilityList {
+        /// The capabilities that are valid now.
+        capabilities: Vec<CapabilityToken>,
+    },
+    /// A capability is valid no more.
+    CapabilityRevoked {
+        /// Which.
+        id: String,
+    },
+    /// A sign of life.
+    Heartbeat,
+}
+
+/// How a call ended, with its receipt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallResponse {
+    /// The request.
+    pub id: String,
+    /// How it ended.
+    pub result: ToolCallResult,
+    /// The signed account of it.
+    pub receipt: ChioReceipt,
+    /// A nonce for a later request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_nonce: Option<ExecutionNonce>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum ToolCallResult {
+    /// With a value.
+    Ok {
+        /// The value.
+        value: Value,
+    },
+    /// With the end of a stream.
+    StreamComplete {
+        /// How many chunks went before.
+        total_chunks: u64,
+    },
+    /// Called off.
+    Cancelled {
+        /// Why.
+        reason: String,
+        /// How many chunks went before.
+        chunks_received: u64,
+    },
+    /// Broken off.
+    Incomplete {
+        /// Why.
+        reason: String,
+        /// How many chunks went before.
+        chunks_received: u64,
+    },
+    /// With a refusal or a failure.
+    Err {
+        /// Which.
+        error: ToolCallError,
+    },
+}
+
+/// Why a call was refused or failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "code", content = "detail", rename_all = "snake_case")]
+pub enum ToolCallError {
+    /// The token is malformed, invalid or another's.
+    CapabilityDenied(String),
+    /// The token is outside its window.
+    CapabilityExpired,
+    /// The token was revoked.
+    CapabilityRevoked,
+    /// A guard said no.
+    PolicyDenied {
+        /// Which.
+        guard: String,
+        /// Why.
+        reason: String,
+    },
+    /// The tool server failed.
+    ToolServerError(String),
+    /// The kernel failed.
+    InternalError(String),
+}
+
+impl ToolCallError {
+    /// The registry code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::CapabilityDenied(_) => ErrorCode::CapabilityDenied,
+            Self::CapabilityExpired => ErrorCode::CapabilityExpired,
+            Self::CapabilityRevoked => ErrorCode::CapabilityRevoked,
+            Self::PolicyDenied { .. } => ErrorCode::GuardDenied,
+            Self::ToolServerError(_) => ErrorCode::ToolServerError,
+            Self::InternalError(_) => ErrorCode::InternalError,
+        }
+    }
+}
+
+impl AgentMessage {
+    /// Reads the payload of one frame.
+    ///
+    /// # Errors
+    /// When it is not one message of an agent.
+    pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
+        strict::from_slice(payload)
+    }
+}
+
+impl KernelMessage {
+    /// Reads the payload of one frame.
+    ///
+    /// # Errors
+    /// When it is not one message of a kernel.
+    pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
+        strict::from_slice(payload)
+    }
+}
+
+/// Why the approval members of a request do not go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ApprovalConflict {
+    /// Both the single and the list form.
+    #[error("expected `approval_token` or `approval_tokens`, found both")]
+    Both,
+    /// A proposal that nobody approves.
+    #[error("expected `approval_tokens` with `threshold_approval_proposal`, found none")]
+    ProposalAlone,
+    /// Approvals of no proposal.
+    #[error("expected `threshold_approval_proposal` with `approval_tokens`, found none")]
+    TokensAlone,
+    /// Too many approvals.
+    #[error("expected at most {MAX_APPROVAL_TOKENS} approval tokens, found {0}")]
+    TooMany(usize),
+}
+
+impl ToolCallRequest {
+    /// Checks that the approval members go together.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub const fn check_approvals(&self) -> Result<(), ApprovalConflict> {
+        let tokens = self.approval_tokens.len();
+        if tokens > MAX_APPROVAL_TOKENS {
+            return Err(ApprovalConflict::TooMany(tokens));
+        }
+        match (
+            self.approval_token.is_some(),
+            tokens > 0,
+            self.threshold_approval_proposal.is_some(),
+        ) {
+            (true, true, _) => Err(ApprovalConflict::Both),
+            (_, false, true) => Err(ApprovalConflict::ProposalAlone),
+            (_, true, false) => Err(ApprovalConflict::TokensAlone),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

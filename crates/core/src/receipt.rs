@@ -1,0 +1,236 @@
+//! Receipts: what was asked, what was decided, what came of it, signed by the kernel.
+//!
+//! A receipt's id is the hash of its content, and its signature is over id and content together.
+//! Verification reports each check on its own; trust in the key is never assumed.
+
+mod child;
+mod content;
+mod sign;
+mod verify;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use child::{ChildOutcome, ChildReceipt, OperationKind, TerminalState};
+pub use content::{ContentHash, NO_OUTPUT_HASH};
+pub use sign::{NONCE_MEMBER, ORIGINAL_METADATA_MEMBER};
+pub use verify::ReceiptReport;
+
+use crate::canonical::{self, CanonicalError};
+use crate::crypto::{Algorithm, PublicKey, Signature};
+
+/// A signed account of one decision or observation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChioReceipt {
+    /// The hash of the content; a provisional name until the receipt is signed.
+    pub id: String,
+    /// When, in Unix seconds.
+    pub timestamp: u64,
+    /// The token used.
+    pub capability_id: String,
+    /// The server called.
+    pub tool_server: String,
+    /// The tool called.
+    pub tool_name: String,
+    /// What was asked.
+    pub action: ToolCallAction,
+    /// What was decided; only and always in a mediated decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// What the receipt is an account of.
+    pub receipt_kind: ReceiptKind,
+    /// How far the signer could stop what it tells of.
+    pub boundary_class: BoundaryClass,
+    /// What was seen; only and always where nothing was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observation_outcome: Option<ObservationOutcome>,
+    /// Who ran the tool.
+    pub tool_origin: ToolOrigin,
+    /// Whether the parameters are whole.
+    pub redaction_mode: RedactionMode,
+    /// Who acted, and for whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actor_chain: Vec<Actor>,
+    /// The hash of what came back; see [`ContentHash`].
+    pub content_hash: String,
+    /// The policy in force.
+    pub policy_hash: String,
+    /// What each guard said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<GuardEvidence>,
+    /// Everything else that is signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// How much the account may be relied on.
+    pub trust_level: TrustLevel,
+    /// The caller's tenant, from its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<String>,
+    /// Selective disclosure, carried as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbs_projection_version: Option<String>,
+    /// The key that signed.
+    pub kernel_key: PublicKey,
+    /// Selective disclosure, carried as it came; not part of what is signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbs_signature: Option<Map<String, Value>>,
+    /// An unsigned hint.
+    #[serde(default, skip_serializing_if = "Algorithm::is_default")]
+    pub algorithm: Option<Algorithm>,
+    /// The kernel's signature.
+    pub signature: Signature,
+}
+
+/// The parameters of a call and their hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallAction {
+    /// The parameters as they are stored.
+    pub parameters: Value,
+    /// SHA-256 of their canonical form.
+    pub parameter_hash: String,
+}
+
+impl ToolCallAction {
+    /// The action of these parameters.
+    ///
+    /// # Errors
+    /// When they have no canonical form.
+    pub fn new(parameters: Value) -> Result<Self, CanonicalError> {
+        let parameter_hash = canonical::hash(&parameters)?;
+        Ok(Self { parameters, parameter_hash })
+    }
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Decision {
+    /// It ran.
+    Allow,
+    /// It did not run, or its tool failed.
+    Deny {
+        /// Why.
+        reason: String,
+        /// Who said so.
+        guard: String,
+    },
+    /// It was called off.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// It began and its end is not known.
+    Incomplete {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a receipt is an account of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptKind {
+    /// A call that the kernel decided on.
+    MediatedDecision,
+    /// Something that was seen happening.
+    TraceObservation,
+    /// Something that was judged without power over it.
+    AdvisoryEvaluation,
+}
+
+/// How far the signer could stop what it tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundaryClass {
+    /// It could prevent it.
+    Prevent,
+    /// It could only notice it.
+    DetectOnly,
+    /// It could only advise.
+    AdvisoryOnly,
+    /// It could not see it; never signable.
+    CannotSee,
+}
+
+/// What became of an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationOutcome {
+    /// Seen.
+    Observed,
+    /// Judged.
+    Evaluated,
+    /// Lost.
+    Dropped,
+}
+
+/// Who ran the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOrigin {
+    /// The one who called the kernel, through it.
+    CallerExecuted,
+    /// A model provider, by its own account.
+    HostExecutedProviderReported,
+    /// A host, past the kernel.
+    HostExecutedUnmediated,
+}
+
+/// Whether a receipt's parameters are whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RedactionMode {
+    /// As they came.
+    None,
+    /// Shortened.
+    Summary,
+    /// With secrets taken out.
+    Redacted,
+}
+
+/// How much an account may be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustLevel {
+    /// The kernel stood in between.
+    Mediated,
+    /// Seen and checked.
+    Verified,
+    /// An opinion.
+    Advisory,
+}
+
+/// One who acted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Who.
+    pub actor_id: String,
+    /// Of what kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor_kind: Option<String>,
+}
+
+/// What one guard said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardEvidence {
+    /// Which guard.
+    pub guard_name: String,
+    /// Whether it allowed.
+    pub verdict: bool,
+    /// What it found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+impl ChioReceipt {
+    /// SHA-256 of the whole signed receipt, as continuation tokens carry it.
+    ///
+    /// # Errors
+    /// When the receipt has no canonical form.
+    pub fn hash(&self) -> Result<String, CanonicalError> {
+        canonical::hash(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

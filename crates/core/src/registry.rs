@@ -1,0 +1,240 @@
+//! The error registry: one numeric code for each kind of refusal, the same on every surface.
+//!
+//! `spec/errors/chio-error-registry.v1.json` is the published form; a test keeps the two equal.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Who or what a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Versions, sessions, message shapes.
+    Protocol,
+    /// Who is calling.
+    Auth,
+    /// What the token allows.
+    Capability,
+    /// What policy allows.
+    Guard,
+    /// Counts and money.
+    Budget,
+    /// The tool server.
+    Tool,
+    /// Chio itself.
+    Internal,
+}
+
+/// What a caller can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryStrategy {
+    /// Nothing changes by trying again.
+    DoNotRetry,
+    /// Speak a version that is supported.
+    DoNotRetryUntilVersionChange,
+    /// Open a new session.
+    Reinitialize,
+    /// Renew the credentials.
+    RetryAfterRefresh,
+    /// Get a fresh capability.
+    RetryAfterReissue,
+    /// Wait for more budget.
+    RetryAfterBudgetChange,
+    /// Try again, later and later.
+    RetryWithBackoff,
+}
+
+/// A registered kind of refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// 1000.
+    ProtocolVersionUnsupported,
+    /// 1001.
+    SessionNotInitialized,
+    /// 1002.
+    InvalidRequestShape,
+    /// 1100.
+    AuthMissingOrInvalid,
+    /// 2100.
+    CapabilityDenied,
+    /// 2101.
+    CapabilityExpired,
+    /// 2102.
+    CapabilityRevoked,
+    /// 3100.
+    GuardDenied,
+    /// 4100.
+    BudgetExhausted,
+    /// 5100.
+    ToolServerError,
+    /// 6100.
+    InternalError,
+}
+
+/// One row of the registry.
+struct Row {
+    number: u16,
+    name: &'static str,
+    category: Category,
+    transient: bool,
+    retry: RetryStrategy,
+    jsonrpc: Option<i32>,
+    native: Option<&'static str>,
+}
+
+impl ErrorCode {
+    /// Every code, by number.
+    pub const ALL: [Self; 11] = [
+        Self::ProtocolVersionUnsupported,
+        Self::SessionNotInitialized,
+        Self::InvalidRequestShape,
+        Self::AuthMissingOrInvalid,
+        Self::CapabilityDenied,
+        Self::CapabilityExpired,
+        Self::CapabilityRevoked,
+        Self::GuardDenied,
+        Self::BudgetExhausted,
+        Self::ToolServerError,
+        Self::InternalError,
+    ];
+
+    const fn row(self) -> Row {
+        use Category as C;
+        use RetryStrategy as R;
+        let (number, name, category, transient, retry) = match self {
+            Self::ProtocolVersionUnsupported => (
+                1000,
+                "protocol_version_unsupported",
+                C::Protocol,
+                false,
+                R::DoNotRetryUntilVersionChange,
+            ),
+            Self::SessionNotInitialized => {
+                (1001, "session_not_initialized", C::Protocol, false, R::Reinitialize)
+            }
+            Self::InvalidRequestShape => {
+                (1002, "invalid_request_shape", C::Protocol, false, R::DoNotRetry)
+            }
+            Self::AuthMissingOrInvalid => {
+                (1100, "auth_missing_or_invalid", C::Auth, true, R::RetryAfterRefresh)
+            }
+            Self::CapabilityDenied => {
+                (2100, "capability_denied", C::Capability, false, R::DoNotRetry)
+            }
+            Self::CapabilityExpired => {
+                (2101, "capability_expired", C::Capability, false, R::RetryAfterReissue)
+            }
+            Self::CapabilityRevoked => {
+                (2102, "capability_revoked", C::Capability, false, R::RetryAfterReissue)
+            }
+            Self::GuardDenied => (3100, "guard_denied", C::Guard, false, R::DoNotRetry),
+            Self::BudgetExhausted => {
+                (4100, "budget_exhausted", C::Budget, true, R::RetryAfterBudgetChange)
+            }
+            Self::ToolServerError => {
+                (5100, "tool_server_error", C::Tool, true, R::RetryWithBackoff)
+            }
+            Self::InternalError => (6100, "internal_error", C::Internal, true, R::RetryWithBackoff),
+        };
+        let jsonrpc = match self {
+            Self::ProtocolVersionUnsupported | Self::InvalidRequestShape => Some(-32600),
+            Self::SessionNotInitialized => Some(-32002),
+            _ => None,
+        };
+        let native = match self {
+            Self::GuardDenied => Some("policy_denied"),
+            Self::CapabilityDenied
+            | Self::CapabilityExpired
+            | Self::CapabilityRevoked
+            | Self::ToolServerError
+            | Self::InternalError => Some(name),
+            _ => None,
+        };
+        Row { number, name, category, transient, retry, jsonrpc, native }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.row().number
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The category.
+    #[must_use]
+    pub const fn category(self) -> Category {
+        self.row().category
+    }
+
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_transient(self) -> bool {
+        self.row().transient
+    }
+
+    /// What the caller can do.
+    #[must_use]
+    pub const fn retry(self) -> RetryStrategy {
+        self.row().retry
+    }
+
+    /// The JSON-RPC error code that carries it, where one is fixed.
+    #[must_use]
+    pub const fn jsonrpc_code(self) -> Option<i32> {
+        self.row().jsonrpc
+    }
+
+    /// The `code` of a native `ToolCallError`, where there is one.
+    #[must_use]
+    pub const fn native_name(self) -> Option<&'static str> {
+        self.row().native
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.number())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u16(self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    // covers: WIRE-101..WIRE-110
+    #[test]
+    fn the_published_registry_says_what_the_code_says() {
+        let text = include_str!("../../../spec/errors/chio-error-registry.v1.json");
+        let published: Value = serde_json::from_str(text).unwrap();
+        let rows = published["codes"].as_array().unwrap();
+        assert_eq!(rows.len(), ErrorCode::ALL.len());
+        for (row, code) in rows.iter().zip(ErrorCode::ALL) {
+            assert_eq!(row["code"], json!(code.number()));
+            assert_eq!(row["name"], json!(code.name()));
+            assert_eq!(row["category"], json!(code.category()), "{code}");
+            assert_eq!(row["transient"], json!(code.is_transient()), "{code}");
+            assert_eq!(row["retry"]["strategy"], json!(code.retry()), "{code}");
+            assert!(row["retry"]["guidance"].as_str().unwrap().len() > 20, "{code}");
+            assert_eq!(row.get("jsonrpcCode"), code.jsonrpc_code().map(|n| json!(n)).as_ref());
+            assert_eq!(row.get("nativeWireName"), code.native_name().map(|n| json!(n)).as_ref());
+        }
+        let mut numbers: Vec<_> = ErrorCode::ALL.iter().map(|code| code.number()).collect();
+        numbers.dedup();
+        assert_eq!(numbers.len(), ErrorCode::ALL.len(), "every code has its own number");
+    }
+}

@@ -1,0 +1,211 @@
+//! Every decoder of untrusted bytes, as a function that must survive anything.
+//!
+//! A new decoder is one line in [`DECODERS`]; the smoke run, the long run and their seeds read
+//! the list.
+
+use chio_core::capability::CapabilityToken;
+use chio_core::crypto::{PublicKey, Signature};
+use chio_core::frame::{self, Decoder};
+use chio_core::hash::Hash;
+use chio_core::manifest::SignedManifest;
+use chio_core::message::{AgentMessage, KernelMessage};
+use chio_core::receipt::ChioReceipt;
+use chio_core::{canonical, strict};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::golden;
+
+/// A decoder, its seeds, and what must hold for any input.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Feeds it one input; panics when a property is broken.
+    pub run: fn(&[u8]),
+    /// Inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every decoder.
+pub const DECODERS: &[Target] = &[
+    Target { name: "frame", run: frame, seeds: frame_seeds },
+    Target { name: "canonical", run: canonical_json, seeds: json_seeds },
+    Target { name: "strict", run: strict_json, seeds: json_seeds },
+    Target { name: "key", run: key_text, seeds: key_seeds },
+    Target { name: "token", run: token, seeds: token_seeds },
+    Target { name: "receipt", run: receipt, seeds: receipt_seeds },
+    Target { name: "message", run: message, seeds: message_seeds },
+    Target { name: "manifest", run: manifest, seeds: manifest_seeds },
+];
+
+/// A stream gives the same payloads however it is cut, and each one encodes to what was read.
+fn frame(input: &[u8]) {
+    let whole = payloads(std::iter::once(input));
+    let bytewise = payloads(input.chunks(1));
+    assert_eq!(whole, bytewise, "the same payloads however the stream is cut");
+    let encoded: Vec<u8> = whole
+        .iter()
+        .flat_map(|p| frame::encode_payload(p).expect("a decoded payload fits"))
+        .collect();
+    assert!(input.starts_with(&encoded), "payloads encode to what was read");
+}
+
+fn payloads<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let mut decoder = Decoder::default();
+    let mut found = Vec::new();
+    for piece in pieces {
+        decoder.feed(piece);
+        loop {
+            match decoder.next_payload() {
+                Ok(Some(payload)) => found.push(payload.to_vec()),
+                Ok(None) => break,
+                Err(_) => return found,
+            }
+        }
+    }
+    // Whether the end is clean or not, finding out must not fail.
+    let _ = decoder.finish();
+    found
+}
+
+/// Canonical form is a fixed point, and says the same as what was read.
+fn canonical_json(input: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<Value>(input) else { return };
+    let Ok(bytes) = canonical::to_vec(&value) else { return };
+    let again: Value = serde_json::from_slice(&bytes).expect("canonical form is JSON");
+    assert_eq!(canonical::to_vec(&again).expect("it was canonical before"), bytes, "a fixed point");
+}
+
+/// What the strict reader accepts, the lenient one reads as the same value.
+fn strict_json(input: &[u8]) {
+    if let Ok(bytes) = strict::canonicalize(input) {
+        assert!(strict::check(&bytes).is_ok(), "canonical form is strict");
+    }
+    let Ok(value) = strict::from_slice::<Value>(input) else { return };
+    assert_eq!(value, serde_json::from_slice::<Value>(input).expect("strict text is JSON"));
+}
+
+/// A text form that is read is written back in its normal form.
+fn key_text(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(key) = PublicKey::from_hex(text) {
+        assert_eq!(PublicKey::from_hex(&key.to_hex()).expect("the normal form"), key);
+        assert!(!key.verify(b"", &Signature::blank()) || key.as_ed25519().is_some());
+    }
+    if let Ok(signature) = Signature::from_hex(text) {
+        assert_eq!(Signature::from_hex(&signature.to_hex()).expect("the normal form"), signature);
+    }
+    if let Ok(hash) = Hash::from_hex(text) {
+        assert_eq!(Hash::from_hex(&hash.to_string()).expect("the normal form"), hash);
+    }
+}
+
+/// Reads a `T`, and checks that it survives being written.
+fn round_trip<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(
+    input: &[u8],
+) -> Option<T> {
+    let value: T = strict::from_slice(input).ok()?;
+    let bytes = canonical::to_vec(&value).ok()?;
+    let again: T = strict::from_slice(&bytes).expect("what we write, we read");
+    assert_eq!(again, value, "writing and reading changes nothing");
+    Some(value)
+}
+
+fn token(input: &[u8]) {
+    if let Some(token) = round_trip::<CapabilityToken>(input) {
+        let _ = token.check_token_signature();
+        let _ = token.check_chain(Some(8));
+        let _ = token.unsupported_profile();
+        assert!(token.scope.is_subset_of(&token.scope), "a scope is within itself");
+    }
+}
+
+fn receipt(input: &[u8]) {
+    if let Some(receipt) = round_trip::<ChioReceipt>(input) {
+        assert_eq!(receipt.examine().is_valid(), receipt.verify().is_ok());
+    }
+}
+
+fn message(input: &[u8]) {
+    if let Some(AgentMessage::ToolCallRequest(request)) = round_trip::<AgentMessage>(input) {
+        let _ = request.check_approvals();
+        for grant in &request.capability_token.scope.grants {
+            for constraint in &grant.constraints {
+                let _ = constraint.matches(&request.params, None);
+            }
+        }
+    }
+    let _ = round_trip::<KernelMessage>(input);
+}
+
+fn manifest(input: &[u8]) {
+    if let Some(manifest) = round_trip::<SignedManifest>(input) {
+        let _ = manifest.verify(None);
+    }
+}
+
+/// The text of one member of each entry of a golden file that has it.
+fn texts(file: &str, member: &str) -> Vec<Vec<u8>> {
+    let golden = golden::load(file);
+    let entries: Vec<&Value> = match &golden {
+        Value::Array(entries) => entries.iter().collect(),
+        Value::Object(entries) => entries.values().collect(),
+        _ => Vec::new(),
+    };
+    let texts = entries.into_iter().filter_map(|entry| entry.get(member)?.as_str());
+    texts.map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn frame_seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<_> = texts("messages", "canonical")
+        .iter()
+        .filter_map(|t| frame::encode_payload(t).ok())
+        .collect();
+    seeds.push(seeds.concat());
+    seeds.push(vec![0x01, 0x00, 0x00, 0x01]);
+    seeds.push(vec![0xFF; 8]);
+    seeds
+}
+
+fn json_seeds() -> Vec<Vec<u8>> {
+    let golden = golden::load("canonical");
+    let cases = golden.get("cases").and_then(Value::as_array).cloned().unwrap_or_default();
+    let inputs = cases.iter().filter_map(|case| case.get("input_json")?.as_str());
+    inputs.map(|text| text.as_bytes().to_vec()).chain(texts("messages", "canonical")).collect()
+}
+
+fn key_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts("keys", "public_key");
+    seeds.extend(texts("keys", "signature_of_ascii_chio"));
+    seeds.push(format!("p256:04{}", "ab".repeat(64)).into_bytes());
+    seeds.push(format!("p384:04{}", "CD".repeat(96)).into_bytes());
+    let pq = "00".repeat(1952);
+    seeds.push(format!("hybrid:{}:{pq}:ed25519+mldsa65", "ab".repeat(32)).into_bytes());
+    seeds
+}
+
+fn token_seeds() -> Vec<Vec<u8>> {
+    texts("capability", "wire_canonical")
+}
+
+fn receipt_seeds() -> Vec<Vec<u8>> {
+    texts("receipt", "wire_canonical")
+}
+
+fn message_seeds() -> Vec<Vec<u8>> {
+    texts("messages", "canonical")
+}
+
+fn manifest_seeds() -> Vec<Vec<u8>> {
+    let signed = crate::generate::sample_manifest().signed(&crate::key(5));
+    let bytes = signed.ok().and_then(|manifest| canonical::to_vec(&manifest).ok());
+    bytes.into_iter().collect()
+}
