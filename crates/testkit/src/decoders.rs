@@ -108,14 +108,16 @@ fn key_text(input: &[u8]) {
     }
 }
 
-/// Reads a `T`, and checks that it survives being written.
-fn round_trip<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(
-    input: &[u8],
-) -> Option<T> {
+/// Reads a `T`, and checks that it survives being written: bytes that are signed do not drift.
+///
+/// The bytes are compared, not the values: a whole double above 2^53 is read back as an integer of
+/// the same digits.
+fn round_trip<T: DeserializeOwned + Serialize>(input: &[u8]) -> Option<T> {
     let value: T = strict::from_slice(input).ok()?;
     let bytes = canonical::to_vec(&value).ok()?;
     let again: T = strict::from_slice(&bytes).expect("what we write, we read");
-    assert_eq!(again, value, "writing and reading changes nothing");
+    let rewritten = canonical::to_vec(&again).expect("it was canonical before");
+    assert_eq!(rewritten, bytes, "writing and reading changes nothing");
     Some(value)
 }
 
