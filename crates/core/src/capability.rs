@@ -39,46 +39,47 @@ use crate::crypto::{Algorithm, PublicKey, Signature};
 pub const CAPABILITY_SCHEMA: &str = "chio.capability.v1";
 
 /// A signed grant of authority from an issuer to a subject.
+// Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityToken {
-    /// [`CAPABILITY_SCHEMA`]; old tokens leave it out.
-    #[serde(default = "capability_schema")]
-    pub schema: String,
-    /// The name by which the token is revoked.
-    pub id: String,
-    /// The key that signed.
-    pub issuer: PublicKey,
-    /// The key that may use the token.
-    pub subject: PublicKey,
-    /// What may be done.
-    pub scope: ChioScope,
-    /// The first second in which the token is valid.
-    pub issued_at: u64,
-    /// The first second in which it no longer is.
-    pub expires_at: u64,
-    /// How the authority reached the subject, root first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub delegation_chain: Vec<DelegationLink>,
     /// A rare profile, carried and never enforced: see [`CapabilityToken::unsupported_profile`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_invocation_budget: Option<AggregateInvocationBudget>,
     /// An unsigned hint; it may not contradict the signature.
     #[serde(default, skip_serializing_if = "Algorithm::is_default")]
     pub algorithm: Option<Algorithm>,
-    /// Any caveat makes the token invalid.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub caveats: Vec<Value>,
-    /// A rare profile: what the issuer took away.
-    #[serde(default, skip_serializing_if = "none_or_empty")]
-    pub scope_attenuations: Option<Vec<Attenuation>>,
     /// A rare profile: a witness that the scope is narrower than its parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attenuation_proof: Option<AttenuationProof>,
     /// A rare profile: the part of the parent's budget, in basis points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_share_bps: Option<u16>,
+    /// Any caveat makes the token invalid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Value>,
+    /// How the authority reached the subject, root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegation_chain: Vec<DelegationLink>,
+    /// The first second in which it no longer is.
+    pub expires_at: u64,
+    /// The name by which the token is revoked.
+    pub id: String,
+    /// The first second in which the token is valid.
+    pub issued_at: u64,
+    /// The key that signed.
+    pub issuer: PublicKey,
+    /// [`CAPABILITY_SCHEMA`]; old tokens leave it out.
+    #[serde(default = "capability_schema")]
+    pub schema: String,
+    /// What may be done.
+    pub scope: ChioScope,
+    /// A rare profile: what the issuer took away.
+    #[serde(default, skip_serializing_if = "none_or_empty")]
+    pub scope_attenuations: Option<Vec<Attenuation>>,
     /// The issuer's signature.
     pub signature: Signature,
+    /// The key that may use the token.
+    pub subject: PublicKey,
 }
 
 fn capability_schema() -> String {

@@ -14,7 +14,7 @@ mod window;
 pub use approval::{ApprovalDecision, ApprovalError, ApprovalTerms, ApprovalToken};
 pub use call_chain::{
     AcceptedProof, Audience, CallChainContext, CallChainError, CallChainProvenance,
-    ContinuationToken, CurrentCall, Delegation, EvidenceClass, EvidenceSource, UpstreamProof,
+    ContinuationToken, CurrentCall, DelegationEnds, EvidenceClass, EvidenceSource, UpstreamProof,
 };
 pub use intent::{
     Autonomy, Commerce, GovernedTransactionIntent, MeteredBilling, MeteredQuote, RouteHints,
@@ -24,16 +24,6 @@ pub use model::{ModelMetadata, ProvenanceClass, RecordedModel};
 pub use nonce::{ExecutionNonce, NonceBinding, NonceBody, NonceError};
 pub use transaction::{ApprovalRecord, AssuranceRecord, GovernedTransactionReceipt};
 pub use window::WindowError;
-
-use crate::signed::{ArtifactError, malformed};
-
-/// Refuses an artifact of another schema.
-pub(crate) fn require_schema(expected: &str, found: &str) -> Result<(), ArtifactError> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(malformed(format!("expected schema `{expected}`, found `{found}`")))
-}
 
 #[cfg(test)]
 pub(crate) mod golden;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{PublicKey, Signature};
-use crate::governance::{EvidenceClass, require_schema};
+use crate::governance::EvidenceClass;
 use crate::session::SessionAnchorReference;
-use crate::signed::signed_by;
+use crate::signed::{require_schema, signed_by};
 
 /// How a child hangs on its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

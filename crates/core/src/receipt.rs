@@ -20,65 +20,66 @@ use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
 
 /// A signed account of one decision or observation.
+// Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChioReceipt {
-    /// The hash of the content; a provisional name until the receipt is signed.
-    pub id: String,
-    /// When, in Unix seconds.
-    pub timestamp: u64,
-    /// The token used.
-    pub capability_id: String,
-    /// The server called.
-    pub tool_server: String,
-    /// The tool called.
-    pub tool_name: String,
     /// What was asked.
     pub action: ToolCallAction,
-    /// What was decided; only and always in a mediated decision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
-    /// What the receipt is an account of.
-    pub receipt_kind: ReceiptKind,
-    /// How far the signer could stop what it tells of.
-    pub boundary_class: BoundaryClass,
-    /// What was seen; only and always where nothing was decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observation_outcome: Option<ObservationOutcome>,
-    /// Who ran the tool.
-    pub tool_origin: ToolOrigin,
-    /// Whether the parameters are whole.
-    pub redaction_mode: RedactionMode,
     /// Who acted, and for whom.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actor_chain: Vec<Actor>,
-    /// The hash of what came back; see [`ContentHash`].
-    pub content_hash: String,
-    /// The policy in force.
-    pub policy_hash: String,
-    /// What each guard said.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<GuardEvidence>,
-    /// Everything else that is signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
-    /// How much the account may be relied on.
-    pub trust_level: TrustLevel,
-    /// The caller's tenant, from its session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant_id: Option<String>,
-    /// Selective disclosure, carried as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bbs_projection_version: Option<String>,
-    /// The key that signed.
-    pub kernel_key: PublicKey,
-    /// Selective disclosure, carried as it came; not part of what is signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bbs_signature: Option<Map<String, Value>>,
     /// An unsigned hint.
     #[serde(default, skip_serializing_if = "Algorithm::is_default")]
     pub algorithm: Option<Algorithm>,
+    /// Selective disclosure, carried as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbs_projection_version: Option<String>,
+    /// Selective disclosure, carried as it came; not part of what is signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbs_signature: Option<Map<String, Value>>,
+    /// How far the signer could stop what it tells of.
+    pub boundary_class: BoundaryClass,
+    /// The token used.
+    pub capability_id: String,
+    /// The hash of what came back; see [`ContentHash`].
+    pub content_hash: String,
+    /// What was decided; only and always in a mediated decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// What each guard said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<GuardEvidence>,
+    /// The hash of the content; a provisional name until the receipt is signed.
+    pub id: String,
+    /// The key that signed.
+    pub kernel_key: PublicKey,
+    /// Everything else that is signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// What was seen; only and always where nothing was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observation_outcome: Option<ObservationOutcome>,
+    /// The policy in force.
+    pub policy_hash: String,
+    /// What the receipt is an account of.
+    pub receipt_kind: ReceiptKind,
+    /// Whether the parameters are whole.
+    pub redaction_mode: RedactionMode,
     /// The kernel's signature.
     pub signature: Signature,
+    /// The caller's tenant, from its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<String>,
+    /// When, in Unix seconds.
+    pub timestamp: u64,
+    /// The tool called.
+    pub tool_name: String,
+    /// Who ran the tool.
+    pub tool_origin: ToolOrigin,
+    /// The server called.
+    pub tool_server: String,
+    /// How much the account may be relied on.
+    pub trust_level: TrustLevel,
 }
 
 /// The parameters of a call and their hash.

@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    // covers: WIRE-101..WIRE-110
+    // covers: WIRE-114..WIRE-117
     #[test]
     fn the_published_registry_says_what_the_code_says() {
         let text = include_str!("../../../spec/errors/chio-error-registry.v1.json");

@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{PublicKey, Signature};
-use crate::governance::require_schema;
 use crate::hash::sha256_hex;
-use crate::signed::{ArtifactError, Signed, malformed, signed_by};
+use crate::signed::{ArtifactError, Signed, malformed, require_schema, signed_by};
 
 /// Hex digits of the context's hash in an anchor's id.
 const ID_DIGITS: usize = 12;

@@ -33,6 +33,14 @@ pub(crate) fn malformed(message: impl Into<String>) -> ArtifactError {
     ArtifactError::Malformed(message.into())
 }
 
+/// Refuses an artifact of another schema.
+pub(crate) fn require_schema(expected: &str, found: &str) -> Result<(), ArtifactError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(malformed(format!("expected schema `{expected}`, found `{found}`")))
+}
+
 /// An artifact that carries the key that signed it and its signature.
 ///
 /// Make one by filling in its members with [`Signature::blank`] for the signature, then call

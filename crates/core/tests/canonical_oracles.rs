@@ -38,7 +38,7 @@ proptest! {
         cases: 4000, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    // covers: WIRE-003
+    // covers: WIRE-006
     #[test]
     fn a_published_canonicalizer_writes_the_same(value in json().prop_map(in_doubles)) {
         let theirs = serde_json_canonicalizer::to_vec(&value).unwrap();
@@ -81,7 +81,7 @@ fn skip(name: &str, reason: &str) {
     }
 }
 
-// covers: WIRE-003
+// covers: WIRE-006
 #[test]
 fn node_writes_the_same() {
     let spawned = Command::new("node")

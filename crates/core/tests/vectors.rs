@@ -36,7 +36,7 @@ fn parse<T: DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-// covers: WIRE-003
+// covers: WIRE-006
 #[test]
 fn canonical_json_is_byte_for_byte_the_same() {
     for case in golden::load("canonical")["cases"].as_array().unwrap() {
@@ -305,7 +305,7 @@ fn checkpoints_are_issued_with_the_same_bytes() {
     }
 }
 
-// covers: WIRE-001..WIRE-005, WIRE-009, WIRE-010, WIRE-011
+// covers: WIRE-004, WIRE-005, WIRE-006, WIRE-011, WIRE-013
 #[test]
 fn every_message_and_frame_is_written_the_same() {
     for case in golden::load("messages").as_array().unwrap() {

@@ -53,7 +53,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        arguments: "[TARGET] [--seconds N] [--list]",
+        arguments: "[TARGET] [--seconds N] [--list] [--guided]",
         summary: "throw made-up input at the parsers; all targets when none is named",
         run: fuzz::run,
     },

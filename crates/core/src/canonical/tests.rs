@@ -113,6 +113,36 @@ fn only_quotes_backslashes_and_c0_controls_are_escaped() {
 }
 
 #[test]
+fn every_byte_is_written_the_same_wherever_it_stands() {
+    let naive = |text: &str| -> String {
+        let escaped = text.chars().map(|c| match c {
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            '\u{8}' => "\\b".to_owned(),
+            '\t' => "\\t".to_owned(),
+            '\n' => "\\n".to_owned(),
+            '\u{c}' => "\\f".to_owned(),
+            '\r' => "\\r".to_owned(),
+            '\u{0}'..='\u{1f}' => format!("\\u{:04x}", u32::from(c)),
+            other => other.to_string(),
+        });
+        format!("\"{}\"", escaped.collect::<String>())
+    };
+    let fillers = ["a", " ", "\u{7f}", "é", "\u{ffff}", "😀", "!", "#", "[", "]"];
+    let characters = (0..=0x100).filter_map(char::from_u32);
+    for c in characters.chain(['\u{2022}', '\u{225c}', '\u{1f600}']) {
+        for filler in fillers {
+            for before in 0..9 {
+                let text = format!("{}{c}{}", filler.repeat(before), filler.repeat(9 - before));
+                assert_eq!(to_string(&text).unwrap(), naive(&text), "{text:?}");
+                let twice = format!("{}{c}{text}", filler.repeat(before));
+                assert_eq!(to_string(&twice).unwrap(), naive(&twice), "{twice:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn integers_of_64_bits_keep_every_digit() {
     check(&0, "0");
     check(&-1_i8, "-1");

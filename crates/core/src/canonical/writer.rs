@@ -62,14 +62,13 @@ impl<'o> Writer<'o> {
     fn string(&mut self, text: &str) {
         self.out.push(b'"');
         let mut rest = text.as_bytes();
-        while let Some(at) = rest.iter().position(|byte| needs_escape(*byte)) {
-            let (plain, tail) = rest.split_at(at);
+        loop {
+            let (plain, tail) = rest.split_at(plain_len(rest));
             self.out.extend_from_slice(plain);
             let Some((byte, tail)) = tail.split_first() else { break };
             self.escape(*byte);
             rest = tail;
         }
-        self.out.extend_from_slice(rest);
         self.out.push(b'"');
     }
 
@@ -124,8 +123,33 @@ impl<'o> Writer<'o> {
     }
 }
 
+/// How many bytes stand before the first that needs an escape.
+///
+/// Most text needs none, so eight bytes are looked at together.
+fn plain_len(text: &[u8]) -> usize {
+    let (words, _) = text.as_chunks::<8>();
+    let plain = 8 * words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count();
+    let rest = text.get(plain..).unwrap_or_default();
+    plain + rest.iter().take_while(|byte| !needs_escape(**byte)).count()
+}
+
 const fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Whether none of eight bytes needs an escape.
+///
+/// A byte below n leaves its top bit set when n is taken from it and it had none; a byte that is
+/// looked for becomes zero, thus below one, by exclusive or.
+const fn is_plain(word: u64) -> bool {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    const fn below(word: u64, n: u64) -> u64 {
+        word.wrapping_sub(ONES * n) & !word & TOPS
+    }
+    let quotes = word ^ (ONES * b'"' as u64);
+    let backslashes = word ^ (ONES * b'\\' as u64);
+    below(word, 0x20) | below(quotes, 1) | below(backslashes, 1) == 0
 }
 
 /// An array that is being written.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::signed::{ArtifactError, malformed};
+use crate::signed::{ArtifactError, malformed, require_schema};
 
 /// The schema that every profile carries.
 pub const NEGOTIATION_SCHEMA: &str = "chio.capabilities.v1";
@@ -37,12 +37,7 @@ impl CapabilityNegotiation {
     /// # Errors
     /// When either is not as it should be.
     pub fn check(&self) -> Result<(), ArtifactError> {
-        if self.schema != NEGOTIATION_SCHEMA {
-            let found = &self.schema;
-            return Err(malformed(format!(
-                "expected schema `{NEGOTIATION_SCHEMA}`, found `{found}`"
-            )));
-        }
+        require_schema(NEGOTIATION_SCHEMA, &self.schema)?;
         let legal = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.' | b'-')
         };

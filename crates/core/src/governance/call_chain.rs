@@ -150,7 +150,7 @@ pub struct CurrentCall<'a> {
     /// The hash of the call's intent.
     pub intent_hash: &'a str,
     /// How the capability came to the caller, if it was delegated.
-    pub delegation: Option<Delegation<'a>>,
+    pub delegation: Option<DelegationEnds<'a>>,
     /// The hash of the parent's receipt, if the kernel has it.
     pub parent_receipt_hash: Option<&'a str>,
     /// The parent's session, if the kernel knows it.
@@ -159,7 +159,7 @@ pub struct CurrentCall<'a> {
 
 /// The two ends of a capability's delegation chain.
 #[derive(Debug, Clone, Copy)]
-pub struct Delegation<'a> {
+pub struct DelegationEnds<'a> {
     /// Who made the first link.
     pub origin: &'a PublicKey,
     /// Who made the last link.

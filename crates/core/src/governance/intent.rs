@@ -314,7 +314,6 @@ mod tests {
         );
     }
 
-    // covers: A2A-104
     #[test]
     fn the_call_chain_is_part_of_the_intent_and_of_its_hash() {
         let intent = golden_intent();

@@ -98,7 +98,6 @@ mod tests {
         assert_eq!(canonical::to_string(&read(VERIFIED)).unwrap(), VERIFIED);
     }
 
-    // covers: WIRE-096
     #[test]
     fn a_callers_claim_of_verified_counts_as_asserted() {
         let admitted = read(VERIFIED).asserted();
@@ -109,7 +108,6 @@ mod tests {
         assert_eq!(admitted.clone().asserted(), admitted);
     }
 
-    // covers: WIRE-097
     #[test]
     fn receipts_always_write_the_class_and_it_reads_back_the_same() {
         let asserted = read(VERIFIED).asserted();

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::require_schema;
 use super::window::{WindowError, check_window};
 use crate::canonical;
 use crate::crypto::{Keypair, PublicKey, Signature};
-use crate::signed::ArtifactError;
+use crate::signed::{ArtifactError, require_schema};
 
 /// A signed nonce. The key is not part of it: a kernel knows its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{MANIFEST_SCHEMA, PricingModel, RequiredPermissions, ToolManifest, ToolPricing};
-use crate::signed::{ArtifactError, malformed};
+use crate::signed::{ArtifactError, malformed, require_schema};
 
 /// Letters in a currency code.
 const CURRENCY_LEN: usize = 3;
@@ -15,10 +15,7 @@ impl ToolManifest {
     /// # Errors
     /// With the first rule that is broken.
     pub fn check(&self) -> Result<(), ArtifactError> {
-        if self.schema != MANIFEST_SCHEMA {
-            let found = &self.schema;
-            return Err(malformed(format!("expected schema `{MANIFEST_SCHEMA}`, found `{found}`")));
-        }
+        require_schema(MANIFEST_SCHEMA, &self.schema)?;
         check_name("server_id", &self.server_id)?;
         check_name("name", &self.name)?;
         check_name("version", &self.version)?;

@@ -1,10 +1,13 @@
 //! Feeds broken inputs to every decoder: a short smoke run, or as long as you like.
 //!
-//! `fuzz [TARGET] [--seconds N] [--seed N] [--list]`. An input that breaks a property is printed
+//! `fuzz [TARGET] [--seconds N] [--seed N] [--list] [--write-seeds FOLDER]`. An input that breaks a property is printed
 //! with the seed that makes it again.
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
+use std::fs;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,7 @@ struct Options {
     seconds: u64,
     seed: u64,
     list: bool,
+    write_seeds: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -24,7 +28,9 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(problem) => {
             println!("error: {problem}");
-            println!("usage: fuzz [TARGET] [--seconds N] [--seed N] [--list]");
+            println!(
+                "usage: fuzz [TARGET] [--seconds N] [--seed N] [--list] [--write-seeds FOLDER]"
+            );
             return ExitCode::from(2);
         }
     };
@@ -35,13 +41,16 @@ fn main() -> ExitCode {
     let wanted = |target: &&Target| options.target.as_ref().is_none_or(|name| name == target.name);
     let mut sound = true;
     for target in DECODERS.iter().filter(wanted) {
-        sound &= run(target, &options);
+        sound &= match &options.write_seeds {
+            None => run(target, &options),
+            Some(folder) => write_seeds(target, folder).is_ok(),
+        };
     }
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options { target: None, seconds: 2, seed: 1, list: false };
+    let mut options = Options { target: None, seconds: 2, seed: 1, list: false, write_seeds: None };
     while let Some(argument) = arguments.next() {
         let mut number = || {
             let text = arguments.next().unwrap_or_default();
@@ -51,6 +60,10 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
             "--seconds" => options.seconds = number()?,
             "--seed" => options.seed = number()?,
             "--list" => options.list = true,
+            "--write-seeds" => {
+                let folder = arguments.next().ok_or("expected a folder, found nothing")?;
+                options.write_seeds = Some(folder.into());
+            }
             name if DECODERS.iter().any(|target| target.name == name) => {
                 options.target = Some(argument);
             }
@@ -85,6 +98,16 @@ fn run(target: &Target, options: &Options) -> bool {
     }
     println!("{:<10} {count:>9} inputs, none broke it", target.name);
     true
+}
+
+/// Writes each seed to a file of its own, as coverage-guided fuzzers take them.
+fn write_seeds(target: &Target, folder: &Path) -> io::Result<()> {
+    let folder = folder.join(target.name);
+    fs::create_dir_all(&folder)?;
+    for (n, seed) in (target.seeds)().iter().enumerate() {
+        fs::write(folder.join(format!("seed-{n}")), seed)?;
+    }
+    Ok(())
 }
 
 fn is_json(input: &[u8]) -> bool {

@@ -4,10 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallChainContext, CallChainError, CurrentCall, require};
 use crate::crypto::{PublicKey, Signature};
-use crate::governance::require_schema;
 use crate::governance::window::check_window;
 use crate::session::SessionAnchorReference;
-use crate::signed::{Signed, signed_by};
+use crate::signed::{Signed, require_schema, signed_by};
 
 /// A parent kernel's signed word that a subject may continue its call, perhaps with one tool only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ impl Keys {
             server_id: "srv-files",
             tool_name: "file_read",
             intent_hash: "an intent hash",
-            delegation: Some(Delegation {
+            delegation: Some(DelegationEnds {
                 origin: &self.delegator,
                 delegator: &self.delegator,
                 capability_id: "cap-golden-full",
@@ -168,10 +168,10 @@ fn a_context_that_the_call_contradicts_is_refused() {
     assert_eq!(error.to_string(), "expected `parentRequestId` to be `req-8`, found `req-parent-1`");
 
     let delegation = keys.call().delegation.unwrap();
-    let other_delegator = Delegation { delegator: &keys.subject, ..delegation };
+    let other_delegator = DelegationEnds { delegator: &keys.subject, ..delegation };
     let call = CurrentCall { delegation: Some(other_delegator), ..keys.call() };
     assert_eq!(mismatch(context.check(&call)), "delegatorSubject");
-    let other_origin = Delegation { origin: &keys.subject, ..delegation };
+    let other_origin = DelegationEnds { origin: &keys.subject, ..delegation };
     let call = CurrentCall { delegation: Some(other_origin), ..keys.call() };
     assert_eq!(mismatch(context.check(&call)), "originSubject");
 }
@@ -237,8 +237,8 @@ fn a_continuation_is_refused_for_another_call() {
         ("audience.serverId", CurrentCall { server_id: "srv-other", ..call }),
         ("audience.toolName", CurrentCall { tool_name: "file_write", ..call }),
         ("parentCapabilityId", CurrentCall { delegation: None, ..call }),
-        ("parentCapabilityId", with(Delegation { capability_id: "other", ..delegation })),
-        ("delegationLinkHash", with(Delegation { link_hash: "other", ..delegation })),
+        ("parentCapabilityId", with(DelegationEnds { capability_id: "other", ..delegation })),
+        ("delegationLinkHash", with(DelegationEnds { link_hash: "other", ..delegation })),
         ("parentReceiptHash", CurrentCall { parent_receipt_hash: Some("other"), ..call }),
     ] {
         assert_eq!(mismatch(token.check(&token.context, &call, &kernels())), member);
