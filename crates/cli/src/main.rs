@@ -1,1 +1,41 @@
-fn main() {}
+//! The `chio` command: keys, capabilities, receipts and manifests from the shell.
+
+mod clock;
+mod commands;
+mod date;
+mod duration;
+mod files;
+mod io;
+mod key_file;
+mod outcome;
+mod strict_input;
+mod text;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::commands::CommandLine;
+use crate::io::{Io, Patient};
+
+fn main() -> ExitCode {
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            // Help goes to standard output, complaints go to standard error; a reader that has
+            // gone away wanted neither.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(outcome::NOT_RUN));
+        }
+    };
+    let mut io = Io {
+        input: Some(&mut std::io::stdin()),
+        output: &mut Patient(std::io::stdout()),
+        errors: &mut std::io::stderr(),
+        folder: Path::new(""),
+        now: clock::now(),
+    };
+    let result = command_line.run(&mut io);
+    ExitCode::from(outcome::finish(result, &mut io))
+}

@@ -24,3 +24,8 @@ pub mod signed;
 pub mod strict;
 mod text;
 pub mod tier;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

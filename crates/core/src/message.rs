@@ -190,7 +190,7 @@ impl AgentMessage {
     /// # Errors
     /// When it is not one message of an agent.
     pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
-        strict::from_slice(payload)
+        strict::object_from_slice(payload)
     }
 }
 
@@ -200,7 +200,7 @@ impl KernelMessage {
     /// # Errors
     /// When it is not one message of a kernel.
     pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
-        strict::from_slice(payload)
+        strict::object_from_slice(payload)
     }
 }
 

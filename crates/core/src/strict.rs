@@ -79,6 +79,23 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
     serde_json::from_slice(text).map_err(|error| shape(&error))
 }
 
+/// Reads a `T` from untrusted text that must be a JSON object, as every artifact and message is.
+///
+/// Without this, `serde` would also take an array of a struct's members in order.
+///
+/// # Errors
+/// As [`from_slice`], and when the text is not an object.
+pub fn object_from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
+    check(text)?;
+    let found = match text.trim_ascii_start().first() {
+        Some(b'{') => return serde_json::from_slice(text).map_err(|error| shape(&error)),
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        _ => "a single value",
+    };
+    Err(StrictError::Shape { message: format!("expected a JSON object, found {found}") })
+}
+
 /// Checks that a text is one JSON value without repeated members or absurd nesting.
 ///
 /// # Errors

@@ -1,0 +1,77 @@
+//! The commands, one file each.
+
+mod canonicalize;
+mod capability;
+mod checks;
+mod key;
+mod manifest;
+mod receipt;
+mod up;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::io::Io;
+use crate::outcome::Outcome;
+
+/// What the first help page ends with.
+const NOTES: &str = "\
+Examples:
+  chio up                                    a short tour, in a folder of its own
+  chio key new --out authority.key           a key to issue capabilities with
+  chio capability verify token.json --trusted-issuer authority.key
+  chio capability issue --help               every command has a page with an example
+
+A FILE is a path, or `-` for standard input (of at most 16 MiB).
+A KEY is a public key in hex, or a key file whose public key is meant.
+
+Exit code: 0 done, or valid; 1 refused or not valid, every reason is named; 2 not run: the command
+line is not understood, or a file or key cannot be read or written.";
+
+/// Keys, capabilities, receipts and manifests of Chio, the kernel between AI agents and tools
+#[derive(Debug, Parser)]
+#[command(name = "chio", version, after_help = NOTES, max_term_width = 100)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Args),
+    #[command(subcommand)]
+    Key(key::Command),
+    #[command(subcommand)]
+    Capability(Box<capability::Command>),
+    #[command(subcommand)]
+    Receipt(receipt::Command),
+    #[command(subcommand)]
+    Manifest(manifest::Command),
+    Canonicalize(canonicalize::Args),
+}
+
+impl CommandLine {
+    /// Runs the command.
+    pub(crate) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
+        match &self.command {
+            Command::Up(args) => up::run(args, io),
+            Command::Key(command) => command.run(io),
+            Command::Capability(command) => command.run(io),
+            Command::Receipt(command) => command.run(io),
+            Command::Manifest(command) => command.run(io),
+            Command::Canonicalize(args) => canonicalize::run(args, io),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::CommandLine;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -1,0 +1,146 @@
+//! `chio receipt show`: a receipt in words.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use chio_core::canonical;
+use chio_core::receipt::{ChildReceipt, ChioReceipt, Decision, NO_OUTPUT_HASH, TerminalState};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Receipt;
+use crate::date::{relative, utc};
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::text;
+
+const HELP: &str = "\
+Shows what a receipt says; the parameters of the call only by their hash, unless --json is given.
+Whether it holds is for `chio receipt verify` to tell.
+
+Example:
+  chio receipt show receipt.json";
+
+/// Show what a receipt says
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The receipt, of a call or of what happened inside one
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A receipt, its kind and its hash.
+#[derive(Serialize)]
+struct Shown<'a, T> {
+    kind: &'static str,
+    #[serde(flatten)]
+    receipt: &'a T,
+    hash: String,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let receipt = Receipt::read(io, &args.file)?;
+    let kind = receipt.kind();
+    match &receipt {
+        Receipt::Call(receipt) if args.json => {
+            io.json(&Shown { kind, receipt: &**receipt, hash: canonical::hash(receipt)? })?;
+        }
+        Receipt::Child(receipt) if args.json => {
+            io.json(&Shown { kind, receipt: &**receipt, hash: canonical::hash(receipt)? })?;
+        }
+        Receipt::Call(receipt) => show_call(io, receipt)?,
+        Receipt::Child(receipt) => show_child(io, receipt)?,
+    }
+    Ok(Outcome::Well)
+}
+
+fn show_call(io: &mut Io<'_>, receipt: &ChioReceipt) -> Result<()> {
+    io.field("receipt", &receipt.id)?;
+    show_time(io, receipt.timestamp)?;
+    io.field("tool", format_args!("{}/{}", receipt.tool_server, receipt.tool_name))?;
+    io.field("decision", decision(receipt))?;
+    io.field("capability", &receipt.capability_id)?;
+    io.field("parameters", format_args!("sha256 {}", receipt.action.parameter_hash))?;
+    let nothing = if receipt.content_hash == NO_OUTPUT_HASH { " (nothing)" } else { "" };
+    io.field("content", format_args!("sha256 {}{nothing}", receipt.content_hash))?;
+    io.field("policy", &receipt.policy_hash)?;
+    let kind = [
+        text::words(&receipt.receipt_kind),
+        format!("boundary {}", text::words(&receipt.boundary_class)),
+        format!("trust {}", text::words(&receipt.trust_level)),
+        text::words(&receipt.tool_origin),
+        format!("redaction {}", text::words(&receipt.redaction_mode)),
+    ];
+    io.field("kind", kind.join(", "))?;
+    if let Some(tenant) = &receipt.tenant_id {
+        io.field("tenant", tenant)?;
+    }
+    let actors = receipt.actor_chain.iter().map(|actor| match &actor.actor_kind {
+        Some(kind) => format!("{} ({kind})", actor.actor_id),
+        None => actor.actor_id.clone(),
+    });
+    show_list(io, "actors", actors)?;
+    let evidence = receipt.evidence.iter().map(|evidence| {
+        let verdict = if evidence.verdict { "allowed" } else { "denied" };
+        let details = evidence.details.as_deref().unwrap_or_default();
+        format!("{verdict:8}{}  {details}", evidence.guard_name)
+    });
+    show_list(io, "evidence", evidence)?;
+    show_metadata(io, receipt.metadata.as_ref())?;
+    io.field("signer", &receipt.kernel_key)
+}
+
+fn show_child(io: &mut Io<'_>, receipt: &ChildReceipt) -> Result<()> {
+    io.field("receipt", format_args!("{} (child)", receipt.id))?;
+    show_time(io, receipt.timestamp)?;
+    io.field("operation", text::words(&receipt.operation_kind))?;
+    let ended = match &receipt.terminal_state {
+        TerminalState::Completed => "completed".to_owned(),
+        TerminalState::Cancelled { reason } => format!("cancelled: {reason}"),
+        TerminalState::Incomplete { reason } => format!("incomplete: {reason}"),
+    };
+    io.field("ended", ended)?;
+    io.field("session", &receipt.session_id)?;
+    io.field("request", &receipt.request_id)?;
+    io.field("inside of", &receipt.parent_request_id)?;
+    io.field("outcome", format_args!("sha256 {}", receipt.outcome_hash))?;
+    io.field("policy", &receipt.policy_hash)?;
+    show_metadata(io, receipt.metadata.as_ref())?;
+    io.field("signer", &receipt.kernel_key)
+}
+
+/// The decision in words, or what was seen where nothing was decided.
+fn decision(receipt: &ChioReceipt) -> String {
+    match (&receipt.decision, &receipt.observation_outcome) {
+        (Some(Decision::Allow), _) => "allowed".to_owned(),
+        (Some(Decision::Deny { reason, guard }), _) => format!("denied by {guard}: {reason}"),
+        (Some(Decision::Cancelled { reason }), _) => format!("cancelled: {reason}"),
+        (Some(Decision::Incomplete { reason }), _) => format!("incomplete: {reason}"),
+        (None, Some(seen)) => format!("none, only {}", text::words(seen)),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+fn show_time(io: &mut Io<'_>, timestamp: u64) -> Result<()> {
+    let distance = relative(timestamp, io.now);
+    io.field("time", format_args!("{} ({distance})", utc(timestamp)))
+}
+
+/// Lines below one name.
+fn show_list(io: &mut Io<'_>, name: &str, lines: impl Iterator<Item = String>) -> Result<()> {
+    let mut names = std::iter::once(name).chain(std::iter::repeat(""));
+    for line in lines {
+        io.field(names.next().unwrap_or_default(), line)?;
+    }
+    Ok(())
+}
+
+fn show_metadata(io: &mut Io<'_>, metadata: Option<&Value>) -> Result<()> {
+    let Some(metadata) = metadata else { return Ok(()) };
+    let pretty = serde_json::to_string_pretty(metadata)?;
+    show_list(io, "metadata", pretty.lines().map(str::to_owned))
+}

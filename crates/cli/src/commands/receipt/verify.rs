@@ -1,0 +1,106 @@
+//! `chio receipt verify`: whether a receipt holds, check by check.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use chio_core::crypto::PublicKey;
+use chio_core::receipt::{ChildReceipt, ChioReceipt};
+use chio_core::signed::Signed;
+use serde::Serialize;
+
+use super::Receipt;
+use crate::commands::checks::{Checks, or_refused};
+use crate::io::Io;
+use crate::outcome::Outcome;
+
+const HELP: &str = "\
+Checks that the receipt is unchanged since it was signed by the key that it names. Whether that key
+is one you trust is checked when you say which: without --trusted-key, anybody could have signed.
+
+Example:
+  chio receipt verify receipt.json --trusted-key kernel.key";
+
+/// Check that a receipt holds
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The receipt, of a call or of what happened inside one
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A kernel that you trust, by public key or key file; can be repeated
+    #[arg(long, value_name = "KEY")]
+    trusted_key: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints, besides `valid` and `errors`.
+#[derive(Debug, Serialize)]
+struct Report {
+    kind: &'static str,
+    signature_valid: bool,
+    #[serde(flatten)]
+    call: Option<CallReport>,
+    signer_trusted: bool,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        let call = Some(CallReport::default());
+        Self { kind: "receipt", signature_valid: false, call, signer_trusted: false }
+    }
+}
+
+/// The checks that only a call's receipt has.
+#[derive(Debug, Default, Serialize)]
+struct CallReport {
+    receipt_id_valid: bool,
+    parameter_hash_valid: bool,
+    coherent: bool,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let trusted = io.public_keys("--trusted-key", &args.trusted_key)?;
+    let mut checks = Checks::default();
+    let report = match or_refused(Receipt::read(io, &args.file))? {
+        Ok(receipt) => examine(&receipt, &trusted, &mut checks),
+        Err(refused) => checks.unreadable(&refused),
+    };
+    checks.finish(io, args.json, &report)
+}
+
+fn examine(receipt: &Receipt, trusted: &[PublicKey], checks: &mut Checks) -> Report {
+    let (signature_valid, call, signer) = match receipt {
+        Receipt::Call(receipt) => {
+            let (signature_valid, call) = examine_call(receipt, checks);
+            (signature_valid, Some(call), &receipt.kernel_key)
+        }
+        Receipt::Child(receipt) => (examine_child(receipt, checks), None, &receipt.kernel_key),
+    };
+    let signer_trusted = trusted.contains(signer);
+    if trusted.is_empty() {
+        checks.note("signer", format_args!("{signer} (not checked: no --trusted-key is given)"));
+    } else {
+        let problem = format!("signed by `{signer}`, which is not among the trusted keys");
+        checks.trust("signer", signer_trusted, problem);
+    }
+    Report { kind: receipt.kind(), signature_valid, call, signer_trusted }
+}
+
+fn examine_call(receipt: &ChioReceipt, checks: &mut Checks) -> (bool, CallReport) {
+    let found = receipt.examine();
+    checks.note("receipt", &receipt.id);
+    let signature_valid = checks.add("signature", found.signature.map(|()| "valid"));
+    let call = CallReport {
+        receipt_id_valid: checks.add("receipt id", found.id.map(|()| "valid")),
+        parameter_hash_valid: checks.add("parameters", found.parameter_hash.map(|()| "valid")),
+        coherent: checks.add("coherence", found.coherence.map(|()| "valid")),
+    };
+    (signature_valid, call)
+}
+
+fn examine_child(receipt: &ChildReceipt, checks: &mut Checks) -> bool {
+    checks.note("receipt", format_args!("{} (child)", receipt.id));
+    checks.add("signature", receipt.check_signature().map(|()| "valid"))
+}

@@ -1,0 +1,194 @@
+//! Files by name, and `-` for standard input or output. Nothing is overwritten unasked.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chio_core::registry::ErrorCode;
+use chio_core::strict::{self, StrictError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::io::Io;
+use crate::outcome::Refused;
+use crate::strict_input;
+use crate::text;
+
+/// The largest input that is read, in bytes.
+const MAX_INPUT: u64 = 16 << 20;
+
+/// Hex digits in a seed.
+const SEED_DIGITS: usize = 64;
+
+/// Where a command writes what it made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Out {
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+}
+
+impl Out {
+    /// Writes a document; to standard output alone, or to a file with a word about it.
+    pub(crate) fn write<T: Serialize>(
+        &self,
+        io: &mut Io<'_>,
+        document: &T,
+        name: (&str, &str),
+    ) -> Result<()> {
+        let Some(path) = self.out.as_deref().filter(|path| !is_dash(path)) else {
+            return io.json(document);
+        };
+        io.write_file(path, text::json(document)?.as_bytes(), Access::Ordinary, self.force)?;
+        io.field(name.0, name.1)?;
+        io.field("written to", path.display())
+    }
+}
+
+/// Who may read a file that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Its owner.
+    Private,
+    /// Whoever the system lets.
+    Ordinary,
+}
+
+impl Io<'_> {
+    /// Reads a whole file, or standard input for `-`.
+    pub(crate) fn read(&mut self, path: &Path) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let source: &mut dyn Read =
+            if is_dash(path) { self.standard_input()? } else { &mut self.open(path)? };
+        // One byte more than allowed, to see that there is more.
+        let read = source.take(MAX_INPUT + 1).read_to_end(&mut bytes);
+        let size = read.with_context(|| format!("cannot read {}", shown(path)))?;
+        if u64::try_from(size).is_ok_and(|size| size <= MAX_INPUT) {
+            return Ok(bytes);
+        }
+        let message = format!("expected at most 16 MiB in {}, found more", shown(path));
+        Err(Refused::with_code(message, ErrorCode::InvalidRequestShape).into())
+    }
+
+    /// Reads a `T`, `what` in words. Members that a `T` does not have are left out.
+    pub(crate) fn read_json<T: DeserializeOwned>(&mut self, path: &Path, what: &str) -> Result<T> {
+        strict::from_slice(&self.read(path)?).map_err(|error| unreadable(what, &error).into())
+    }
+
+    /// Reads a `T` that is about to be signed: members that a `T` does not have are refused.
+    pub(crate) fn read_exact_json<T>(&mut self, path: &Path, what: &str) -> Result<T>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        strict_input::from_slice(&self.read(path)?).map_err(|error| unreadable(what, &error).into())
+    }
+
+    /// Opens a file to read it.
+    pub(crate) fn open(&self, path: &Path) -> Result<File> {
+        File::open(self.folder.join(path)).with_context(|| format!("cannot read {}", shown(path)))
+    }
+
+    /// Standard input, once.
+    pub(crate) fn standard_input(&mut self) -> Result<&mut dyn Read> {
+        match self.input.take() {
+            Some(input) => Ok(input),
+            None => bail!("standard input is read already: only one argument can be `-`"),
+        }
+    }
+
+    /// Makes a file. One that exists is replaced as a whole when told to, and otherwise kept.
+    pub(crate) fn write_file(
+        &self,
+        path: &Path,
+        content: &[u8],
+        access: Access,
+        replace: bool,
+    ) -> Result<()> {
+        let target = self.folder.join(path);
+        let written = if replace {
+            rewrite(&target, content, access)
+        } else {
+            write(&target, content, access)
+        };
+        match written {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!(
+                    "{} exists already: choose another name, or pass --force to replace it",
+                    shown(path)
+                )
+            }
+            written => written.with_context(|| format!("cannot write {}", shown(path))),
+        }
+    }
+}
+
+/// The refusal of a text that is not `what` it should be.
+pub(crate) fn unreadable(what: &str, error: &StrictError) -> Refused {
+    let message = format!("this is not {what}: {error}");
+    Refused::with_code(message, ErrorCode::InvalidRequestShape)
+}
+
+/// Whether the path means standard input or output.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// A path for a message. Somebody who gives a seed in place of a key file does not see it again.
+pub(crate) fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let digits = text.strip_prefix("0x").unwrap_or(&text);
+    if is_dash(path) {
+        "standard input".to_owned()
+    } else if digits.len() == SEED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        "a file named by 64 hex digits (not repeated, in case they are a key)".to_owned()
+    } else {
+        format!("`{text}`")
+    }
+}
+
+/// Makes a file that did not exist.
+fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+    let mut file = create(path, access)?;
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Half a key is worse than none.
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+/// Puts a new file in the place of another: at each moment there is the old or the new.
+fn rewrite(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().ok_or(ErrorKind::InvalidInput)?);
+    name.push(format!(".{}", Uuid::now_v7()));
+    let beside = path.with_file_name(name);
+    write(&beside, content, access)?;
+    let renamed = fs::rename(&beside, path);
+    if renamed.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    renamed
+}
+
+/// Creates a file that did not exist. It never has more readers than it should, not even empty.
+fn create(path: &Path, access: Access) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(
+        &mut options,
+        match access {
+            Access::Private => 0o600,
+            Access::Ordinary => 0o666,
+        },
+    );
+    #[cfg(not(unix))]
+    let _ = access;
+    options.open(path)
+}

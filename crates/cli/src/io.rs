@@ -1,0 +1,82 @@
+//! What a command may touch: its input, its output, its folder and the time.
+
+use std::fmt::Display;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::text;
+
+/// Columns of the names in front of values.
+const NAME_WIDTH: usize = 12;
+
+/// Everything that a command has from outside.
+pub(crate) struct Io<'a> {
+    /// Standard input, until somebody reads it.
+    pub(crate) input: Option<&'a mut dyn Read>,
+    /// Standard output.
+    pub(crate) output: &'a mut dyn Write,
+    /// Standard error.
+    pub(crate) errors: &'a mut dyn Write,
+    /// Where relative paths begin.
+    pub(crate) folder: &'a Path,
+    /// Now, in Unix seconds.
+    pub(crate) now: u64,
+}
+
+impl Io<'_> {
+    /// Writes a line to standard output. What could steer a terminal is shown, not sent.
+    pub(crate) fn say(&mut self, line: impl Display) -> Result<()> {
+        let line = line.to_string();
+        writeln!(self.output, "{}", text::plain(line.trim_end())).context(NO_OUTPUT)
+    }
+
+    /// Writes a name and its value to standard output, values one below the other.
+    pub(crate) fn field(&mut self, name: &str, value: impl Display) -> Result<()> {
+        self.say(format_args!("{name:NAME_WIDTH$}{value}"))
+    }
+
+    /// Writes a JSON document to standard output.
+    pub(crate) fn json<T: Serialize>(&mut self, document: &T) -> Result<()> {
+        self.bytes(text::json(document)?.as_bytes())
+    }
+
+    /// Writes bytes to standard output as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.output.write_all(bytes).context(NO_OUTPUT)
+    }
+
+    /// Writes a line to standard error. If even that fails, there is nobody to tell.
+    pub(crate) fn complain(&mut self, kind: &str, line: impl Display) {
+        let line = line.to_string();
+        let _ = writeln!(self.errors, "{kind}: {}", text::plain(&line));
+    }
+
+    /// Writes out what is still held back.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.output.flush().context(NO_OUTPUT)
+    }
+}
+
+const NO_OUTPUT: &str = "cannot write to standard output";
+
+/// A writer that goes on when nobody reads any more (`| head`): the exit code still counts.
+pub(crate) struct Patient<W>(pub(crate) W);
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            result => result,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Key files: the 64 hex digits of an Ed25519 seed and a newline.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use chio_core::crypto::{Keypair, PublicKey};
+use zeroize::Zeroizing;
+
+use crate::files::{Access, is_dash, shown};
+use crate::io::Io;
+
+/// More than any key file holds, blanks and all.
+const MAX_LEN: usize = 1024;
+
+impl Io<'_> {
+    /// Reads a key file, or a key from standard input for `-`.
+    pub(crate) fn read_key(&mut self, path: &Path) -> Result<Keypair> {
+        // With all its room from the start, so that no copy of the seed is left behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_LEN));
+        let limit = u64::try_from(MAX_LEN)?;
+        let read = if is_dash(path) {
+            self.standard_input()?.take(limit).read_to_end(&mut bytes)
+        } else {
+            let mut file = self.open(path)?;
+            self.warn_if_exposed(path, &file);
+            file.by_ref().take(limit).read_to_end(&mut bytes)
+        };
+        read.with_context(|| format!("cannot read {}", shown(path)))?;
+        let text = std::str::from_utf8(&bytes).unwrap_or_default().trim();
+        let key = Keypair::from_seed_hex(text);
+        key.with_context(|| format!("{} is not a key file", shown(path)))
+    }
+
+    /// Writes a key file that only its owner can read.
+    pub(crate) fn write_key(&self, path: &Path, key: &Keypair, replace: bool) -> Result<()> {
+        if is_dash(path) {
+            bail!("expected a file for the secret key, found `-`: it is never printed");
+        }
+        let mut content = Zeroizing::new(Vec::with_capacity(MAX_LEN));
+        content.extend_from_slice(key.seed_hex().as_bytes());
+        content.push(b'\n');
+        self.write_file(path, &content, Access::Private, replace)
+    }
+
+    /// Reads a public key: as it is written, or the public half of a key file.
+    pub(crate) fn public_key(&mut self, option: &str, text: &str) -> Result<PublicKey> {
+        if let Ok(key) = PublicKey::from_hex(text) {
+            return Ok(key);
+        }
+        let path = Path::new(text);
+        if !is_dash(path) && !self.folder.join(path).exists() {
+            // The text is not repeated: it may be a secret with a slip of the pen.
+            bail!(
+                "expected a public key (64 hex digits) or a key file for {option}, found neither"
+            );
+        }
+        let key = self.read_key(path).with_context(|| format!("cannot take {option}"))?;
+        Ok(key.public_key().clone())
+    }
+
+    /// Reads several public keys.
+    pub(crate) fn public_keys(&mut self, option: &str, texts: &[String]) -> Result<Vec<PublicKey>> {
+        texts.iter().map(|text| self.public_key(option, text)).collect()
+    }
+
+    /// Says so when others than the owner can read a key file.
+    #[cfg(unix)]
+    fn warn_if_exposed(&mut self, path: &Path, file: &File) {
+        use std::os::unix::fs::MetadataExt;
+
+        const OTHERS: u32 = 0o077;
+        let exposed = |found: &std::fs::Metadata| found.is_file() && found.mode() & OTHERS != 0;
+        if file.metadata().is_ok_and(|found| exposed(&found)) {
+            let path = shown(path);
+            self.complain(
+                "warning",
+                format_args!(
+                    "{path} can be read or changed by others than its owner: run `chmod 600` on it"
+                ),
+            );
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn warn_if_exposed(&mut self, _path: &Path, _file: &File) {}
+}

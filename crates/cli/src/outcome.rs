@@ -1,0 +1,78 @@
+//! How a command ends: well, with something that is not valid, or without having run.
+
+use std::fmt;
+
+use chio_core::registry::ErrorCode;
+use chio_core::signed::ArtifactError;
+
+use crate::io::Io;
+
+/// Exit code of a command that did what it was asked and found nothing wrong.
+const WELL: u8 = 0;
+/// Exit code of a command that read its input and refuses it.
+pub(crate) const INVALID: u8 = 1;
+/// Exit code of a command that could not be run as it was given.
+pub(crate) const NOT_RUN: u8 = 2;
+
+/// How a command that came to its end has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Done, and nothing is wrong.
+    Well,
+    /// Done, and what was looked at is not valid.
+    Invalid,
+}
+
+impl Outcome {
+    /// The outcome of a check.
+    pub(crate) const fn of(valid: bool) -> Self {
+        if valid { Self::Well } else { Self::Invalid }
+    }
+}
+
+/// An input that was read and is refused. Every other error means that nothing was decided.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    message: String,
+    code: Option<ErrorCode>,
+}
+
+impl Refused {
+    /// A refusal that the registry has no code for.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: None }
+    }
+
+    /// A refusal of this registered kind.
+    pub(crate) fn with_code(message: impl Into<String>, code: ErrorCode) -> Self {
+        Self { message: message.into(), code: Some(code) }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.code.map_or(Ok(()), |code| write!(f, " [{code}]"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<ArtifactError> for Refused {
+    fn from(error: ArtifactError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Writes what is still to be written and gives the exit code.
+pub(crate) fn finish(result: anyhow::Result<Outcome>, io: &mut Io<'_>) -> u8 {
+    let result = result.and_then(|outcome| io.flush().map(|()| outcome));
+    match result {
+        Ok(Outcome::Well) => WELL,
+        Ok(Outcome::Invalid) => INVALID,
+        Err(error) => {
+            io.complain("error", format_args!("{error:#}"));
+            if error.is::<Refused>() { INVALID } else { NOT_RUN }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Text for people: nothing in it steers a terminal, whoever wrote it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The text with everything invisible written out. Tokens and receipts come from strangers.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_invisible) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A JSON document over several lines, with a newline at its end.
+pub(crate) fn json<T: Serialize>(document: &T) -> Result<String> {
+    let text = serde_json::to_string_pretty(document)?;
+    let mut shown = String::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        // Newlines are between the members; those inside strings are escaped already.
+        if is_invisible(character) && character != '\n' {
+            write!(shown, "\\u{:04x}", u32::from(character))?;
+        } else {
+            shown.push(character);
+        }
+    }
+    shown.push('\n');
+    Ok(shown)
+}
+
+/// Control characters, and those that change direction or take no room.
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        )
+}
+
+/// The wire name of a unit variant, as `read_result`.
+pub(crate) fn name<T: Serialize>(variant: &T) -> String {
+    match serde_json::to_value(variant) {
+        Ok(Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// The wire name of a unit variant in words, as `read result`.
+pub(crate) fn words<T: Serialize>(variant: &T) -> String {
+    name(variant).replace('_', " ")
+}
+
+/// `1 call`, `2 calls`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{count, json, name, plain, words};
+
+    #[test]
+    fn what_steers_a_terminal_is_shown_instead() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
+        assert_eq!(plain("a\u{202e}b\u{9b}c\u{2067}"), "a\\u{202e}b\\u{9b}c\\u{2067}");
+        assert_eq!(plain("ordinary: äöü 中 😀"), "ordinary: äöü 中 😀");
+    }
+
+    #[test]
+    fn json_says_the_same_with_escapes() {
+        let document = json!({"a": "\u{9b}\u{202e}\n", "b": ["ä"]});
+        let text = json(&document).unwrap();
+        assert_eq!(text, "{\n  \"a\": \"\\u009b\\u202e\\n\",\n  \"b\": [\n    \"ä\"\n  ]\n}\n");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), document);
+    }
+
+    #[test]
+    fn variants_have_their_wire_name() {
+        use chio_core::capability::Operation;
+        assert_eq!(name(&Operation::ReadResult), "read_result");
+        assert_eq!(words(&Operation::ReadResult), "read result");
+    }
+
+    #[test]
+    fn nouns_agree_with_numbers() {
+        assert_eq!(
+            [count(0, "hop"), count(1, "hop"), count(2, "hop")],
+            ["0 hops", "1 hop", "2 hops"]
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! The commands end to end, through the built binary.
+#![cfg(test)]
+
+mod canonicalize;
+mod capability;
+mod delegation;
+mod golden;
+mod keys;
+mod manifest;
+mod receipt;
+mod support;
+mod tour;
+mod usage;

@@ -1,0 +1,128 @@
+//! What every command has in common: help, exit codes, standard input and output.
+
+use std::io::Write;
+
+use crate::support::Folder;
+
+#[test]
+fn a_command_line_that_is_not_understood_ends_with_2() {
+    let folder = Folder::with_keys();
+    for line in [
+        "",
+        "nonsense",
+        "key",
+        "key new extra",
+        "key show",
+        "capability issue --key 01.key --subject 02.key",
+        "capability issue --key 01.key --grant s/t",
+        "capability issue --key 01.key --subject 02.key --grant st",
+        "capability issue --key 01.key --subject 02.key --grant s/t:fly",
+        "capability issue --key 01.key --subject 02.key --grant s/t --ttl 0",
+        "capability issue --key 01.key --subject 02.key --grant s/t --ttl 1w",
+        "capability issue --key 01.key --subject 02.key --grant s/t --scope 01.key",
+        "capability issue --key 01.key --subject 02.key --grant s/t --constraint {",
+        "capability issue --key 01.key --subject 02.key --grant s/t --force",
+        "capability issue --key 01.key --subject 02.key --scope x.json --dpop",
+        "capability issue --key 01.key --subject abc --grant s/t",
+        "capability issue --key missing.key --subject 02.key --grant s/t",
+        "capability issue --key 01.key --delegation x.json",
+        "capability delegate --parent missing.json --key 01.key --to 02.key",
+        "capability delegate --parent a --key 01.key --to 02.key --ttl 1h --expires-at 5",
+        "capability verify",
+        "capability verify missing.json",
+        "capability verify missing.json --json",
+        "capability verify - --trusted-issuer abc",
+        "capability verify - --at yesterday",
+        "capability verify - --max-depth -1",
+        "capability inspect .",
+        "receipt show missing.json",
+        "receipt verify missing.json --json",
+        "receipt verify - --trusted-key 00",
+        "manifest sign missing.json --key 01.key",
+        "manifest sign -",
+        "manifest verify missing.json",
+        "canonicalize missing.json",
+        "up --unknown",
+    ] {
+        let run = folder.line(line).ends(2);
+        assert_eq!(run.stdout, "", "{line}");
+        assert!(!run.stderr.is_empty(), "{line}");
+        assert!(!run.stderr.contains("panicked"), "{run:#?}");
+    }
+    assert_eq!(folder.files().len(), 4, "nothing was written");
+}
+
+#[test]
+fn every_help_page_ends_with_0_and_has_an_example() {
+    let folder = Folder::new();
+    for page in [
+        "",
+        "up",
+        "key",
+        "key new",
+        "key show",
+        "canonicalize",
+        "capability",
+        "capability issue",
+        "capability delegate",
+        "capability inspect",
+        "capability verify",
+        "receipt",
+        "receipt show",
+        "receipt verify",
+        "manifest",
+        "manifest sign",
+        "manifest verify",
+    ] {
+        let run =
+            folder.line(&format!("{page} --help")).ends(0).says("Usage: chio").says("Example");
+        assert!(!run.stdout.contains('\u{1b}'), "no colours without a terminal: {page}");
+        assert!(run.stdout.lines().all(|line| line.chars().count() <= 100), "{page}");
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    Folder::new().line("--version").ends(0).says(concat!("chio ", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let folder = Folder::with_keys();
+    let words = ["capability", "issue", "--key", "-", "--subject", "02.key", "--scope", "-"];
+    folder.run_with(b"{}", &words).ends(2).complains("only one argument can be `-`");
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_error() {
+    let folder = Folder::new();
+    let mut child = folder.command(&["canonicalize"]).spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(b"[1]").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn the_exit_code_counts_even_when_nobody_reads() {
+    let folder = Folder::new();
+    let mut child = folder.command(&["receipt", "verify", "-"]).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    child.stdin.take().unwrap().write_all(b"{}").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_key_typed_in_place_of_another_argument_is_not_repeated() {
+    let folder = Folder::with_keys();
+    let seed = chio_testkit::key(1).seed_hex();
+    let slip = format!("{}0", *seed);
+    for words in [
+        ["capability", "issue", "--grant", "s/t", "--subject", "02.key", "--key", &*seed],
+        ["capability", "issue", "--grant", "s/t", "--key", "01.key", "--subject", &slip],
+    ] {
+        let run = folder.run(&words).ends(2);
+        assert!(!run.stderr.contains(&*seed), "{run:#?}");
+    }
+}
