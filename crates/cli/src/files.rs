@@ -77,7 +77,8 @@ impl Io<'_> {
 
     /// Reads a `T`, `what` in words. Members that a `T` does not have are left out.
     pub(crate) fn read_json<T: DeserializeOwned>(&mut self, path: &Path, what: &str) -> Result<T> {
-        strict::from_slice(&self.read(path)?).map_err(|error| unreadable(what, &error).into())
+        strict::object_from_slice(&self.read(path)?)
+            .map_err(|error| unreadable(what, &error).into())
     }
 
     /// Reads a `T` that is about to be signed: members that a `T` does not have are refused.

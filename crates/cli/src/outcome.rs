@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chio_core::capability::{DelegationError, TokenError};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::ArtifactError;
 
@@ -61,6 +62,20 @@ impl std::error::Error for Refused {}
 impl From<ArtifactError> for Refused {
     fn from(error: ArtifactError) -> Self {
         Self::new(error.to_string())
+    }
+}
+
+impl From<DelegationError> for Refused {
+    fn from(error: DelegationError) -> Self {
+        let message = match &error {
+            DelegationError::Parent(TokenError::UntrustedIssuer(_)) => {
+                "expected a parent from this issuer, found another's: \
+                 pass its key with --trusted-issuer if you trust it"
+                    .to_owned()
+            }
+            error => error.to_string(),
+        };
+        Self::with_code(message, error.code())
     }
 }
 

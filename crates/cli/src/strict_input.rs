@@ -13,7 +13,7 @@ use serde_json::Value;
 /// # Errors
 /// As [`strict::from_slice`], and with the place of the first member that would be lost.
 pub(crate) fn from_slice<T: DeserializeOwned + Serialize>(text: &[u8]) -> Result<T, StrictError> {
-    let read: T = strict::from_slice(text)?;
+    let read: T = strict::object_from_slice(text)?;
     let shape = |message| StrictError::Shape { message };
     let written: Value = strict::from_slice(text)?;
     let kept = serde_json::to_value(&read).map_err(|error| shape(error.to_string()))?;

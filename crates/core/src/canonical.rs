@@ -5,6 +5,7 @@
 //! costs one comparison a member. Integers that fit `i64` or `u64` keep every digit; doubles take
 //! the ECMAScript form. Reading untrusted text is [`crate::strict`]'s work.
 
+mod name;
 mod order;
 mod writer;
 

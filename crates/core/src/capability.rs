@@ -1,6 +1,7 @@
 //! Capability tokens: who may call what, until when, and by whose leave.
 
 mod attenuation;
+mod child;
 mod constraint;
 mod delegation;
 mod dpop;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use attenuation::{Attenuation, AttenuationError};
+pub use child::Child;
 pub use constraint::{
     ApprovalThreshold, Constraint, ContentReviewTier, CumulativeThreshold, ModelRequirement,
     OperationClass,

@@ -29,7 +29,7 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 #[non_exhaustive]
 pub enum StrictError {
     /// Not JSON.
-    #[error("expected JSON, found {message}")]
+    #[error("not JSON: {message}")]
     Syntax {
         /// What the parser met, and where.
         message: String,

@@ -1,6 +1,5 @@
 //! `chio capability`: tokens, made, handed on, read and checked.
 
-mod child;
 mod delegate;
 mod inspect;
 mod issue;

@@ -55,9 +55,9 @@ impl Receipt {
         let members: Value = strict::from_slice(&text).map_err(|error| unreadable(WHAT, &error))?;
         let is_child = ["session_id", "terminal_state"].iter().any(|m| members.get(m).is_some());
         let receipt = if is_child {
-            strict::from_slice(&text).map(Box::new).map(Self::Child)
+            strict::object_from_slice(&text).map(Box::new).map(Self::Child)
         } else {
-            strict::from_slice(&text).map(Box::new).map(Self::Call)
+            strict::object_from_slice(&text).map(Box::new).map(Self::Call)
         };
         let what = if is_child { "a child receipt" } else { WHAT };
         receipt.map_err(|error| unreadable(what, &error).into())

@@ -54,10 +54,10 @@ fn texts_with_more_than_one_meaning_are_refused() {
         (r#"{"a": 1, "a": 2}"#, "found `a` twice"),
         (r#"[{"x": {"b": 1, "\u0062": 2}}]"#, "found `b` twice"),
         (nested.as_str(), "levels of nesting"),
-        ("{", "expected JSON"),
-        ("", "expected JSON"),
-        ("1 2", "expected JSON"),
-        ("\u{feff}1", "expected JSON"),
+        ("{", "not JSON"),
+        ("", "not JSON"),
+        ("1 2", "not JSON"),
+        ("\u{feff}1", "not JSON"),
     ] {
         let run = folder.run_with(input.as_bytes(), &["canonicalize"]).ends(1);
         let run = run.complains("error: ").complains(problem);

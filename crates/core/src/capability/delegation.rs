@@ -9,6 +9,7 @@ use super::scope::ChioScope;
 use super::verify::TokenError;
 use super::{CapabilityToken, Validity};
 use crate::crypto::{Keypair, PublicKey, Signature};
+use crate::registry::ErrorCode;
 use crate::signed::{ArtifactError, Signed, signed_by};
 
 /// The whole of a budget, in basis points.
@@ -163,6 +164,14 @@ pub enum DelegationError {
     /// The child has more than the parent.
     #[error("expected a scope within the parent's delegable grants, found one that exceeds them")]
     ExceedsScope,
+    /// The child would never be valid.
+    #[error("expected an end after {begin}, when the child begins, found {end}")]
+    EmptyWindow {
+        /// The child's begin.
+        begin: u64,
+        /// The child's end.
+        end: u64,
+    },
     /// The child ends after the parent.
     #[error("expected an end at or before the parent's, {most}, found {found}")]
     ExceedsExpiry {
@@ -179,12 +188,29 @@ pub enum DelegationError {
         /// The child's share.
         found: Option<u16>,
     },
+    /// A delegation receipt says something else than its link or its parent.
+    #[error("expected a delegation receipt that agrees with its link and its parent")]
+    Disagrees,
+    /// The chain that the link completes does not hold.
+    #[error(transparent)]
+    Chain(TokenError),
     /// A declared step does not hold.
     #[error(transparent)]
     Step(#[from] AttenuationError),
     /// The link could not be signed.
     #[error(transparent)]
     Signing(#[from] ArtifactError),
+}
+
+impl DelegationError {
+    /// The registry code of a refusal for this.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Parent(error) | Self::Chain(error) => error.code(),
+            _ => ErrorCode::CapabilityDenied,
+        }
+    }
 }
 
 /// The two ends of one hand-over, as far as its rules look at them.
@@ -236,7 +262,11 @@ pub fn check_hop(link: &DelegationLink, hop: &Hop<'_>) -> Result<(), DelegationE
         let found = hop.child_validity.issued_at;
         return Err(DelegationError::BeforeLink { earliest, found });
     }
-    let (most, found) = (hop.parent_validity.expires_at, hop.child_validity.expires_at);
+    let (begin, end) = (hop.child_validity.issued_at, hop.child_validity.expires_at);
+    if end <= begin {
+        return Err(DelegationError::EmptyWindow { begin, end });
+    }
+    let (most, found) = (hop.parent_validity.expires_at, end);
     if found > most {
         return Err(DelegationError::ExceedsExpiry { most, found });
     }

@@ -34,7 +34,7 @@ pub enum TokenError {
         signature: Algorithm,
     },
     /// The issuer has not signed this.
-    #[error("the token's signature does not hold: {0}")]
+    #[error(transparent)]
     Signature(#[from] SignatureError),
     /// Before its time.
     #[error("the token is valid from {issued_at}, it is {now}")]
@@ -297,6 +297,10 @@ impl Signed for CapabilityToken {
 
     fn check_signable(&self) -> Result<(), ArtifactError> {
         self.check_structure()?;
+        if self.expires_at <= self.issued_at {
+            let text = "expected a token that ends after it begins, found an empty window";
+            return Err(ArtifactError::Malformed(text.to_owned()));
+        }
         // Rare profiles are read, never made.
         let profile = self.unsupported_profile();
         profile.map_or(Ok(()), |profile| Err(ArtifactError::Malformed(profile.to_owned())))

@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use chio_core::capability::{
-    Attenuation, CapabilityToken, Delegation, DelegationReceipt, delegate,
+    Attenuation, CapabilityToken, Child, Delegation, DelegationError, DelegationReceipt, delegate,
 };
 use uuid::Uuid;
 
-use super::child::{Child, refused};
 use super::scope::{self, Narrowing};
 use super::{TOKEN, new_id};
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refused};
 
 const HELP: &str = "\
 The holder of a token signs a link to the next holder. The result is a delegation receipt: it goes
@@ -90,7 +89,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         nonce: Uuid::now_v7().into_bytes(),
     };
     let key = io.read_key(&args.key)?;
-    let receipt = delegate(&parent, delegation, &key).map_err(|error| refused(&error))?;
+    let receipt = delegate(&parent, delegation, &key).map_err(Refused::from)?;
     let Some(issuer_key) = &args.issuer_key else {
         return args.write_receipt(io, &receipt);
     };
@@ -98,7 +97,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
     let (scope, id) = (given.scope, new_id());
     let child = Child { parent: &parent, receipt: &receipt, scope, id, issued_at: signed_at };
-    let token = child.sign(&issuer, &trusted)?;
+    let token = child.signed(&issuer, &trusted).map_err(Refused::from)?;
     args.out.write(io, &token, ("capability", &token.id))?;
     Ok(Outcome::Well)
 }
@@ -119,7 +118,7 @@ impl Args {
             None => {
                 let steps = scope::from_options("--step", &self.step)?;
                 Narrowing::new(&parent.scope, parent.expires_at, steps)
-                    .map_err(|error| refused(&error.into()))?
+                    .map_err(|error| Refused::from(DelegationError::from(error)))?
             }
         };
         if self.scope.is_none() && !self.keep_delegate {

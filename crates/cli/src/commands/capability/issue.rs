@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chio_core::capability::{CapabilityToken, ChioScope, DelegationReceipt, Validity};
+use chio_core::capability::{CapabilityToken, Child, ChioScope, DelegationReceipt, Validity};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 
-use super::child::Child;
 use super::scope::{self, Narrowing};
 use super::{TOKEN, new_id};
 use crate::duration;
@@ -114,7 +113,7 @@ impl Args {
         let key = io.read_key(&self.key)?;
         let issued_at = self.at.unwrap_or(io.now);
         let child = Child { parent: &parent, receipt: &receipt, scope, id: self.id()?, issued_at };
-        Ok(child.sign(&key, &trusted)?)
+        Ok(child.signed(&key, &trusted).map_err(Refused::from)?)
     }
 
     /// The scope that the steps of a delegation lead to.
