@@ -36,6 +36,7 @@ pub use verify::{SignatureForm, TokenError, TokenReport, VerifyOptions};
 
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
+pub use crate::window::Validity;
 
 /// The schema that every token carries.
 pub const CAPABILITY_SCHEMA: &str = "chio.capability.v1";
@@ -91,23 +92,6 @@ fn capability_schema() -> String {
 // Serde hands the field by reference.
 fn none_or_empty(steps: &Option<Vec<Attenuation>>) -> bool {
     steps.as_ref().is_none_or(Vec::is_empty)
-}
-
-/// The seconds in which a token is valid: from `issued_at` to just before `expires_at`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
-    /// The first second in.
-    pub issued_at: u64,
-    /// The first second out.
-    pub expires_at: u64,
-}
-
-impl Validity {
-    /// Whether `now` is inside.
-    #[must_use]
-    pub const fn contains(&self, now: u64) -> bool {
-        self.issued_at <= now && now < self.expires_at
-    }
 }
 
 impl CapabilityToken {

@@ -9,7 +9,6 @@ mod intent;
 mod model;
 mod nonce;
 mod transaction;
-mod window;
 
 pub use approval::{ApprovalDecision, ApprovalError, ApprovalTerms, ApprovalToken};
 pub use call_chain::{
@@ -23,7 +22,6 @@ pub use intent::{
 pub use model::{ModelMetadata, ProvenanceClass, RecordedModel};
 pub use nonce::{ExecutionNonce, NonceBinding, NonceBody, NonceError};
 pub use transaction::{ApprovalRecord, AssuranceRecord, GovernedTransactionReceipt};
-pub use window::WindowError;
 
 #[cfg(test)]
 pub(crate) mod golden;

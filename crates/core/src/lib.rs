@@ -24,6 +24,7 @@ pub mod signed;
 pub mod strict;
 mod text;
 pub mod tier;
+pub mod window;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -9,6 +9,7 @@ use crate::money::MonetaryAmount;
 use crate::registry::ErrorCode;
 use crate::signed::{ArtifactError, Signed};
 use crate::strict;
+use crate::window::WindowError;
 
 const START: u64 = 1_700_000_000;
 const END: u64 = START + 3600;
@@ -107,8 +108,8 @@ fn reads<T: DeserializeOwned>(value: &Value) -> bool {
 
 // Verification.
 
-/// Takes one fault out of a token that has several.
-type Repair = fn(&mut CapabilityToken);
+/// A change of a token: one fault more, or one less.
+type Edit = fn(&mut CapabilityToken);
 
 #[test]
 fn checks_run_in_order_and_stop_at_the_first_that_fails() {
@@ -121,7 +122,7 @@ fn checks_run_in_order_and_stop_at_the_first_that_fails() {
     broken.delegation_chain =
         vec![link(SUBJECT, DELEGATEE, START), link(5, 6, START - 1), link(5, 7, START)];
     broken.delegation_chain[0].timestamp += 1;
-    let repairs: [(Repair, TokenError); 10] = [
+    let repairs: [(Edit, TokenError); 10] = [
         (|_| {}, TokenError::UntrustedIssuer(public(STRANGER))),
         (
             |token| token.issuer = public(ISSUER),
@@ -140,7 +141,10 @@ fn checks_run_in_order_and_stop_at_the_first_that_fails() {
             TokenError::Structure("expected a budget share of at most 10000"),
         ),
         (|token| token.budget_share_bps = None, TokenError::Signature(SignatureError::Invalid)),
-        (|token| *token = force(token.clone()), TokenError::Expired { expires_at: END, now: END }),
+        (
+            |token| *token = force(token.clone()),
+            TokenError::Window(WindowError::Expired { expires_at: END, now: END }),
+        ),
         (
             |token| {
                 token.expires_at = END + 1;
@@ -181,7 +185,7 @@ fn a_report_names_every_check_that_fails() {
     let expected = [
         TokenError::UntrustedIssuer(public(ISSUER)),
         TokenError::Signature(SignatureError::Invalid),
-        TokenError::NotYetValid { issued_at: START, now: START - 1 },
+        TokenError::Window(WindowError::NotYetValid { issued_at: START, now: START - 1 }),
         TokenError::BrokenChain { index: 0 },
     ];
     assert!(report.failures().eq(&expected), "{report:?}");
@@ -199,8 +203,8 @@ fn a_report_names_every_check_that_fails() {
 #[test]
 fn a_token_holds_from_its_first_second_up_to_its_last() {
     let (early, late) = (
-        |now| Err(TokenError::NotYetValid { issued_at: START, now }),
-        |now| Err(TokenError::Expired { expires_at: END, now }),
+        |now| Err(TokenError::Window(WindowError::NotYetValid { issued_at: START, now })),
+        |now| Err(TokenError::Window(WindowError::Expired { expires_at: END, now })),
     );
     for (now, expected) in [
         (0, early(0)),
@@ -247,7 +251,7 @@ fn every_fault_but_the_time_is_a_denial() {
 }
 
 /// What a token has beyond the oldest ones.
-type Feature = (&'static str, fn(&mut CapabilityToken));
+type Feature = (&'static str, Edit);
 
 const LATER_FEATURES: [Feature; 5] = [
     ("budget_share_bps", |token| token.budget_share_bps = Some(10_000)),
@@ -365,7 +369,7 @@ fn the_issuer_signs_only_for_itself_and_only_sound_tokens() {
     let outcome = draft().signed(&key(STRANGER));
     let wrong = ArtifactError::WrongKey { named: public(ISSUER), given: public(STRANGER) };
     assert_eq!(outcome, Err(wrong));
-    let faults: [(fn(&mut CapabilityToken), &str); 4] = [
+    let faults: [(Edit, &str); 4] = [
         (|token| token.caveats.push(json!(1)), "caveats make a token invalid, found one"),
         (|token| token.schema = "x".to_owned(), "expected schema `chio.capability.v1`, found `x`"),
         (|token| token.budget_share_bps = Some(10_001), "expected a budget share of at most 10000"),
@@ -390,28 +394,28 @@ fn the_issuer_signs_only_for_itself_and_only_sound_tokens() {
 #[test]
 fn links_of_a_chain_are_signed_joined_and_in_order() {
     #[track_caller]
-    fn check(links: &[DelegationLink], most: Option<usize>, expected: Result<(), TokenError>) {
+    fn check(links: &[DelegationLink], most: Option<usize>, expected: &Result<(), TokenError>) {
         let delegation_chain = links.to_vec();
-        assert_eq!(CapabilityToken { delegation_chain, ..draft() }.check_chain(most), expected);
+        assert_eq!(&CapabilityToken { delegation_chain, ..draft() }.check_chain(most), expected);
     }
     let (a, b, c) = (link(5, 6, 100), link(6, 7, 100), link(7, SUBJECT, 101));
     let chain = [a.clone(), b.clone(), c.clone()];
-    check(&[], None, Ok(()));
-    check(&[], Some(0), Ok(()));
-    check(&chain, None, Ok(()));
-    check(&chain, Some(3), Ok(()));
-    check(&chain, Some(2), Err(TokenError::ChainDepth { most: 2, found: 3 }));
-    check(&chain, Some(0), Err(TokenError::ChainDepth { most: 0, found: 3 }));
-    check(&chain[1..], None, Ok(()));
+    check(&[], None, &Ok(()));
+    check(&[], Some(0), &Ok(()));
+    check(&chain, None, &Ok(()));
+    check(&chain, Some(3), &Ok(()));
+    check(&chain, Some(2), &Err(TokenError::ChainDepth { most: 2, found: 3 }));
+    check(&chain, Some(0), &Err(TokenError::ChainDepth { most: 0, found: 3 }));
+    check(&chain[1..], None, &Ok(()));
     // The last link leads to the subject, each other one to the next.
-    check(&chain[..2], None, Err(TokenError::BrokenChain { index: 1 }));
-    check(&[a.clone(), c.clone()], None, Err(TokenError::BrokenChain { index: 0 }));
-    check(&[b.clone(), a.clone(), c.clone()], None, Err(TokenError::BrokenChain { index: 0 }));
-    check(&[c.clone(), c.clone()], None, Err(TokenError::BrokenChain { index: 0 }));
+    check(&chain[..2], None, &Err(TokenError::BrokenChain { index: 1 }));
+    check(&[a.clone(), c.clone()], None, &Err(TokenError::BrokenChain { index: 0 }));
+    check(&[b.clone(), a.clone(), c.clone()], None, &Err(TokenError::BrokenChain { index: 0 }));
+    check(&[c.clone(), c.clone()], None, &Err(TokenError::BrokenChain { index: 0 }));
     let older = link(6, 7, 99);
-    check(&[a.clone(), older, c.clone()], None, Err(TokenError::ChainOrder { index: 1 }));
+    check(&[a.clone(), older, c.clone()], None, &Err(TokenError::ChainOrder { index: 1 }));
     let oldest = link(7, SUBJECT, 0);
-    check(&[a.clone(), b.clone(), oldest], None, Err(TokenError::ChainOrder { index: 2 }));
+    check(&[a.clone(), b.clone(), oldest], None, &Err(TokenError::ChainOrder { index: 2 }));
     // Every member of a link is signed, by its delegator.
     let changes: [fn(&mut DelegationLink); 7] = [
         |link| link.capability_id.push('x'),
@@ -427,7 +431,7 @@ fn links_of_a_chain_are_signed_joined_and_in_order() {
         change(&mut changed);
         let error = SignatureError::Invalid.into();
         let expected = Err(TokenError::LinkSignature { index: 1, error });
-        check(&[a.clone(), changed, c.clone()], None, expected);
+        check(&[a.clone(), changed, c.clone()], None, &expected);
     }
 }
 
@@ -1109,7 +1113,7 @@ fn a_step_names_a_tool_that_is_granted_by_name() {
                 server_id: server_id.clone(),
                 tool_name: tool_name.clone(),
             };
-            for parent in [scope(&[wild.clone()]), scope(&[limited(), wild])] {
+            for parent in [scope(std::slice::from_ref(&wild)), scope(&[limited(), wild])] {
                 let outcome = parent.attenuate(END, std::slice::from_ref(&step));
                 assert_eq!(outcome, Err(expected.clone()), "{step:?}");
             }
@@ -1333,6 +1337,19 @@ fn a_child_does_not_outlive_its_parent() {
 }
 
 #[test]
+fn a_child_has_a_window() {
+    for end in [0, START + 9, START + 10] {
+        let expected = DelegationError::EmptyWindow { begin: START + 10, end };
+        check_delegate(&parent(), |delegation| delegation.expires_at = end, expected);
+    }
+    for (issued_at, expires_at) in [(END, END), (END, START), (u64::MAX, 0)] {
+        let empty = CapabilityToken { issued_at, expires_at, ..draft() };
+        assert!(empty.clone().signed(&key(ISSUER)).is_err(), "none is made");
+        assert_eq!(force(empty).check_token_signature(), Ok(SignatureForm::Current), "but read");
+    }
+}
+
+#[test]
 fn a_child_states_a_share_of_at_most_its_parents() {
     let share = |parent_share: Option<u16>, child_share: Option<u16>| {
         let parent = force(CapabilityToken { budget_share_bps: parent_share, ..parent() });
@@ -1384,6 +1401,9 @@ fn a_declared_step_narrows_the_parent() {
     }
 }
 
+/// Makes a child show a step.
+type Reflect = fn(&mut Delegation);
+
 #[test]
 fn a_declared_step_is_shown_by_the_child() {
     for step in [
@@ -1398,7 +1418,7 @@ fn a_declared_step_is_shown_by_the_child() {
         let expected = AttenuationError::NotReflected(step.kind()).into();
         check_delegate(&parent(), |delegation| delegation.steps = vec![step], expected);
     }
-    let shown: [(Attenuation, fn(&mut Delegation)); 9] = [
+    let shown: [(Attenuation, Reflect); 9] = [
         (remove_tool(), |d| d.scope.grants.clear()),
         (remove_operation(Operation::ReadResult), |d| d.scope.grants[0].operations.truncate(1)),
         (add_constraint(Constraint::MaxArgsSize(9)), |d| {
@@ -1415,6 +1435,129 @@ fn a_declared_step_is_shown_by_the_child() {
         let mut delegation = Delegation { steps: vec![step.clone()], ..delegation() };
         change(&mut delegation);
         assert!(delegate(&parent(), delegation, &key(SUBJECT)).is_ok(), "{step:?}");
+    }
+}
+
+// The issuer's part.
+
+fn handed_on() -> DelegationReceipt {
+    delegate(&parent(), delegation(), &key(SUBJECT)).unwrap()
+}
+
+/// Asks the issuer for the child of a changed hand-over.
+fn ask(
+    change: impl FnOnce(&mut CapabilityToken, &mut DelegationReceipt, &mut ChioScope),
+) -> Result<CapabilityToken, DelegationError> {
+    let (mut parent, mut receipt, mut scope) = (parent(), handed_on(), delegation().scope);
+    change(&mut parent, &mut receipt, &mut scope);
+    let (id, issued_at) = ("cap-2".to_owned(), START + 10);
+    let child = Child { parent: &parent, receipt: &receipt, scope, id, issued_at };
+    child.signed(&key(ISSUER), &[])
+}
+
+#[test]
+fn an_issuer_signs_the_child_that_a_link_leads_to() {
+    let child = ask(|_, _, _| {}).unwrap();
+    assert_eq!(verify(&child, START + 10), Ok(SignatureForm::Current));
+    assert_eq!(child.id, "cap-2");
+    assert_eq!((&child.issuer, &child.subject), (&public(ISSUER), &public(DELEGATEE)));
+    assert_eq!((child.issued_at, child.expires_at), (START + 10, END));
+    assert_eq!(child.scope, delegation().scope);
+    assert_eq!(child.delegation_chain, handed_on().chain());
+    // Another issuer's child, for those who trust it.
+    let (parent, receipt) = (parent(), handed_on());
+    let child = || Child {
+        parent: &parent,
+        receipt: &receipt,
+        scope: delegation().scope,
+        id: "cap-3".to_owned(),
+        issued_at: START + 10,
+    };
+    let signed = child().signed(&key(STRANGER), &[public(ISSUER)]).unwrap();
+    assert_eq!(signed.issuer, public(STRANGER));
+    let untrusted = TokenError::UntrustedIssuer(public(ISSUER));
+    assert_eq!(child().signed(&key(STRANGER), &[]), Err(untrusted.into()));
+}
+
+#[test]
+fn an_issuer_checks_everything_before_it_signs_a_child() {
+    type Case = (fn(&mut CapabilityToken, &mut DelegationReceipt, &mut ChioScope), DelegationError);
+    let invalid = SignatureError::Invalid;
+    let broken_link = TokenError::LinkSignature { index: 0, error: invalid.into() };
+    let cases: [Case; 13] = [
+        (|parent, _, _| parent.id.push('x'), TokenError::Signature(invalid).into()),
+        (
+            |parent, _, _| {
+                parent.budget_share_bps = Some(10_000);
+                *parent = force(parent.clone());
+            },
+            DelegationError::Unsupported("attenuation proofs and budget shares are unsupported"),
+        ),
+        (|_, receipt, _| receipt.parent_capability_id.push('x'), DelegationError::Disagrees),
+        (|_, receipt, _| receipt.signed_at += 1, DelegationError::Disagrees),
+        (|_, receipt, _| receipt.attenuation.steps.clear(), DelegationError::Disagrees),
+        (
+            |_, receipt, _| receipt.parent_chain.push(receipt.link.clone()),
+            DelegationError::Disagrees,
+        ),
+        (|_, receipt, _| receipt.link.timestamp += 1, DelegationError::Disagrees),
+        (
+            |_, receipt, _| {
+                receipt.link.timestamp += 1;
+                receipt.signed_at += 1;
+            },
+            DelegationError::BeforeLink { earliest: START + 11, found: START + 10 },
+        ),
+        (|_, receipt, _| receipt.link.signature = Signature::blank(), {
+            DelegationError::Chain(broken_link)
+        }),
+        (|_, _, scope| scope.grants[0].max_invocations = None, DelegationError::ExceedsScope),
+        (
+            |_, _, scope| scope.grants[0].max_invocations = Some(6),
+            AttenuationError::NotReflected("reduce_budget").into(),
+        ),
+        (
+            |_, receipt, _| receipt.attenuation.child_expires_at = Some(END + 1),
+            DelegationError::ExceedsExpiry { most: END, found: END + 1 },
+        ),
+        (
+            |_, receipt, _| receipt.attenuation.child_expires_at = Some(START + 10),
+            DelegationError::EmptyWindow { begin: START + 10, end: START + 10 },
+        ),
+    ];
+    for (index, (change, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(ask(change), Err(expected), "case {index}");
+    }
+}
+
+#[test]
+fn an_issuer_signs_no_child_of_a_rare_profile() {
+    let rare: [fn(&mut DelegationReceipt); 3] = [
+        |receipt| receipt.attenuation.budget_share_bps = Some(1),
+        |receipt| {
+            let root_binding_digest = "0".repeat(64);
+            receipt.aggregate_budget =
+                Some(AggregateBudgetMarker { root_binding_digest, max_invocations: 1 });
+        },
+        |receipt| receipt.cumulative_approval = Some(serde_json::Map::new()),
+    ];
+    for make_rare in rare {
+        let outcome = ask(|_, receipt, _| make_rare(receipt));
+        assert!(matches!(outcome, Err(DelegationError::Unsupported(_))), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_refused_delegation_has_the_code_of_its_reason() {
+    let expired = WindowError::Expired { expires_at: END, now: END };
+    for (error, code) in [
+        (DelegationError::NotHolder, ErrorCode::CapabilityDenied),
+        (DelegationError::ExceedsScope, ErrorCode::CapabilityDenied),
+        (TokenError::BrokenChain { index: 0 }.into(), ErrorCode::CapabilityDenied),
+        (TokenError::Window(expired).into(), ErrorCode::CapabilityExpired),
+        (DelegationError::Chain(TokenError::Window(expired)), ErrorCode::CapabilityExpired),
+    ] {
+        assert_eq!(error.code(), code, "{error}");
     }
 }
 
@@ -1509,14 +1652,14 @@ fn a_hop_from_a_scope_without_canonical_form_is_refused() {
 // Proofs of possession.
 
 #[track_caller]
-fn check_dpop(change: impl FnOnce(&mut DpopProof), now: u64, expected: Result<(), DpopError>) {
+fn check_dpop(change: impl FnOnce(&mut DpopProof), now: u64, expected: &Result<(), DpopError>) {
     let token = token();
     let arguments = json!({"path": "/a", "n": 1.0});
     let target =
         DpopTarget { token: &token, tool_server: "srv", tool_name: "read", arguments: &arguments };
     let mut proof = DpopProof::new(&target, "nonce", START, &key(SUBJECT)).unwrap();
     change(&mut proof);
-    assert_eq!(proof.verify(&target, now), expected);
+    assert_eq!(&proof.verify(&target, now), expected);
 }
 
 #[test]
@@ -1532,10 +1675,13 @@ fn a_proof_of_possession_is_good_for_five_minutes_and_a_little_ahead() {
         (START + 301, Err(late(START + 301))),
         (u64::MAX, Err(late(u64::MAX))),
     ] {
-        check_dpop(|_| {}, now, expected);
+        check_dpop(|_| {}, now, &expected);
     }
     assert_eq!((DPOP_SKEW, DPOP_LIFETIME), (30, 300));
 }
+
+/// A member of a proof.
+type BodyMember = fn(&mut DpopBody) -> &mut String;
 
 #[test]
 fn a_proof_of_possession_is_good_for_one_call() {
@@ -1545,10 +1691,10 @@ fn a_proof_of_possession_is_good_for_one_call() {
     check_dpop(
         |proof| proof.body.schema = "chio.dpop_proof.v2".to_owned(),
         START,
-        Err(DpopError::Schema("chio.dpop_proof.v2".to_owned())),
+        &Err(DpopError::Schema("chio.dpop_proof.v2".to_owned())),
     );
-    check_dpop(|proof| proof.body.agent_key = public(STRANGER), START, Err(DpopError::NotSubject));
-    let members: [(&'static str, fn(&mut DpopBody) -> &mut String); 4] = [
+    check_dpop(|proof| proof.body.agent_key = public(STRANGER), START, &Err(DpopError::NotSubject));
+    let members: [(&'static str, BodyMember); 4] = [
         ("capability_id", |body| &mut body.capability_id),
         ("tool_server", |body| &mut body.tool_server),
         ("tool_name", |body| &mut body.tool_name),
@@ -1559,16 +1705,16 @@ fn a_proof_of_possession_is_good_for_one_call() {
             member(&mut proof.body).push('x');
             signed(proof);
         };
-        check_dpop(change, START, Err(DpopError::NotBound(name)));
+        check_dpop(change, START, &Err(DpopError::NotBound(name)));
     }
     let invalid = || Err(DpopError::Signature(SignatureError::Invalid));
-    check_dpop(|proof| proof.body.nonce.push('x'), START, invalid());
-    check_dpop(|proof| proof.body.issued_at += 1, START, invalid());
-    check_dpop(|proof| proof.signature = Signature::blank(), START, invalid());
+    check_dpop(|proof| proof.body.nonce.push('x'), START, &invalid());
+    check_dpop(|proof| proof.body.issued_at += 1, START, &invalid());
+    check_dpop(|proof| proof.signature = Signature::blank(), START, &invalid());
     let stranger = |proof: &mut DpopProof| {
         proof.signature = key(STRANGER).sign(&proof.signing_input().unwrap());
     };
-    check_dpop(stranger, START, invalid());
+    check_dpop(stranger, START, &invalid());
     // Any nonce will do, and another time within the window.
     check_dpop(
         |proof| {
@@ -1577,13 +1723,16 @@ fn a_proof_of_possession_is_good_for_one_call() {
             signed(proof);
         },
         START,
-        Ok(()),
+        &Ok(()),
     );
 }
 
+/// Breaks a proof.
+type ProofFault = fn(&mut DpopProof);
+
 #[test]
 fn a_proof_of_possession_is_checked_in_order() {
-    let mut faults: Vec<(fn(&mut DpopProof), DpopError)> = vec![
+    let mut faults: Vec<(ProofFault, DpopError)> = vec![
         (|proof| proof.body.schema.clear(), DpopError::Schema(String::new())),
         (|proof| proof.body.agent_key = public(STRANGER), DpopError::NotSubject),
         (|proof| proof.body.capability_id.clear(), DpopError::NotBound("capability_id")),
@@ -1601,10 +1750,10 @@ fn a_proof_of_possession_is_checked_in_order() {
     ];
     while let Some((_, expected)) = faults.first().cloned() {
         let apply = |proof: &mut DpopProof| faults.iter().for_each(|(fault, _)| fault(proof));
-        check_dpop(apply, START, Err(expected));
+        check_dpop(apply, START, &Err(expected));
         faults.remove(0);
     }
-    check_dpop(|_| {}, START, Ok(()));
+    check_dpop(|_| {}, START, &Ok(()));
 }
 
 #[test]

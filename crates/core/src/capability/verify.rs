@@ -3,11 +3,12 @@
 use serde::Serialize;
 
 use super::profile::AggregateScope;
-use super::{CAPABILITY_SCHEMA, CapabilityToken, Validity};
+use super::{CAPABILITY_SCHEMA, CapabilityToken};
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature, SignatureError};
 use crate::registry::ErrorCode;
 use crate::signed::{ArtifactError, Signed};
+use crate::window::WindowError;
 
 /// The most basis points.
 const MAX_SHARE: u16 = 10_000;
@@ -36,22 +37,9 @@ pub enum TokenError {
     /// The issuer has not signed this.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// Before its time.
-    #[error("the token is valid from {issued_at}, it is {now}")]
-    NotYetValid {
-        /// Its first second.
-        issued_at: u64,
-        /// Now.
-        now: u64,
-    },
-    /// After its time.
-    #[error("the token expired at {expires_at}, it is {now}")]
-    Expired {
-        /// Its first second out.
-        expires_at: u64,
-        /// Now.
-        now: u64,
-    },
+    /// Before or after its time.
+    #[error("the token does not hold now: {0}")]
+    Window(#[from] WindowError),
     /// A link is not signed by its delegator.
     #[error("the signature of link {index} of the delegation chain does not hold: {error}")]
     LinkSignature {
@@ -90,7 +78,7 @@ impl TokenError {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::NotYetValid { .. } | Self::Expired { .. } => ErrorCode::CapabilityExpired,
+            Self::Window(_) => ErrorCode::CapabilityExpired,
             _ => ErrorCode::CapabilityDenied,
         }
     }
@@ -146,22 +134,6 @@ impl TokenReport {
     }
 }
 
-impl Validity {
-    /// Checks that `now` is inside.
-    ///
-    /// # Errors
-    /// When it is before or after.
-    pub const fn check(&self, now: u64) -> Result<(), TokenError> {
-        if now < self.issued_at {
-            return Err(TokenError::NotYetValid { issued_at: self.issued_at, now });
-        }
-        if now >= self.expires_at {
-            return Err(TokenError::Expired { expires_at: self.expires_at, now });
-        }
-        Ok(())
-    }
-}
-
 impl CapabilityToken {
     /// Runs every check and reports each.
     #[must_use]
@@ -169,7 +141,7 @@ impl CapabilityToken {
         TokenReport {
             issuer: self.check_issuer(options.trusted_issuers),
             signature: self.check_token_signature(),
-            time: self.validity().check(options.now),
+            time: self.validity().check(options.now).map_err(TokenError::from),
             chain: self.check_chain(options.max_chain_depth),
         }
     }

@@ -230,18 +230,21 @@ fn a_checkpoint_is_signed_by_the_kernel_it_names() {
     }
 }
 
+/// A change of what is stated.
+type Edit = fn(&mut CheckpointBody);
+
 #[test]
 fn a_successor_keeps_every_rule() {
     let [first, second, third] = issue(&[4, 3, 1]).try_into().unwrap();
     assert_eq!(second.check_follows(&first), Ok(()));
     assert_eq!(third.check_follows(&second), Ok(()));
-    let relinked = |change: fn(&mut CheckpointBody)| {
+    let relinked = |change: Edit| {
         changed(1, |body| {
             change(body);
             body.previous_checkpoint_sha256 = Some(first.body.digest().unwrap());
         })
     };
-    let broken: [(fn(&mut CheckpointBody), &str); 7] = [
+    let broken: [(Edit, &str); 7] = [
         (|body| body.checkpoint_seq = 3, "the next number in checkpoint 3"),
         (|body| body.checkpoint_seq = 1, "the next number in checkpoint 1"),
         (|body| body.batch_start_seq = 6, "the next entry in checkpoint 2"),

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::window::{WindowError, check_window};
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
 use crate::hash::sha256_parts;
 use crate::signed::{ArtifactError, Signed, signed_by};
+use crate::window::{Validity, WindowError};
 
 /// What an approver said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ impl ApprovalToken {
     /// # Errors
     /// The first check that fails.
     pub fn check(&self, terms: &ApprovalTerms<'_>) -> Result<(), ApprovalError> {
-        check_window(self.issued_at, self.expires_at, terms.now)?;
+        Validity { issued_at: self.issued_at, expires_at: self.expires_at }.check(terms.now)?;
         self.check_binding(terms)?;
         if self.decision == ApprovalDecision::Denied {
             return Err(ApprovalError::Denied);

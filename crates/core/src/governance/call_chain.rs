@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub use continuation::{Audience, ContinuationToken};
 pub use proof::{AcceptedProof, UpstreamProof};
 
-use super::window::WindowError;
 use crate::crypto::PublicKey;
 use crate::session::SessionAnchorReference;
 use crate::signed::ArtifactError;
+use crate::window::WindowError;
 
 /// The call that a call continues: a pointer to its one parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::call_chain::{CallChainContext, ContinuationToken, UpstreamProof};
-use super::window::{WindowError, check_window};
 use crate::canonical::{self, CanonicalError};
 use crate::money::MonetaryAmount;
 use crate::strict::{self, StrictError};
 use crate::tier::{AutonomyTier, RuntimeAssurance};
+use crate::window::{Validity, WindowError};
 
 /// The kind of `body` that is meant when there is none.
 const DEFAULT_BODY_KIND: &str = "tool_invocation";
@@ -227,7 +227,7 @@ impl RuntimeAttestation {
     /// # Errors
     /// When it does not.
     pub fn check_window(&self, now: u64) -> Result<(), WindowError> {
-        check_window(self.issued_at, self.expires_at, now)
+        Validity { issued_at: self.issued_at, expires_at: self.expires_at }.check(now)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::window::{WindowError, check_window};
 use crate::canonical;
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::signed::{ArtifactError, require_schema};
+use crate::window::{Validity, WindowError};
 
 /// A signed nonce. The key is not part of it: a kernel knows its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,8 +113,17 @@ impl ExecutionNonce {
         now: u64,
     ) -> Result<(), NonceError> {
         self.check_signature(kernel)?;
-        check_window(self.nonce.issued_at, self.nonce.expires_at, now)?;
+        self.nonce.validity().check(now)?;
         self.nonce.bound_to.check(call)
+    }
+}
+
+impl NonceBody {
+    /// When the nonce is good. A time before 1970 is as long gone as 1970 itself.
+    fn validity(&self) -> Validity {
+        let [issued_at, expires_at] =
+            [self.issued_at, self.expires_at].map(|time| u64::try_from(time).unwrap_or(0));
+        Validity { issued_at, expires_at }
     }
 }
 

@@ -301,9 +301,12 @@ fn there_is_a_tool_and_each_has_its_own_name() {
     accept(|manifest| manifest.server_tools.clear());
 }
 
+/// One list of permissions.
+type List = fn(&mut RequiredPermissions) -> &mut Option<Vec<String>>;
+
 #[test]
 fn permissions_name_each_thing_once() {
-    let lists: [(&str, fn(&mut RequiredPermissions) -> &mut Option<Vec<String>>); 4] = [
+    let lists: [(&str, List); 4] = [
         ("read_paths", |permissions| &mut permissions.read_paths),
         ("write_paths", |permissions| &mut permissions.write_paths),
         ("network_hosts", |permissions| &mut permissions.network_hosts),

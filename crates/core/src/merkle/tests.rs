@@ -281,7 +281,7 @@ fn proofs_are_written_with_prefixed_hashes_and_read_with_or_without() {
         value["audit_path"] = json!([text]);
         assert_eq!(serde_json::from_value::<InclusionProof>(value.clone()).unwrap(), proof);
     }
-    for refused in [json!(["0x"]), json!([bare[2..]]), json!([1]), json!(null), json!("")] {
+    for refused in [json!(["0x"]), json!([bare.repeat(2)]), json!([1]), json!(null), json!("")] {
         value["audit_path"] = refused;
         assert!(serde_json::from_value::<InclusionProof>(value.clone()).is_err(), "{value}");
     }

@@ -12,12 +12,22 @@ fn accept(text: &str) -> Value {
     from_slice(text.as_bytes()).unwrap()
 }
 
+/// Every way in refuses the text, for the same reason.
 #[track_caller]
-fn refuse(text: &str, expected: &str) {
+fn refuse(text: &str) -> StrictError {
     let error = check(text.as_bytes()).unwrap_err();
-    assert_eq!(error.to_string(), expected, "{text}");
     assert_eq!(from_slice::<Value>(text.as_bytes()), Err(error.clone()), "{text}");
-    assert_eq!(canonicalize(text.as_bytes()), Err(error), "{text}");
+    assert_eq!(object_from_slice::<Value>(text.as_bytes()), Err(error.clone()), "{text}");
+    assert_eq!(canonicalize(text.as_bytes()), Err(error.clone()), "{text}");
+    error
+}
+
+/// The text is not JSON, as the error says with its place.
+#[track_caller]
+fn refuse_syntax(text: &str, line: usize, column: usize) {
+    let StrictError::Syntax { message } = refuse(text) else { panic!("{text} is JSON") };
+    let place = format!(" at line {line} column {column}");
+    assert!(message.ends_with(&place), "{text}: {message}");
 }
 
 #[test]
@@ -50,15 +60,12 @@ fn a_member_that_comes_twice_is_refused_at_any_depth_and_in_any_spelling() {
         (r#"{"A":1,"a":2,"A":3}"#, "A"),
     ];
     for (text, name) in cases {
-        let error = check(text.as_bytes()).unwrap_err();
+        let error = refuse(text);
         let StrictError::DuplicateMember { name: found, line: 1, column } = &error else {
             panic!("{text}: {error:?}");
         };
         assert_eq!(found, name, "{text}");
         assert!((2..=text.len()).contains(column), "{text}: column {column}");
-        let expected =
-            format!("expected each member once, found `{name}` twice (line 1, column {column})");
-        refuse(text, &expected);
     }
 }
 
@@ -147,11 +154,7 @@ fn text_that_is_not_json_is_refused_with_its_place() {
         ("\u{feff}1", 1, 1),
     ];
     for (text, line, column) in cases {
-        let message = check(text.as_bytes()).unwrap_err().to_string();
-        assert!(message.starts_with("expected JSON, found "), "{text}: {message}");
-        let place = format!(" at line {line} column {column}");
-        assert!(message.ends_with(&place), "{text}: {message}");
-        refuse(text, &message);
+        refuse_syntax(text, line, column);
     }
     for bytes in [&b"\xff"[..], b"\"\xff\"", b"{\"\xed\xa0\x80\":1}", b"\"\xc0\x80\""] {
         assert!(matches!(check(bytes), Err(StrictError::Syntax { .. })), "{bytes:?}");
@@ -163,10 +166,27 @@ fn anything_after_the_value_is_refused() {
     for (text, column) in
         [("{}x", 3), ("{}{}", 3), ("1 2", 3), ("[] ,", 4), ("null\u{0}", 5), ("{} // no", 4)]
     {
-        refuse(
-            text,
-            &format!("expected JSON, found trailing characters at line 1 column {column}"),
-        );
+        refuse_syntax(text, 1, column);
+    }
+}
+
+#[test]
+fn an_artifact_is_an_object() {
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Pair {
+        left: u8,
+        right: u8,
+    }
+    let pair = Ok(Pair { left: 1, right: 2 });
+    for text in [r#"{"left":1,"right":2}"#, " \n\t{\"right\":2,\"left\":1}"] {
+        assert_eq!(object_from_slice::<Pair>(text.as_bytes()), pair, "{text}");
+    }
+    for text in ["[1,2]", " [1,2]", "[]", "\"{\"", "1", "-1", "null", "true", "[{}]"] {
+        let error = object_from_slice::<Pair>(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, StrictError::Shape { .. }), "{text}: {error:?}");
+        let message = error.to_string();
+        assert!(message.starts_with("expected a JSON object, found "), "{text}: {message}");
+        assert!(object_from_slice::<Value>(text.as_bytes()).is_err(), "{text}");
     }
 }
 
@@ -255,8 +275,9 @@ fn a_repeated_member_is_found_before_the_shape_is() {
 #[test]
 fn places_are_counted_in_lines_and_columns() {
     let text = "{\n  \"a\": 1,\n  \"b\": {\n    \"c\": 1,\n    \"c\": 2\n  }\n}";
-    refuse(text, "expected each member once, found `c` twice (line 5, column 7)");
-    refuse("[\n1,\n\n}", "expected JSON, found expected value at line 4 column 1");
+    let message = refuse(text).to_string();
+    assert_eq!(message, "expected each member once, found `c` twice (line 5, column 7)");
+    refuse_syntax("[\n1,\n\n}", 4, 1);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use chio_core::capability::{
     TokenError, ToolGrant, Validity,
 };
 use chio_core::money::MonetaryAmount;
+use chio_core::window::WindowError;
 use serde_json::Value;
 
 use crate::date::{relative, span, utc};
@@ -47,13 +48,13 @@ pub(super) const fn form_name(form: SignatureForm) -> &'static str {
 pub(super) fn reason(error: &TokenError) -> String {
     match error {
         TokenError::Signature(error) => error.to_string(),
-        TokenError::NotYetValid { issued_at, now } => {
+        TokenError::Window(WindowError::NotYetValid { issued_at, now }) => {
             format!("begins {}, {}", utc(*issued_at), relative(*issued_at, *now))
         }
-        TokenError::Expired { expires_at, now } if expires_at == now => {
+        TokenError::Window(WindowError::Expired { expires_at, now }) if expires_at == now => {
             format!("expired {}, just now", utc(*expires_at))
         }
-        TokenError::Expired { expires_at, now } => {
+        TokenError::Window(WindowError::Expired { expires_at, now }) => {
             format!("expired {}, {}", utc(*expires_at), relative(*expires_at, *now))
         }
         error => error.to_string(),

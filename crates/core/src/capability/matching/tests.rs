@@ -39,29 +39,29 @@ fn check_path(prefix: &str, path: &str, expected: bool) {
 #[test]
 fn a_path_lies_under_its_prefix_by_whole_segments() {
     for (prefix, path, expected) in [
-        ("/work", "/work", true),
-        ("/work", "/work/", true),
-        ("/work", "/work/a.txt", true),
-        ("/work", "/work/a/b/c", true),
-        ("/work/", "/work/a", true),
-        ("/work/", "/work", true),
-        ("/work", "/workspace", false),
-        ("/work", "/works", false),
-        ("/work", "/wor", false),
-        ("/work", "/", false),
-        ("/work", "/Work/a", false),
-        ("/work/a", "/work/b", false),
-        ("/work/a", "/work", false),
-        ("/work", "/home/work", false),
+        ("/data", "/data", true),
+        ("/data", "/data/", true),
+        ("/data", "/data/a.txt", true),
+        ("/data", "/data/a/b/c", true),
+        ("/data/", "/data/a", true),
+        ("/data/", "/data", true),
+        ("/data", "/dataspace", false),
+        ("/data", "/datas", false),
+        ("/data", "/dat", false),
+        ("/data", "/", false),
+        ("/data", "/Data/a", false),
+        ("/data/a", "/data/b", false),
+        ("/data/a", "/data", false),
+        ("/data", "/house/data", false),
         ("/", "/", true),
         ("/", "/anything/at/all", true),
-        ("//work//a/", "/work/a/b", true),
-        ("/work", "//work///a", true),
-        ("/work", "/./work/./a/.", true),
-        ("/./work/.", "/work/a", true),
-        ("/work/é", "/work/é/x", true),
-        ("/work/e\u{301}", "/work/é/x", false),
-        ("/work", " /work/a", false),
+        ("//data//a/", "/data/a/b", true),
+        ("/data", "//data///a", true),
+        ("/data", "/./data/./a/.", true),
+        ("/./data/.", "/data/a", true),
+        ("/data/é", "/data/é/x", true),
+        ("/data/e\u{301}", "/data/é/x", false),
+        ("/data", " /data/a", false),
     ] {
         check_path(prefix, path, expected);
     }
@@ -70,30 +70,30 @@ fn a_path_lies_under_its_prefix_by_whole_segments() {
 #[test]
 fn a_path_cannot_climb_out() {
     for (prefix, path, expected) in [
-        ("/work", "/work/a/../b", true),
-        ("/work", "/work/a/..", true),
-        ("/work", "/work/..", false),
-        ("/work", "/work/../work", true),
-        ("/work", "/work/../etc/passwd", false),
-        ("/work", "/work/a/../../etc", false),
-        ("/work", "/work/./../etc", false),
-        ("/work", "/work//../etc", false),
-        ("/work", "/..", false),
-        ("/work", "/../work/a", false),
+        ("/data", "/data/a/../b", true),
+        ("/data", "/data/a/..", true),
+        ("/data", "/data/..", false),
+        ("/data", "/data/../data", true),
+        ("/data", "/data/../etc/passwd", false),
+        ("/data", "/data/a/../../etc", false),
+        ("/data", "/data/./../etc", false),
+        ("/data", "/data//../etc", false),
+        ("/data", "/..", false),
+        ("/data", "/../data/a", false),
         ("/", "/..", false),
         ("/", "/a/../..", false),
         ("/", "/a/../../b", false),
-        ("/work/../tmp", "/tmp/a", true),
-        ("/work/../tmp", "/work/a", false),
-        ("/../work", "/work/a", false),
-        ("/work", "/work/...", true),
-        ("/work", "/work/..a", true),
-        ("/work", "/work/a..", true),
-        ("/work", "/work/ ..", true),
-        ("work", "..", false),
-        ("work", "work/../..", false),
-        ("work", "../work/a", false),
-        ("work", "work/../work/a", true),
+        ("/data/../tmp", "/tmp/a", true),
+        ("/data/../tmp", "/data/a", false),
+        ("/../data", "/data/a", false),
+        ("/data", "/data/...", true),
+        ("/data", "/data/..a", true),
+        ("/data", "/data/a..", true),
+        ("/data", "/data/ ..", true),
+        ("data", "..", false),
+        ("data", "data/../..", false),
+        ("data", "../data/a", false),
+        ("data", "data/../data/a", true),
     ] {
         check_path(prefix, path, expected);
     }
@@ -102,18 +102,18 @@ fn a_path_cannot_climb_out() {
 #[test]
 fn backslashes_separate_as_slashes_do() {
     for (prefix, path, expected) in [
-        ("/work", "\\work\\a", true),
-        ("\\work", "/work/a", true),
-        ("/work", "/work\\..\\etc", false),
-        ("/work", "/work/..\\etc", false),
-        ("/work", "\\work\\..\\..\\etc", false),
-        ("/work", "/work\\a/../b", true),
-        ("C:\\work", "C:\\work\\a", true),
-        ("C:\\work", "C:/work/a", true),
-        ("C:\\work", "C:\\work\\..\\windows", false),
-        ("C:\\work", "D:\\work\\a", false),
-        ("C:\\work", "c:\\work\\a", false),
-        ("/work", "C:\\work\\a", false),
+        ("/data", "\\data\\a", true),
+        ("\\data", "/data/a", true),
+        ("/data", "/data\\..\\etc", false),
+        ("/data", "/data/..\\etc", false),
+        ("/data", "\\data\\..\\..\\etc", false),
+        ("/data", "/data\\a/../b", true),
+        ("C:\\data", "C:\\data\\a", true),
+        ("C:\\data", "C:/data/a", true),
+        ("C:\\data", "C:\\data\\..\\windows", false),
+        ("C:\\data", "D:\\data\\a", false),
+        ("C:\\data", "c:\\data\\a", false),
+        ("/data", "C:\\data\\a", false),
         ("\\\\host\\share", "\\\\host\\share\\a", true),
     ] {
         check_path(prefix, path, expected);
@@ -123,26 +123,26 @@ fn backslashes_separate_as_slashes_do() {
 #[test]
 fn absolute_and_relative_paths_never_match_each_other() {
     for (prefix, path, expected) in [
-        ("work", "work/a", true),
-        ("work", "./work/a", true),
-        ("./work", "work/a", true),
-        (".", "work/a", true),
-        ("", "work/a", true),
+        ("data", "data/a", true),
+        ("data", "./data/a", true),
+        ("./data", "data/a", true),
+        (".", "data/a", true),
+        ("", "data/a", true),
         (".", "a", true),
-        ("work", "/work/a", false),
-        ("/work", "work/a", false),
-        ("/work", "./work/a", false),
-        (".", "/work", false),
-        ("", "/work", false),
-        ("/", "work", false),
+        ("data", "/data/a", false),
+        ("/data", "data/a", false),
+        ("/data", "./data/a", false),
+        (".", "/data", false),
+        ("", "/data", false),
+        ("/", "data", false),
         ("/", ".", false),
         ("/", "", false),
-        ("/work", "", false),
-        ("~/work", "~/work/a", true),
-        ("~/work", "~/a", false),
-        ("/", "~/work", false),
+        ("/data", "", false),
+        ("~/data", "~/data/a", true),
+        ("~/data", "~/a", false),
+        ("/", "~/data", false),
         ("~", "~/../etc", false),
-        ("/home", "file:///home/a", false),
+        ("/mnt", "file:///house/a", false),
     ] {
         check_path(prefix, path, expected);
     }
@@ -150,7 +150,7 @@ fn absolute_and_relative_paths_never_match_each_other() {
 
 #[test]
 fn strings_are_paths_by_their_member_or_by_their_looks() {
-    let under = Constraint::PathPrefix("/work".to_owned());
+    let under = Constraint::PathPrefix("/data".to_owned());
     for name in [
         "path",
         "Path",
@@ -168,30 +168,30 @@ fn strings_are_paths_by_their_member_or_by_their_looks() {
         "cwd",
         "Cwd",
     ] {
-        check(&under, &json!({ name: "/work/a" }), true);
+        check(&under, &json!({ name: "/data/a" }), true);
         check(&under, &json!({ name: "secret" }), false);
-        check(&under, &json!({ name: ["/work/a", "secret"] }), false);
-        check(&under, &json!({ name: "https://host.example/work" }), false);
-        check(&under, &json!({"path": "/work/a", "deep": [{ name: {"ignored": "x"} }]}), true);
+        check(&under, &json!({ name: ["/data/a", "secret"] }), false);
+        check(&under, &json!({ name: "https://host.example/data" }), false);
+        check(&under, &json!({"path": "/data/a", "deep": [{ name: {"ignored": "x"} }]}), true);
     }
     for name in ["files", "dirs", "filename", "folder", "text", "roots", "pat_h"] {
-        check(&under, &json!({ name: "secret", "path": "/work/a" }), true);
+        check(&under, &json!({ name: "secret", "path": "/data/a" }), true);
         check(&under, &json!({ name: "secret" }), false);
     }
     // By its looks, whatever the member.
     for outside in ["/etc/passwd", "./a", "../a", "~/a", "a/b", "a\\b", "etc/", "\\", "/"] {
-        check(&under, &json!({"path": "/work/a", "text": outside}), false);
-        check(&under, &json!({"path": "/work/a", "list": [[outside]]}), false);
-        check(&under, &json!({"path": "/work/a", "more": {"x": outside}}), false);
+        check(&under, &json!({"path": "/data/a", "text": outside}), false);
+        check(&under, &json!({"path": "/data/a", "list": [[outside]]}), false);
+        check(&under, &json!({"path": "/data/a", "more": {"x": outside}}), false);
     }
     for harmless in ["https://host.example/etc", "x://a/b\\c", "plain", "", "a.b", "~", ".."] {
-        check(&under, &json!({"path": "/work/a", "text": harmless}), true);
+        check(&under, &json!({"path": "/data/a", "text": harmless}), true);
     }
 }
 
 #[test]
 fn every_path_counts_and_there_must_be_one() {
-    let under = Constraint::PathPrefix("/work".to_owned());
+    let under = Constraint::PathPrefix("/data".to_owned());
     for (arguments, expected) in [
         (json!({}), false),
         (json!(null), false),
@@ -200,16 +200,16 @@ fn every_path_counts_and_there_must_be_one() {
         (json!({"path": 7}), false),
         (json!({"path": null}), false),
         (json!({"text": "no path"}), false),
-        (json!("/work/a"), true),
-        (json!(["/work/a", "/work/b"]), true),
-        (json!(["/work/a", "/etc"]), false),
-        (json!({"from": "/work/a", "to": "/work/b"}), true),
-        (json!({"from": "/work/a", "to": "/etc"}), false),
-        (json!({"paths": ["/work/a", ["/work/b", "/etc"]]}), false),
+        (json!("/data/a"), true),
+        (json!(["/data/a", "/data/b"]), true),
+        (json!(["/data/a", "/etc"]), false),
+        (json!({"from": "/data/a", "to": "/data/b"}), true),
+        (json!({"from": "/data/a", "to": "/etc"}), false),
+        (json!({"paths": ["/data/a", ["/data/b", "/etc"]]}), false),
         (json!({"path": ["a"]}), false),
         (json!({"path": {"inner": "plain"}}), false),
-        (json!({"a": {"b": {"cwd": "/work"}}}), true),
-        (json!({"path": "/work/a", "n": 1, "ok": true, "none": null}), true),
+        (json!({"a": {"b": {"cwd": "/data"}}}), true),
+        (json!({"path": "/data/a", "n": 1, "ok": true, "none": null}), true),
     ] {
         check(&under, &arguments, expected);
     }
@@ -614,10 +614,13 @@ fn model(id: &str, safety_tier: Option<SafetyTier>) -> ModelMetadata {
     }
 }
 
+/// Models that are allowed, the lowest tier, who calls, and whether that is enough.
+type ModelCase = (&'static [&'static str], Option<SafetyTier>, Option<ModelMetadata>, bool);
+
 #[test]
 fn a_model_is_on_the_list_and_careful_enough() {
     use SafetyTier::{High, Low, Restricted, Standard};
-    let cases: [(&[&str], Option<SafetyTier>, Option<ModelMetadata>, bool); 20] = [
+    let cases: [ModelCase; 20] = [
         (&[], None, None, false),
         (&["m"], None, None, false),
         (&[], Some(Low), None, false),

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallChainContext, CallChainError, CurrentCall, require};
 use crate::crypto::{PublicKey, Signature};
-use crate::governance::window::check_window;
 use crate::session::SessionAnchorReference;
 use crate::signed::{Signed, require_schema, signed_by};
+use crate::window::Validity;
 
 /// A parent kernel's signed word that a subject may continue its call, perhaps with one tool only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ impl ContinuationToken {
         call: &CurrentCall<'_>,
         trusted: &[PublicKey],
     ) -> Result<(), CallChainError> {
-        check_window(self.issued_at, self.expires_at, call.now)?;
+        Validity { issued_at: self.issued_at, expires_at: self.expires_at }.check(call.now)?;
         let subject = call.subject.to_hex();
         require("subject", &*subject, &*self.subject.to_hex())?;
         require("currentSubject", &*subject, &*self.current_subject)?;

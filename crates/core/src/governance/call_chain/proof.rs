@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallChainContext, CallChainError, CurrentCall, require};
 use crate::crypto::{PublicKey, Signature};
-use crate::governance::window::check_window;
 use crate::signed::{Signed, signed_by};
+use crate::window::Validity;
 
 /// The delegator's signed word that a subject continues its call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl UpstreamProof {
         call: &CurrentCall<'_>,
     ) -> Result<AcceptedProof, CallChainError> {
         let delegation = call.delegation.ok_or(CallChainError::Undelegated)?;
-        check_window(self.issued_at, self.expires_at, call.now)?;
+        Validity { issued_at: self.issued_at, expires_at: self.expires_at }.check(call.now)?;
         require("subject", &*call.subject.to_hex(), &*self.subject.to_hex())?;
         context.require_same(&self.context)?;
         if self.signer != *delegation.delegator {

@@ -1,3 +1,5 @@
+//! Call chains: what a call says of its parent, and what bears it out.
+
 use serde_json::{Value, json};
 
 use super::*;
