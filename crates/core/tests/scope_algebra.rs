@@ -146,6 +146,7 @@ proptest! {
                 prop_assert!(!child.is_delegable_from(&parent.scope));
             }
             Err(DelegationError::ExceedsExpiry { .. }) => prop_assert!(expires_at > 100),
+            Err(DelegationError::EmptyWindow { .. }) => prop_assert!(expires_at <= 1),
             Err(DelegationError::NotDelegable) => prop_assert!(!parent.scope.has_delegate()),
             Err(other) => prop_assert!(false, "unexpected: {other}"),
         }
@@ -163,6 +164,7 @@ proptest! {
         delegation.steps = steps.clone();
         match delegate(&parent, delegation, &key(2)) {
             Ok(_) | Err(DelegationError::ExceedsScope | DelegationError::NotDelegable) => {}
+            Err(DelegationError::EmptyWindow { end, .. }) => prop_assert!(end <= 1),
             Err(other) => prop_assert!(false, "{other}: {steps:?} to {child:?}"),
         }
     }
