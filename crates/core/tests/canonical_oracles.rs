@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use chio_core::canonical;
-use chio_testkit::generate::json;
+use chio_testkit::generate::{cases, json};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -34,9 +34,7 @@ fn in_doubles(value: Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 4000, failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(4000))]
 
     // covers: WIRE-006
     #[test]

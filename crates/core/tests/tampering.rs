@@ -16,10 +16,6 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 /// Every change to `artifact` either does not parse, is no change at all, or is not accepted.
 #[track_caller]
 fn refuses_every_change<T>(artifact: &T, accepts: impl Fn(&T) -> bool)
@@ -82,7 +78,7 @@ fn checkpoints(sizes: &[u64]) -> Vec<KernelCheckpoint> {
 }
 
 proptest! {
-    #![proptest_config(config(150))]
+    #![proptest_config(generate::cases(150))]
 
     #[test]
     fn tokens_and_their_chains(token in generate::token()) {
@@ -192,7 +188,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(4))]
+    #![proptest_config(generate::cases(4))]
 
     #[test]
     fn every_bit_of_every_signature(

@@ -340,6 +340,8 @@ fn a_payload_that_is_no_message_of_the_family_is_refused() {
         b"1",
         b"\"heartbeat\"",
         b"[]",
+        b"[\"heartbeat\"]",
+        b"[{\"type\":\"heartbeat\"}]",
         b"{}",
         b"{\"type\":\"heartbeat\"",
         b"{\"type\":\"heartbeat\"}{}",
