@@ -59,6 +59,10 @@ fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(from).map(Some)
 }
 
+const fn is_lower_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'a'..=b'f')
+}
+
 /// The entries that a checkpoint is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
@@ -111,6 +115,10 @@ impl CheckpointBody {
         }
         if !is_v2 && self.chain_root.is_some() {
             return Err(malformed("expected no chain root in a v1 checkpoint, found one"));
+        }
+        let is_hash = |text: &str| text.len() == 64 && text.bytes().all(is_lower_hex);
+        if !self.previous_checkpoint_sha256.as_deref().is_none_or(is_hash) {
+            return Err(malformed("expected a hash of 64 lowercase hex digits as predecessor"));
         }
         if self.checkpoint_seq > 1 {
             return Ok(());

@@ -72,7 +72,8 @@ impl Decoder {
     /// # Errors
     /// When its length is beyond [`MAX_PAYLOAD`], as soon as the length is known.
     pub fn next_payload(&mut self) -> Result<Option<&[u8]>, FrameError> {
-        let Some(payload) = self.payload_len()? else { return Ok(None) };
+        let rest = self.buffer.get(self.taken..).unwrap_or_default();
+        let Some(payload) = payload_len(rest)? else { return Ok(None) };
         let start = self.taken + PREFIX_LEN;
         let end = start + payload;
         if self.buffer.len() < end {
@@ -82,30 +83,30 @@ impl Decoder {
         Ok(self.buffer.get(start..end))
     }
 
-    /// Checks that the stream may end here: between two frames.
+    /// Checks that the stream may end here: between two frames, read or unread.
     ///
     /// # Errors
     /// When a frame has begun and not ended, or has a length that is refused anyway.
     pub fn finish(&self) -> Result<(), FrameError> {
-        let left = self.buffer.len() - self.taken;
-        if left == 0 {
-            return Ok(());
+        let mut rest = self.buffer.get(self.taken..).unwrap_or_default();
+        while !rest.is_empty() {
+            let expected = PREFIX_LEN + payload_len(rest)?.unwrap_or_default();
+            let Some((_, after)) = rest.split_at_checked(expected) else {
+                return Err(FrameError::Closed { expected: expected - rest.len() });
+            };
+            rest = after;
         }
-        let expected = match self.payload_len()? {
-            Some(payload) => PREFIX_LEN + payload - left,
-            None => PREFIX_LEN - left,
-        };
-        Err(FrameError::Closed { expected })
+        Ok(())
     }
+}
 
-    fn payload_len(&self) -> Result<Option<usize>, FrameError> {
-        let rest = self.buffer.get(self.taken..).unwrap_or_default();
-        let Some(prefix) = rest.first_chunk::<PREFIX_LEN>() else { return Ok(None) };
-        let length = u32::from_be_bytes(*prefix);
-        match usize::try_from(length) {
-            Ok(payload) if payload <= MAX_PAYLOAD => Ok(Some(payload)),
-            _ => Err(FrameError::TooLarge(length.into())),
-        }
+/// The length that the frame at the beginning of `rest` announces, once it is there.
+fn payload_len(rest: &[u8]) -> Result<Option<usize>, FrameError> {
+    let Some(prefix) = rest.first_chunk::<PREFIX_LEN>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*prefix);
+    match usize::try_from(length) {
+        Ok(payload) if payload <= MAX_PAYLOAD => Ok(Some(payload)),
+        _ => Err(FrameError::TooLarge(length.into())),
     }
 }
 

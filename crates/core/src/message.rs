@@ -1,5 +1,7 @@
 //! Messages of the native transport.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -184,13 +186,25 @@ impl ToolCallError {
     }
 }
 
+/// The member that tells messages apart.
+#[derive(Deserialize)]
+struct Tag<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
 impl AgentMessage {
     /// Reads the payload of one frame.
     ///
     /// # Errors
     /// When it is not one message of an agent.
     pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
-        strict::object_from_slice(payload)
+        // Straight from the text where the message is large: by way of the tagged enum, all of it
+        // would be buffered, and errors would lose their place.
+        match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
+            "tool_call_request" => strict::reread(payload).map(Self::ToolCallRequest),
+            _ => strict::reread(payload),
+        }
     }
 }
 
@@ -200,7 +214,10 @@ impl KernelMessage {
     /// # Errors
     /// When it is not one message of a kernel.
     pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
-        strict::object_from_slice(payload)
+        match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
+            "tool_call_response" => strict::reread(payload).map(Self::ToolCallResponse),
+            _ => strict::reread(payload),
+        }
     }
 }
 

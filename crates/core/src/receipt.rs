@@ -54,7 +54,7 @@ pub struct ChioReceipt {
     /// The key that signed.
     pub kernel_key: PublicKey,
     /// Everything else that is signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub metadata: Option<Value>,
     /// What was seen; only and always where nothing was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -63,7 +63,11 @@ pub struct OauthBearer {
     #[serde(default, rename = "federatedClaims", skip_serializing_if = "Map::is_empty")]
     pub federated_claims: Map<String, Value>,
     /// Who the principal is in its organisation, as it came.
-    #[serde(default, rename = "enterpriseIdentity", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "enterpriseIdentity",
+        skip_serializing_if = "crate::text::is_absent"
+    )]
     pub enterprise_identity: Option<Value>,
     /// The hash of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::Deserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::canonical;
@@ -21,10 +21,14 @@ pub const MAX_DEPTH: usize = 96;
 /// Objects with more members than this are checked for repetition through a hash set.
 const LINEAR_MEMBERS: usize = 16;
 
+/// The longest name that an error repeats.
+const MAX_NAME: usize = 40;
+
 /// The largest integer that every JSON reader keeps.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Why a text was refused. Values never appear in it, names and places do.
+/// Why a text was refused. Values never appear in it; names of members and variants do, shortened,
+/// and so do places.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StrictError {
@@ -76,6 +80,11 @@ pub enum StrictError {
 /// When the text is not JSON, repeats a member, nests too deep or is not a `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
     check(text)?;
+    reread(text)
+}
+
+/// Reads a `T` from a text that was checked before.
+pub(crate) fn reread<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, StrictError> {
     serde_json::from_slice(text).map_err(|error| shape(&error))
 }
 
@@ -86,9 +95,14 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
 /// # Errors
 /// As [`from_slice`], and when the text is not an object.
 pub fn object_from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
+    checked_object(text)
+}
+
+/// As [`object_from_slice`], for a `T` that borrows from the text.
+pub(crate) fn checked_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, StrictError> {
     check(text)?;
     let found = match text.trim_ascii_start().first() {
-        Some(b'{') => return serde_json::from_slice(text).map_err(|error| shape(&error)),
+        Some(b'{') => return reread(text),
         Some(b'[') => "an array",
         Some(b'"') => "a string",
         _ => "a single value",
@@ -109,7 +123,10 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
     let Err(error) = outcome else { return Ok(()) };
     let (line, column) = (error.line(), error.column());
     Err(match fault.into_inner() {
-        Some(Fault::Duplicate(name)) => StrictError::DuplicateMember { name, line, column },
+        Some(Fault::Duplicate(name)) => {
+            let name = name.chars().take(MAX_NAME).collect();
+            StrictError::DuplicateMember { name, line, column }
+        }
         Some(Fault::Depth) => StrictError::TooDeep { line, column },
         None => StrictError::Syntax { message: error.to_string() },
     })
@@ -146,7 +163,12 @@ fn check_number(token: &str) -> Result<(), StrictError> {
     let refuse = |expected| StrictError::Number { token: token.to_owned(), expected };
     if !token.contains(['.', 'e', 'E']) {
         let safe = token.trim_start_matches('-').parse().is_ok_and(|n: u64| n <= MAX_SAFE_INTEGER);
-        return if safe { Ok(()) } else { Err(refuse("an integer of at most 53 bits")) };
+        // Readers take `-0` for a double, and write it without its sign.
+        return if safe && token != "-0" {
+            Ok(())
+        } else {
+            Err(refuse("an integer of at most 53 bits"))
+        };
     }
     let value: f64 = token.parse().map_err(|_| refuse("a number"))?;
     if value.fract() == 0.0 {
@@ -174,13 +196,30 @@ pub(crate) fn shape(error: &serde_json::Error) -> StrictError {
 
 /// Takes the value out of `invalid type: string "…", expected …`: values may be secrets.
 fn without_values(message: &str) -> String {
-    let Some((problem, rest)) = message.split_once(": ") else { return message.to_owned() };
+    let Some((problem, rest)) = message.split_once(": ") else { return shorten_name(message) };
     let takes_value = matches!(problem, "invalid type" | "invalid value");
     let Some((found, expected)) = rest.rsplit_once(", expected ").filter(|_| takes_value) else {
-        return message.to_owned();
+        return shorten_name(message);
     };
     let kind = found.split(['"', '`']).next().unwrap_or_default().trim_end();
-    format!("expected {expected}, found {kind}")
+    match expected.rsplit_once(" at line ") {
+        Some((expected, place)) => format!("expected {expected}, found {kind} at line {place}"),
+        None => format!("expected {expected}, found {kind}"),
+    }
+}
+
+/// Cuts the name in ``unknown field `…` `` and ``unknown variant `…` ``: anybody chose its length.
+fn shorten_name(message: &str) -> String {
+    let shown = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
+    match message.split_once('`').and_then(|(before, rest)| {
+        let (name, after) = rest.split_once("`, ")?;
+        before.starts_with("unknown ").then_some((before, name, after))
+    }) {
+        Some((before, name, after)) if name.chars().count() > MAX_NAME => {
+            format!("{before}`{}…`, {after}", shown(name))
+        }
+        _ => message.to_owned(),
+    }
 }
 
 /// What [`Walk`] found, where `serde` has no word for it.

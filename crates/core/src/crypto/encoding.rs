@@ -60,10 +60,14 @@ const HYBRID_SETS: [(&str, Algorithm); 3] = [
 
 impl<const N: usize> Encoded<N> {
     fn parse(text: &str, form: &Form) -> Result<Self, EncodingError> {
-        Self::read(text, form).ok_or_else(|| EncodingError::new(form.expected, text))
+        let read = match text.strip_prefix("hybrid:") {
+            Some(parts) => Self::read_hybrid(parts, form),
+            None => Self::read_classical(text, form),
+        };
+        read.ok_or_else(|| EncodingError::new(form.expected, text))
     }
 
-    fn read(text: &str, form: &Form) -> Option<Self> {
+    fn read_classical(text: &str, form: &Form) -> Option<Self> {
         let other = |algorithm, text: String| Some(Self::Other(algorithm, text.into()));
         if let Some(hex) = text.strip_prefix("p256:") {
             let bytes = const_hex::decode(hex).ok().filter(|bytes| (form.p256)(bytes))?;
@@ -73,21 +77,23 @@ impl<const N: usize> Encoded<N> {
             let bytes = const_hex::decode(hex).ok().filter(|bytes| (form.p384)(bytes))?;
             return other(Algorithm::P384, format!("p384:{}", const_hex::encode(bytes)));
         }
-        if let Some(parts) = text.strip_prefix("hybrid:") {
-            let (rest, set) = parts.rsplit_once(':')?;
-            let (classical, post_quantum) = rest.rsplit_once(':')?;
-            let (_, algorithm) = HYBRID_SETS.iter().find(|(name, _)| *name == set)?;
-            let classical = Self::read(classical, form)?;
-            let post_quantum = const_hex::decode(post_quantum)
-                .ok()
-                .filter(|bytes| bytes.len() == form.post_quantum_len)?;
-            let matches = classical.algorithm() == *algorithm;
-            let text = format!("hybrid:{classical}:{}:{set}", const_hex::encode(post_quantum));
-            return if matches { other(Algorithm::Hybrid, text) } else { None };
-        }
         let mut bytes = [0; N];
         const_hex::decode_to_slice(text, &mut bytes).ok()?;
         Some(Self::Ed25519(bytes))
+    }
+
+    /// Reads what follows `hybrid:`. Its classical part is never hybrid itself.
+    fn read_hybrid(parts: &str, form: &Form) -> Option<Self> {
+        let (rest, set) = parts.rsplit_once(':')?;
+        let (classical, post_quantum) = rest.rsplit_once(':')?;
+        let (_, algorithm) = HYBRID_SETS.iter().find(|(name, _)| *name == set)?;
+        let classical = Self::read_classical(classical, form)?;
+        let post_quantum = const_hex::decode(post_quantum)
+            .ok()
+            .filter(|bytes| bytes.len() == form.post_quantum_len)?;
+        let text = format!("hybrid:{classical}:{}:{set}", const_hex::encode(post_quantum));
+        let fits = classical.algorithm() == *algorithm;
+        fits.then(|| Self::Other(Algorithm::Hybrid, text.into()))
     }
 
     const fn algorithm(&self) -> Algorithm {

@@ -500,3 +500,11 @@ fn keys_that_are_no_points_verify_nothing() {
     }
     agree(&[0xff; 32], b"", &[0; 64], false);
 }
+
+#[test]
+fn regression_a_hybrid_inside_a_hybrid_is_refused_at_once() {
+    let n = 300_000;
+    let text = format!("{}00{}", "hybrid:".repeat(n), "::p256+mldsa65".repeat(n));
+    assert!(PublicKey::from_hex(&text).is_err());
+    assert!(Signature::from_hex(&text).is_err());
+}

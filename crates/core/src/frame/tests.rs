@@ -218,3 +218,15 @@ fn what_was_given_out_is_forgotten() {
     }
     assert!(decoder.buffer.capacity() < 8 * frame.len());
 }
+
+#[test]
+fn regression_frames_that_nobody_read_do_not_break_the_end() {
+    let frame = encode_payload(b"{}").unwrap();
+    let mut decoder = Decoder::default();
+    decoder.feed(&frame);
+    assert_eq!(decoder.finish(), Ok(()));
+    decoder.feed(&frame);
+    assert_eq!(decoder.finish(), Ok(()));
+    decoder.feed(&frame[..5]);
+    assert_eq!(decoder.finish(), Err(FrameError::Closed { expected: 1 }));
+}

@@ -50,10 +50,14 @@ pub struct GovernedTransactionIntent {
     pub autonomy: Option<Autonomy>,
     /// Anything else; [`Self::route_hints`], [`Self::upstream_proof`] and [`Self::continuation`]
     /// read what has a meaning here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub context: Option<Value>,
     /// What is asked for when it is not an ordinary tool call.
-    #[serde(default, deserialize_with = "read_body", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "read_body",
+        skip_serializing_if = "crate::text::is_absent"
+    )]
     pub body: Option<Value>,
 }
 
@@ -170,7 +174,7 @@ pub struct MeteredBilling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_billed_units: Option<u64>,
     /// The outcome that the payment depends on, as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub verified_outcome: Option<Value>,
 }
 
@@ -214,10 +218,10 @@ pub struct RuntimeAttestation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_identity: Option<String>,
     /// What the workload is called, as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub workload_identity: Option<Value>,
     /// What else the evidence says, as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub claims: Option<Value>,
 }
 

@@ -46,7 +46,7 @@ pub struct GovernedTransactionReceipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autonomy: Option<Autonomy>,
     /// Somebody's authorization of the money, as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub economic_authorization: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ pub struct AssuranceRecord {
     /// The digest of the evidence.
     pub evidence_sha256: String,
     /// What the workload is called, as it came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub workload_identity: Option<Value>,
 }
 

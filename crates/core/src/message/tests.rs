@@ -554,3 +554,9 @@ fn approval_members_go_together_or_are_refused() {
     }
     assert_eq!(MAX_APPROVAL_TOKENS, 32);
 }
+
+#[test]
+fn errors_inside_a_request_keep_their_place() {
+    let message = AgentMessage::decode(br#"{"type":"tool_call_request","id":7}"#).unwrap_err();
+    assert!(message.to_string().ends_with("at line 1 column 34"), "{message}");
+}

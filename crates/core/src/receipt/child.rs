@@ -29,7 +29,7 @@ pub struct ChildReceipt {
     /// The policy in force.
     pub policy_hash: String,
     /// Everything else that is signed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub metadata: Option<Value>,
     /// The key that signed.
     pub kernel_key: PublicKey,

@@ -601,3 +601,11 @@ fn children_have_the_names_of_the_wire() {
         assert_eq!(read.terminal_state, state);
     }
 }
+
+#[test]
+fn regression_metadata_of_null_survives_its_own_text() {
+    let signed = ChioReceipt { metadata: Some(Value::Null), ..draft() }.signed(&key(7)).unwrap();
+    let text = canonical::to_vec(&signed).unwrap();
+    let read: ChioReceipt = crate::strict::from_slice(&text).unwrap();
+    assert_eq!(read.verify(), Ok(()));
+}

@@ -16,16 +16,30 @@ pub(super) fn normal(host: &str) -> String {
     host.trim().trim_matches('.').to_lowercase()
 }
 
+/// Schemes whose URLs browsers complete when slashes are missing.
+const WEB_SCHEMES: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
+
 /// The host of a URL or of a bare `host[:port][/path]`.
 pub(super) fn extract(text: &str) -> Found {
     let text = text.trim();
     let (is_url, rest) = match text.split_once("://") {
         Some((_, rest)) => (true, rest),
-        None => (false, text),
+        // SECURITY: browsers read `https:evil.example` and `//evil.example` as URLs too.
+        None if has_web_scheme(text) => return Found::Unreadable,
+        None => match text.strip_prefix("//").or_else(|| text.strip_prefix("\\\\")) {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        },
     };
     // SECURITY: the authority ends before user names are looked for, so that
-    // `https://evil.example#@good.example` is evil's. Browsers end it at a backslash too.
-    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    // `https://evil.example#@good.example` is evil's.
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // SECURITY: some readers end it at a backslash and some do not, so `good\@evil` is either's.
+    let authority = match authority.split_once('\\') {
+        Some((_, after)) if is_url && after.contains('@') => return Found::Unreadable,
+        Some((before, _)) => before,
+        None => authority,
+    };
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = normal(host.split(':').next().unwrap_or_default());
     let plain =
@@ -37,6 +51,11 @@ pub(super) fn extract(text: &str) -> Found {
     } else {
         Found::Nothing
     }
+}
+
+fn has_web_scheme(text: &str) -> bool {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    scheme.is_some_and(|scheme| WEB_SCHEMES.contains(&scheme.as_str()))
 }
 
 /// Whether `host` matches a pattern in which `*` stands for any run of characters.

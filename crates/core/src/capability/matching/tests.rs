@@ -700,3 +700,23 @@ fn constraints_that_nobody_can_enforce_always_fail() {
         }
     }
 }
+
+#[test]
+fn regression_urls_that_browsers_complete_are_not_overlooked() {
+    for text in [
+        r"https://good.example\@evil.example/",
+        "https:/evil.example/",
+        "https:evil.example",
+        "HTTPS:evil.example",
+        r"https:\\evil.example",
+        "//evil.example/",
+        r"\\evil.example\share",
+    ] {
+        check_host(text, false);
+        let arguments = json!({"url": text, "note": "good.example"});
+        check(&Constraint::DomainExact("good.example".to_owned()), &arguments, false);
+    }
+    check_host("//good.example/a", true);
+    let arguments = json!({"url": "good.example", "note": "warning: no URL here"});
+    check(&Constraint::DomainExact("good.example".to_owned()), &arguments, true);
+}
