@@ -142,10 +142,10 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 /// A path for a message. Somebody who gives a seed in place of a key file does not see it again.
 pub(crate) fn shown(path: &Path) -> String {
     let text = path.to_string_lossy();
-    let digits = text.strip_prefix("0x").unwrap_or(&text);
+    let is_seed = |part: &str| part.len() >= SEED_DIGITS;
     if is_dash(path) {
         "standard input".to_owned()
-    } else if digits.len() == SEED_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    } else if text.split(|c: char| !c.is_ascii_hexdigit()).any(is_seed) {
         "a file named by 64 hex digits (not repeated, in case they are a key)".to_owned()
     } else {
         format!("`{text}`")
@@ -155,7 +155,9 @@ pub(crate) fn shown(path: &Path) -> String {
 /// Makes a file that did not exist.
 fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     let mut file = create(path, access)?;
-    let written = file.write_all(content).and_then(|()| file.sync_all());
+    let written = settle_mode(&file, access)
+        .and_then(|()| file.write_all(content))
+        .and_then(|()| file.sync_all());
     if written.is_err() {
         // Half a key is worse than none.
         let _ = fs::remove_file(path);
@@ -163,8 +165,23 @@ fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     written
 }
 
-/// Puts a new file in the place of another: at each moment there is the old or the new.
+/// Gives a private file its mode whatever the umask took away.
+fn settle_mode(file: &File, access: Access) -> io::Result<()> {
+    #[cfg(unix)]
+    if matches!(access, Access::Private) {
+        use std::os::unix::fs::PermissionsExt;
+        return file.set_permissions(fs::Permissions::from_mode(0o600));
+    }
+    let _ = (file, access);
+    Ok(())
+}
+
+/// Puts a new file in the place of another: at each moment there is the old or the new. What is
+/// no file (a device, a pipe, a folder, a link) is left alone.
 fn rewrite(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not an ordinary file"));
+    }
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().ok_or(ErrorKind::InvalidInput)?);
     name.push(format!(".{}", Uuid::now_v7()));

@@ -28,7 +28,8 @@ impl Io<'_> {
             file.by_ref().take(limit).read_to_end(&mut bytes)
         };
         read.with_context(|| format!("cannot read {}", shown(path)))?;
-        let text = std::str::from_utf8(&bytes).unwrap_or_default().trim();
+        let text = std::str::from_utf8(&bytes).map(str::trim);
+        let text = text.with_context(|| format!("{} is not a key file", shown(path)))?;
         let key = Keypair::from_seed_hex(text);
         key.with_context(|| format!("{} is not a key file", shown(path)))
     }

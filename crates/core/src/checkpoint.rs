@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::hash::{Hash, sha256_hex};
-use crate::merkle::{Frontier, InclusionProof, leaf_hash};
+use crate::merkle::{ConsistencyProof, Frontier, InclusionProof, leaf_hash};
 use crate::signed::{ArtifactError, Signed, malformed};
 
 /// The schema that we issue.
@@ -211,6 +211,18 @@ impl KernelCheckpoint {
         Err(malformed("expected the root over all checkpoints as chain root, found another"))
     }
 
+    /// Whether the chain up to this checkpoint begins with the chain up to `earlier`. The sizes in
+    /// the proof count only if they are the signed numbers of the two.
+    #[must_use]
+    pub fn extends(&self, earlier: &Self, proof: &ConsistencyProof) -> bool {
+        let (this, before) = (&self.body, &earlier.body);
+        let (Some(from), Some(to)) = (&before.chain_root, &this.chain_root) else { return false };
+        this.kernel_key == before.kernel_key
+            && proof.from_size == before.checkpoint_seq
+            && proof.to_size == this.checkpoint_seq
+            && proof.verify(from, to)
+    }
+
     /// Whether the leaf with this content is entry `entry_seq` of this checkpoint's batch.
     #[must_use]
     pub fn includes(&self, entry_seq: u64, content: &[u8], proof: &InclusionProof) -> bool {
@@ -218,6 +230,43 @@ impl KernelCheckpoint {
         proof.tree_size == body.tree_size
             && entry_seq.checked_sub(body.batch_start_seq) == Some(proof.leaf_index)
             && proof.verify(&leaf_hash(content), &body.merkle_root)
+    }
+}
+
+/// An inclusion proof as exports carry it, with the names of what it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptInclusion {
+    /// The checkpoint.
+    pub checkpoint_seq: u64,
+    /// The log entry, from 1.
+    pub receipt_seq: u64,
+    /// Its place in the checkpoint's batch, from 0.
+    pub leaf_index: u64,
+    /// Root of the batch's tree.
+    pub merkle_root: Hash,
+    /// The proof.
+    pub proof: InclusionProof,
+}
+
+impl ReceiptInclusion {
+    /// The proof that entry `receipt_seq` is in the batch of `checkpoint` with these leaves; none
+    /// when it is not.
+    #[must_use]
+    pub fn build(checkpoint: &KernelCheckpoint, leaves: &[Hash], receipt_seq: u64) -> Option<Self> {
+        let body = &checkpoint.body;
+        let leaf_index = receipt_seq.checked_sub(body.batch_start_seq)?;
+        let proof = InclusionProof::build(leaves, usize::try_from(leaf_index).ok()?)?;
+        let (checkpoint_seq, merkle_root) = (body.checkpoint_seq, body.merkle_root);
+        Some(Self { checkpoint_seq, receipt_seq, leaf_index, merkle_root, proof })
+    }
+
+    /// Whether the leaf with this content is the entry that this names, under `checkpoint`.
+    #[must_use]
+    pub fn verify(&self, checkpoint: &KernelCheckpoint, content: &[u8]) -> bool {
+        self.checkpoint_seq == checkpoint.body.checkpoint_seq
+            && self.merkle_root == checkpoint.body.merkle_root
+            && self.leaf_index == self.proof.leaf_index
+            && checkpoint.includes(self.receipt_seq, content, &self.proof)
     }
 }
 

@@ -38,7 +38,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash([u8; DIGEST_LEN]);
 
-/// Why a text is not a [`Hash`].
+/// Why a text is not a Merkle hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected 64 hex digits, with or without `0x`, found {found} characters")]
 pub struct HashError {

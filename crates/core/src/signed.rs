@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::canonical::{self, CanonicalError};
-use crate::crypto::{Keypair, PublicKey, Signature, SignatureError};
+use crate::crypto::{Algorithm, Keypair, PublicKey, Signature, SignatureError};
 
 /// Why an artifact could not be signed or was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +111,29 @@ pub(crate) fn require_key(named: &PublicKey, key: &Keypair) -> Result<(), Artifa
         return Ok(());
     }
     Err(ArtifactError::WrongKey { named: named.clone(), given: key.public_key().clone() })
+}
+
+/// The unsigned `algorithm` hint and the signature's own algorithm, where they contradict.
+pub(crate) fn contradiction(
+    hint: Option<Algorithm>,
+    signature: &Signature,
+) -> Option<(Algorithm, Algorithm)> {
+    let found = signature.algorithm();
+    hint.filter(|hint| *hint != found).map(|hint| (hint, found))
+}
+
+/// Refuses an `algorithm` hint that contradicts the signature.
+pub(crate) fn require_hint(
+    hint: Option<Algorithm>,
+    signature: &Signature,
+) -> Result<(), ArtifactError> {
+    match contradiction(hint, signature) {
+        None => Ok(()),
+        Some((hint, found)) => {
+            let (hint, found) = (hint.name(), found.name());
+            Err(malformed(format!("the algorithm member says {hint}, the signature is {found}")))
+        }
+    }
 }
 
 /// Implements [`Signed`] for a type with a `signature` member and this signer member.

@@ -27,8 +27,8 @@ const MAX_NAME: usize = 40;
 /// The largest integer that every JSON reader keeps.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Why a text was refused. Values never appear in it; names of members and variants do, shortened,
-/// and so do places.
+/// Why a text was refused. Values never appear in it, but for a number that [`canonicalize`]
+/// refuses; names of members and variants do, shortened, and so do places.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StrictError {
@@ -81,6 +81,14 @@ pub enum StrictError {
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
     check(text)?;
     reread(text)
+}
+
+/// Reads a `T` from a value that was read before.
+///
+/// # Errors
+/// When the value is not a `T`.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, StrictError> {
+    serde_json::from_value(value).map_err(|error| shape(&error))
 }
 
 /// Reads a `T` from a text that was checked before.

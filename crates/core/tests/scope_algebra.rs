@@ -2,8 +2,8 @@
 #![cfg(test)]
 
 use chio_core::capability::{
-    CapabilityToken, ChioScope, Constraint, Delegation, DelegationError, Operation, Validity,
-    delegate,
+    CapabilityToken, Child, ChioScope, Constraint, Delegation, DelegationError, Operation,
+    ResourceGrant, Validity, delegate,
 };
 use chio_core::signed::Signed;
 use chio_testkit::generate::{cases, narrower, scope, steps, tool_grant};
@@ -27,6 +27,64 @@ fn hand_on(scope: ChioScope, expires_at: u64) -> Delegation {
         budget_share_bps: None,
         signed_at: 1,
         nonce: [0; 16],
+    }
+}
+
+/// A single act: a tool of a server, or a resource, or a prompt.
+#[derive(Debug)]
+enum Act {
+    Tool(&'static str, &'static str),
+    Resource(&'static str),
+    Prompt(&'static str),
+}
+
+/// Every act on a few names, with every operation, and with or without a proof of possession.
+fn calls() -> Vec<(Act, Operation, bool)> {
+    let names = ["files", "mail", "shell", "other"];
+    let texts = ["", "a", "ab", "abc", "abcd", "b", "*", "a*", "a*b", "*a"];
+    let operations = [Operation::Invoke, Operation::Read, Operation::Get, Operation::Delegate];
+    let mut all = Vec::new();
+    for operation in operations {
+        for proved in [false, true] {
+            for server in names {
+                all.extend(names.map(|tool| (Act::Tool(server, tool), operation, proved)));
+            }
+            all.extend(texts.map(|text| (Act::Resource(text), operation, proved)));
+            all.extend(texts.map(|text| (Act::Prompt(text), operation, proved)));
+        }
+    }
+    all
+}
+
+/// Whether a scope allows one act, told without comparing scopes. Limits and constraints are left
+/// out: other properties look at them.
+fn allows(scope: &ChioScope, (act, operation, proved): &(Act, Operation, bool)) -> bool {
+    match act {
+        Act::Tool(server, tool) => scope.grants.iter().any(|grant| {
+            (grant.server_id == "*" || grant.server_id == *server)
+                && (grant.tool_name == "*" || grant.tool_name == *tool)
+                && grant.operations.contains(operation)
+                && (*proved || grant.dpop_required != Some(true))
+        }),
+        Act::Resource(uri) => scope
+            .resource_grants
+            .iter()
+            .any(|grant| reaches(grant, uri) && grant.operations.contains(operation)),
+        Act::Prompt(name) => scope.prompt_grants.iter().any(|grant| {
+            matches_text(&grant.prompt_name, name) && grant.operations.contains(operation)
+        }),
+    }
+}
+
+fn reaches(grant: &ResourceGrant, uri: &str) -> bool {
+    matches_text(&grant.uri_pattern, uri)
+}
+
+/// Whether a pattern matches one text: exactly, or by the prefix before its last star.
+fn matches_text(pattern: &str, text: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => text.starts_with(prefix),
+        None => pattern == text,
     }
 }
 
@@ -122,6 +180,64 @@ proptest! {
             let mut child = grant;
             child.dpop_required = None;
             prop_assert!(!check(child));
+        }
+    }
+
+    #[test]
+    fn what_a_child_allows_its_parent_allows(
+        (parent, child) in prop_oneof![
+            (scope(), scope()),
+            scope().prop_flat_map(|parent| (Just(parent.clone()), narrower(parent))),
+        ],
+    ) {
+        // Asked of single calls, not of the function that compares scopes.
+        if child.is_subset_of(&parent) {
+            for call in calls() {
+                prop_assert!(
+                    !allows(&child, &call) || allows(&parent, &call),
+                    "{:?}: {:?} within {:?}", call, child, parent
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_within_each_other_cover_no_more(a in "[a*]{0,3}", b in "[a*]{0,3}") {
+        let grant = |uri_pattern| ResourceGrant { uri_pattern, operations: Vec::new() };
+        let (parent, child) = (grant(a), grant(b));
+        if child.is_subset_of(&parent) {
+            for uri in ["", "a", "aa", "aaa", "aaaa", "b", "ab", "*", "**", "a*", "a*b", "aa*b"] {
+                prop_assert!(!reaches(&child, uri) || reaches(&parent, uri), "{}", uri);
+            }
+        }
+    }
+
+    #[test]
+    fn an_issuer_signs_only_children_within_their_parents(
+        (wide, child) in scope().prop_flat_map(|wide| (Just(wide.clone()), narrower(wide))),
+        given in scope(),
+        widen in any::<bool>(),
+    ) {
+        let Some(parent) = parent(wide) else { return Ok(()) };
+        let Ok(receipt) = delegate(&parent, hand_on(child.clone(), 50), &key(2)) else {
+            return Ok(());
+        };
+        let scope = if widen { given } else { child };
+        let child = Child {
+            parent: &parent,
+            receipt: &receipt,
+            scope: scope.clone(),
+            id: "cap-child".to_owned(),
+            issued_at: 2,
+        };
+        match child.signed(&key(1), &[]) {
+            Ok(token) => {
+                prop_assert!(scope.is_subset_of(&parent.scope));
+                let holder = key(3);
+                prop_assert_eq!(&token.subject, holder.public_key());
+                prop_assert!(token.check_chain(None).is_ok() && token.expires_at <= 50);
+            }
+            Err(error) => prop_assert!(widen, "{}", error),
         }
     }
 

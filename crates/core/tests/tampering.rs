@@ -2,7 +2,7 @@
 #![cfg(test)]
 
 use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
-use chio_core::checkpoint::{Batch, KernelCheckpoint};
+use chio_core::checkpoint::{Batch, KernelCheckpoint, ReceiptInclusion};
 use chio_core::crypto::Signature;
 use chio_core::hash::Hash;
 use chio_core::manifest::SignedManifest;
@@ -127,6 +127,10 @@ proptest! {
         let mut chain = Frontier::default();
         let checkpoint = KernelCheckpoint::issue(None, &mut chain, batch, 1, &key(7)).unwrap();
         let seq = first + u64::try_from(index).unwrap();
+        let exported = ReceiptInclusion::build(&checkpoint, &leaves, seq).unwrap();
+        refuses_every_change(&exported, |inclusion: &ReceiptInclusion| {
+            inclusion.verify(&checkpoint, &entries[index])
+        });
         let holds = |proof: &InclusionProof| checkpoint.includes(seq, &entries[index], proof);
         assert!(holds(&proof));
         let value = serde_json::to_value(&proof).unwrap();
@@ -172,6 +176,27 @@ proptest! {
         let mut rewritten = leaves.clone();
         rewritten[from - 1] = leaf_hash(b"rewritten");
         assert!(!proof.verify(&small, &root(&rewritten).unwrap()), "history was rewritten");
+    }
+
+    #[test]
+    fn consistency_between_checkpoints(
+        sizes in proptest::collection::vec(1u64..4, 2..12), pick in any::<prop::sample::Index>(),
+    ) {
+        let all = checkpoints(&sizes);
+        let chain: Vec<Hash> = all.iter().map(|c| c.body.chain_leaf().unwrap()).collect();
+        let from = pick.index(all.len());
+        let (earlier, later) = (&all[from], all.last().unwrap());
+        let proof = ConsistencyProof::build(&chain, from + 1).unwrap();
+        assert!(later.extends(earlier, &proof));
+        let value = serde_json::to_value(&proof).unwrap();
+        for change in changes(&value) {
+            let changed = serde_json::from_value::<ConsistencyProof>(change.value);
+            let accepted = changed.is_ok_and(|proof| later.extends(earlier, &proof));
+            assert!(!accepted, "accepted although {}", change.what);
+        }
+        for other in all.iter().filter(|other| *other != earlier) {
+            assert!(!later.extends(other, &proof), "accepted for another checkpoint");
+        }
     }
 
     #[test]

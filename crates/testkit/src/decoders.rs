@@ -137,6 +137,10 @@ fn receipt(input: &[u8]) {
 }
 
 fn message(input: &[u8]) {
+    let (agent, kernel) = (AgentMessage::decode(input), KernelMessage::decode(input));
+    // However it is read, it is the same message.
+    assert_eq!(agent.ok(), strict::object_from_slice(input).ok());
+    assert_eq!(kernel.ok(), strict::object_from_slice(input).ok());
     if let Some(AgentMessage::ToolCallRequest(request)) = round_trip::<AgentMessage>(input) {
         let _ = request.check_approvals();
         for grant in &request.capability_token.scope.grants {

@@ -53,7 +53,9 @@ impl Receipt {
         const WHAT: &str = "a receipt";
         let text = io.read(path)?;
         let members: Value = strict::from_slice(&text).map_err(|error| unreadable(WHAT, &error))?;
-        let is_child = ["session_id", "terminal_state"].iter().any(|m| members.get(m).is_some());
+        // Members that only one kind has; any other may be an extra that nobody signed.
+        let has = |member| members.get(member).is_some();
+        let is_child = has("terminal_state") && !has("receipt_kind");
         let receipt = if is_child {
             strict::object_from_slice(&text).map(Box::new).map(Self::Child)
         } else {

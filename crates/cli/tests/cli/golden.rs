@@ -164,6 +164,7 @@ fn the_golden_child_receipt_verifies_and_its_tampered_copies_do_not() {
     let receipt = child_receipt();
     let report = folder.run_with(receipt.to_string().as_bytes(), &words).ends(0).json();
     let expected = json!({"kind": "child_receipt", "signature_valid": true, "signer_trusted": true,
+        "receipt_id_valid": null, "parameter_hash_valid": null, "coherent": null,
         "valid": true, "errors": []});
     assert_eq!(report, expected);
     for (what, copy) in tampered::<ChildReceipt>(&receipt) {
@@ -171,6 +172,17 @@ fn the_golden_child_receipt_verifies_and_its_tampered_copies_do_not() {
         assert_eq!(report["valid"], false, "{what}");
         assert_eq!(report["signature_valid"], false, "{what}");
     }
+}
+
+#[test]
+fn regression_an_extra_member_does_not_make_a_receipt_a_child_receipt() {
+    let folder = Folder::new();
+    let mut receipt = golden::load("receipt")["allow"]["receipt"].clone();
+    receipt["session_id"] = json!("nobody signed this");
+    receipt["terminal_state"] = json!({"state": "completed"});
+    let run =
+        folder.run_with(receipt.to_string().as_bytes(), &["receipt", "verify", "-", "--json"]);
+    assert_eq!(run.ends(0).json()["kind"], "receipt");
 }
 
 #[test]

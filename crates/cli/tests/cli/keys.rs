@@ -69,6 +69,40 @@ fn a_failed_replacement_leaves_nothing_behind() {
     assert_eq!(folder.files(), ["taken"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn regression_force_replaces_ordinary_files_only() {
+    let folder = Folder::with_keys();
+    let before = folder.read("01.key");
+    std::os::unix::fs::symlink("01.key", folder.path("link.key")).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    assert!(status.success());
+    for name in ["link.key", "pipe"] {
+        let words = ["key", "new", "--out", name, "--force"];
+        folder.run(&words).ends(2).complains("not an ordinary file");
+    }
+    assert_eq!(folder.read("01.key"), before);
+    let pipe = std::fs::symlink_metadata(folder.path("pipe")).unwrap();
+    assert!(!pipe.is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn regression_a_key_file_has_its_mode_under_any_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    for umask in ["0077", "0400", "0777", "0000"] {
+        let name = format!("{umask}.key");
+        let program = env!("CARGO_BIN_EXE_chio");
+        let line = format!("umask {umask}; exec '{program}' key new --out {name}");
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.args(["-c", &line]).current_dir(folder.path("")).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let mode = std::fs::metadata(folder.path(&name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "under umask {umask}");
+    }
+}
+
 #[test]
 fn the_secret_is_never_printed() {
     let folder = Folder::new();

@@ -69,7 +69,7 @@ pub struct Delegation {
     pub budget_share_bps: Option<u16>,
     /// Now, in Unix seconds.
     pub signed_at: u64,
-    /// 16 random bytes.
+    /// 16 bytes that nobody used before.
     pub nonce: [u8; 16],
 }
 

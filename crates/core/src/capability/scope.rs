@@ -197,7 +197,9 @@ fn are_within(child: &[Operation], parent: &[Operation]) -> bool {
 
 /// Whether `pattern` covers `text`, which may itself be a pattern.
 fn pattern_covers(pattern: &str, text: &str) -> bool {
-    pattern == text || pattern.strip_suffix('*').is_some_and(|prefix| text.starts_with(prefix))
+    // SECURITY: of a pattern only its prefix counts: `a*` is not within `a**`, whose prefix is `a*`.
+    let covered = text.strip_suffix('*').unwrap_or(text);
+    pattern == text || pattern.strip_suffix('*').is_some_and(|prefix| covered.starts_with(prefix))
 }
 
 impl ResourceGrant {

@@ -1853,3 +1853,65 @@ fn a_negotiation_profile_is_strict_and_leaves_out_an_empty_list() {
         assert!(!reads::<CapabilityNegotiation>(&refused), "{refused}");
     }
 }
+
+#[test]
+fn regression_a_pattern_is_within_another_by_its_prefix() {
+    let grant = |uri_pattern: &str| ResourceGrant {
+        uri_pattern: uri_pattern.to_owned(),
+        operations: vec![Operation::Read],
+    };
+    for (child, parent, expected) in [
+        ("a*", "a**", false),
+        ("*", "**", false),
+        ("a**", "a*", true),
+        ("**", "*", true),
+        ("a**", "a**", true),
+        ("a*b", "a**", true),
+        ("ab", "a**", false),
+        ("", "*", true),
+        ("*", "", false),
+    ] {
+        let within = grant(child).is_subset_of(&grant(parent));
+        assert_eq!(within, expected, "`{child}` within `{parent}`");
+    }
+}
+
+#[test]
+fn regression_a_forged_witness_is_not_even_looked_at() {
+    let golden = include_str!("../../../../spec/vectors/golden/capability.json");
+    let golden: Value = serde_json::from_str(golden).unwrap();
+    let token = golden.pointer("/attenuated/token").unwrap().clone();
+    let mut token: CapabilityToken = serde_json::from_value(token).unwrap();
+    assert!(token.check_token_signature().is_ok());
+    let proof = token.attenuation_proof.as_mut().unwrap();
+    proof.normalized_subset_proof.normalized_child_scope = "{}".to_owned();
+    // The signature fails first: only what an issuer signed is worth the work.
+    let error = token.check_token_signature().unwrap_err();
+    assert_eq!(error, TokenError::Signature(SignatureError::Invalid));
+}
+
+#[test]
+fn a_step_on_one_tool_is_shown_by_every_grant_that_reaches_it() {
+    let parent_grant = ToolGrant {
+        tool_name: WILDCARD.to_owned(),
+        ..grant("any", &[Operation::Invoke, Operation::Delegate])
+    };
+    let parent = ChioScope { grants: vec![parent_grant.clone()], ..ChioScope::default() };
+    let step = Attenuation::RemoveOperation {
+        server_id: "srv".to_owned(),
+        tool_name: "read".to_owned(),
+        operation: Operation::Delegate,
+    };
+    let check = |operations: &[Operation]| {
+        let child_grant = ToolGrant { operations: operations.to_vec(), ..parent_grant.clone() };
+        let child = ChioScope { grants: vec![child_grant], ..ChioScope::default() };
+        let (before, after) = (
+            attenuation::Extent { scope: &parent, expires_at: END },
+            attenuation::Extent { scope: &child, expires_at: END },
+        );
+        step.check(before, after)
+    };
+    assert_eq!(check(&[Operation::Invoke]), Ok(()));
+    let kept = check(&[Operation::Invoke, Operation::Delegate]);
+    assert_eq!(kept, Err(AttenuationError::NotReflected("remove_operation")));
+}

@@ -7,7 +7,7 @@ use super::{CAPABILITY_SCHEMA, CapabilityToken};
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature, SignatureError};
 use crate::registry::ErrorCode;
-use crate::signed::{ArtifactError, Signed};
+use crate::signed::{ArtifactError, Signed, contradiction};
 use crate::window::WindowError;
 
 /// The most basis points.
@@ -176,6 +176,13 @@ impl CapabilityToken {
     /// When the token breaks a rule or the issuer has not signed it.
     pub fn check_token_signature(&self) -> Result<SignatureForm, TokenError> {
         self.check_members()?;
+        let form = self.check_issuer_signature()?;
+        // SECURITY: the witness costs time quadratic in its size, so only an issuer may ask for it.
+        self.check_witness()?;
+        Ok(form)
+    }
+
+    fn check_issuer_signature(&self) -> Result<SignatureForm, TokenError> {
         let input = self.signing_input()?;
         let Err(error) = self.issuer.check(&input, &self.signature) else {
             return Ok(SignatureForm::Current);
@@ -215,8 +222,8 @@ impl CapabilityToken {
         if self.schema != CAPABILITY_SCHEMA {
             return Err(TokenError::Schema(self.schema.clone()));
         }
-        if let Some(hint) = self.algorithm.filter(|hint| *hint != self.signature.algorithm()) {
-            return Err(TokenError::AlgorithmHint { hint, signature: self.signature.algorithm() });
+        if let Some((hint, signature)) = contradiction(self.algorithm, &self.signature) {
+            return Err(TokenError::AlgorithmHint { hint, signature });
         }
         if !self.caveats.is_empty() {
             return Err(TokenError::Structure("caveats make a token invalid, found one"));
@@ -224,7 +231,10 @@ impl CapabilityToken {
         if self.budget_share_bps.is_some_and(|share| share > MAX_SHARE) {
             return Err(TokenError::Structure("expected a budget share of at most 10000"));
         }
-        self.check_aggregate_budget()?;
+        self.check_aggregate_budget()
+    }
+
+    fn check_witness(&self) -> Result<(), TokenError> {
         self.attenuation_proof.as_ref().map_or(Ok(()), |proof| proof.check(&self.scope))
     }
 
@@ -264,7 +274,9 @@ impl Signed for CapabilityToken {
     }
 
     fn check_structure(&self) -> Result<(), ArtifactError> {
-        self.check_members().map_err(|error| ArtifactError::Malformed(error.to_string()))
+        self.check_members()
+            .and_then(|()| self.check_witness())
+            .map_err(|error| ArtifactError::Malformed(error.to_string()))
     }
 
     fn check_signable(&self) -> Result<(), ArtifactError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
 use crate::hash::sha256_parts;
-use crate::signed::{ArtifactError, Signed, signed_by};
+use crate::signed::{ArtifactError, Signed, require_hint, signed_by};
 use crate::window::{Validity, WindowError};
 
 /// What an approver said.
@@ -47,7 +47,7 @@ pub struct ApprovalToken {
     pub signature: Signature,
 }
 
-signed_by!(ApprovalToken, approver);
+signed_by!(ApprovalToken, approver, |token| require_hint(token.algorithm, &token.signature));
 
 /// What an approval has to fit.
 #[derive(Debug, Clone, Copy)]

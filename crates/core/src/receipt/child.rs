@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
-use crate::signed::signed_by;
+use crate::signed::{require_hint, signed_by};
 
 /// A signed account of one nested request. Its id is the signer's choice, and is signed with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct ChildReceipt {
     pub signature: Signature,
 }
 
-signed_by!(ChildReceipt, kernel_key);
+signed_by!(ChildReceipt, kernel_key, |child| require_hint(child.algorithm, &child.signature));
 
 /// What a nested request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -606,6 +606,17 @@ fn children_have_the_names_of_the_wire() {
 fn regression_metadata_of_null_survives_its_own_text() {
     let signed = ChioReceipt { metadata: Some(Value::Null), ..draft() }.signed(&key(7)).unwrap();
     let text = canonical::to_vec(&signed).unwrap();
-    let read: ChioReceipt = crate::strict::from_slice(&text).unwrap();
+    let read: ChioReceipt = strict::from_slice(&text).unwrap();
     assert_eq!(read.verify(), Ok(()));
+}
+
+#[test]
+fn regression_a_hint_of_another_algorithm_is_refused_for_child_receipts_too() {
+    let golden = include_str!("../../../../spec/vectors/golden/receipt.json");
+    let golden: Value = serde_json::from_str(golden).unwrap();
+    let text = golden.pointer("/child/wire_canonical").and_then(Value::as_str).unwrap();
+    let mut child: ChildReceipt = strict::from_slice(text.as_bytes()).unwrap();
+    assert!(child.check_signature().is_ok());
+    child.algorithm = Some(Algorithm::Hybrid);
+    assert!(child.check_signature().is_err());
 }

@@ -5,7 +5,7 @@ use super::{BoundaryClass, ChioReceipt, ReceiptKind, TrustLevel};
 use crate::canonical;
 use crate::crypto::PublicKey;
 use crate::hash::sha256_hex;
-use crate::signed::{ArtifactError, malformed};
+use crate::signed::{ArtifactError, malformed, require_hint};
 
 /// Members that are not part of what the id is the hash of.
 pub(super) const UNIDENTIFIED: &[&str] = &["algorithm", "bbs_signature", "id", "signature"];
@@ -110,23 +110,12 @@ impl ChioReceipt {
 
     /// Checks the signature over content and id as they stand, right or wrong.
     fn check_wrapped(&self, content: &[u8]) -> Result<(), ArtifactError> {
-        self.check_hint()?;
+        require_hint(self.algorithm, &self.signature)?;
         // An id with a quote in it would not stay a string in the wrapper.
         if !self.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(malformed("expected a hash as the signed id, found another text"));
         }
         Ok(self.kernel_key.check(&wrap(content, &self.id), &self.signature)?)
-    }
-
-    fn check_hint(&self) -> Result<(), ArtifactError> {
-        match self.algorithm.filter(|hint| *hint != self.signature.algorithm()) {
-            None => Ok(()),
-            Some(hint) => Err(malformed(format!(
-                "the algorithm member says {}, the signature is {}",
-                hint.name(),
-                self.signature.algorithm().name()
-            ))),
-        }
     }
 
     fn check_parameter_hash(&self) -> Result<(), ArtifactError> {

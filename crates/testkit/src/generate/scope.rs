@@ -25,7 +25,8 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn pattern() -> impl Strategy<Value = String> {
-    select(vec![WILDCARD, "a*", "ab*", "abc", "b", "a"]).prop_map(str::to_owned)
+    select(vec![WILDCARD, "a*", "ab*", "a**", "**", "*a", "abc", "b", "a", ""])
+        .prop_map(str::to_owned)
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {

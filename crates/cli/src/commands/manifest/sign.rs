@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use chio_core::manifest::{MANIFEST_SCHEMA, ToolManifest};
-use chio_core::strict::StrictError;
+use chio_core::strict;
 use serde_json::{Value, json};
 
 use crate::files::{Out, unreadable};
@@ -42,8 +42,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         members.entry("schema").or_insert(json!(MANIFEST_SCHEMA));
         members.entry("public_key").or_insert(json!(key.public_key()));
     }
-    let manifest: ToolManifest = serde_json::from_value(written)
-        .map_err(|error| unreadable(WHAT, &StrictError::Shape { message: error.to_string() }))?;
+    let manifest: ToolManifest =
+        strict::from_value(written).map_err(|error| unreadable(WHAT, &error))?;
     let signed = manifest.signed(&key).map_err(Refused::from)?;
     args.out.write(io, &signed, ("manifest of", &signed.manifest.server_id))?;
     Ok(Outcome::Well)

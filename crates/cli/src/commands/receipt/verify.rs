@@ -41,23 +41,33 @@ struct Report {
     kind: &'static str,
     signature_valid: bool,
     #[serde(flatten)]
-    call: Option<CallReport>,
+    call: CallReport,
     signer_trusted: bool,
 }
 
 impl Default for Report {
     fn default() -> Self {
-        let call = Some(CallReport::default());
+        let call = CallReport::of([false; 3]);
         Self { kind: "receipt", signature_valid: false, call, signer_trusted: false }
     }
 }
 
-/// The checks that only a call's receipt has.
+/// The checks that only a call's receipt has; `null` for a child's.
 #[derive(Debug, Default, Serialize)]
 struct CallReport {
-    receipt_id_valid: bool,
-    parameter_hash_valid: bool,
-    coherent: bool,
+    receipt_id_valid: Option<bool>,
+    parameter_hash_valid: Option<bool>,
+    coherent: Option<bool>,
+}
+
+impl CallReport {
+    fn of([id, parameters, coherent]: [bool; 3]) -> Self {
+        Self {
+            receipt_id_valid: Some(id),
+            parameter_hash_valid: Some(parameters),
+            coherent: Some(coherent),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -74,9 +84,11 @@ fn examine(receipt: &Receipt, trusted: &[PublicKey], checks: &mut Checks) -> Rep
     let (signature_valid, call, signer) = match receipt {
         Receipt::Call(receipt) => {
             let (signature_valid, call) = examine_call(receipt, checks);
-            (signature_valid, Some(call), &receipt.kernel_key)
+            (signature_valid, call, &receipt.kernel_key)
         }
-        Receipt::Child(receipt) => (examine_child(receipt, checks), None, &receipt.kernel_key),
+        Receipt::Child(receipt) => {
+            (examine_child(receipt, checks), CallReport::default(), &receipt.kernel_key)
+        }
     };
     let signer_trusted = trusted.contains(signer);
     if trusted.is_empty() {
@@ -92,11 +104,11 @@ fn examine_call(receipt: &ChioReceipt, checks: &mut Checks) -> (bool, CallReport
     let found = receipt.examine();
     checks.note("receipt", &receipt.id);
     let signature_valid = checks.add("signature", found.signature.map(|()| "valid"));
-    let call = CallReport {
-        receipt_id_valid: checks.add("receipt id", found.id.map(|()| "valid")),
-        parameter_hash_valid: checks.add("parameters", found.parameter_hash.map(|()| "valid")),
-        coherent: checks.add("coherence", found.coherence.map(|()| "valid")),
-    };
+    let call = CallReport::of([
+        checks.add("receipt id", found.id.map(|()| "valid")),
+        checks.add("parameters", found.parameter_hash.map(|()| "valid")),
+        checks.add("coherence", found.coherence.map(|()| "valid")),
+    ]);
     (signature_valid, call)
 }
 

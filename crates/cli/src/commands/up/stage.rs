@@ -158,7 +158,10 @@ fn fresh_folder() -> Result<PathBuf> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder).context("cannot make a temporary folder")?;
+    builder.create(&folder).with_context(|| {
+        let folder = folder.display();
+        format!("cannot make the folder `{folder}`: name one with --dir")
+    })?;
     Ok(folder)
 }
 

@@ -22,6 +22,10 @@ const WEB_SCHEMES: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
 /// The host of a URL or of a bare `host[:port][/path]`.
 pub(super) fn extract(text: &str) -> Found {
     let text = text.trim();
+    // SECURITY: browsers take these out before they read a URL.
+    if !is_url(text) && is_url(&text.replace(['\t', '\n', '\r'], "")) {
+        return Found::Unreadable;
+    }
     let (is_url, rest) = match text.split_once("://") {
         Some((_, rest)) => (true, rest),
         // SECURITY: browsers read `https:evil.example` and `//evil.example` as URLs too.
@@ -51,6 +55,10 @@ pub(super) fn extract(text: &str) -> Found {
     } else {
         Found::Nothing
     }
+}
+
+fn is_url(text: &str) -> bool {
+    text.contains("://") || has_web_scheme(text) || text.starts_with("//")
 }
 
 fn has_web_scheme(text: &str) -> bool {

@@ -710,6 +710,8 @@ fn regression_urls_that_browsers_complete_are_not_overlooked() {
         "HTTPS:evil.example",
         r"https:\\evil.example",
         "//evil.example/",
+        "ht\ttps:/\t/evil.example",
+        "/\n/evil.example",
         r"\\evil.example\share",
     ] {
         check_host(text, false);
@@ -719,4 +721,11 @@ fn regression_urls_that_browsers_complete_are_not_overlooked() {
     check_host("//good.example/a", true);
     let arguments = json!({"url": "good.example", "note": "warning: no URL here"});
     check(&Constraint::DomainExact("good.example".to_owned()), &arguments, true);
+}
+
+#[test]
+fn regression_ordinary_patterns_compile() {
+    for pattern in [r"^\w{1,64}$", r"^[\w.-]{1,128}$", r"^.{0,4096}$"] {
+        check(&Constraint::RegexMatch(pattern.to_owned()), &json!({"name": "abc"}), true);
+    }
 }
