@@ -291,6 +291,10 @@ pub fn delegate(
     if let Some(profile) = parent.unsupported_profile() {
         return Err(DelegationError::Unsupported(profile));
     }
+    // Shares are a rare profile: checked where they are stated, never made.
+    if delegation.budget_share_bps.is_some() {
+        return Err(DelegationError::Unsupported("it shares a budget"));
+    }
     let link = DelegationLink {
         capability_id: parent.id.clone(),
         delegator: key.public_key().clone(),
@@ -309,7 +313,7 @@ pub fn delegate(
         attenuation: AttenuationSummary {
             steps: delegation.steps,
             child_expires_at: Some(delegation.expires_at),
-            budget_share_bps: delegation.budget_share_bps,
+            budget_share_bps: None,
         },
         signed_at: delegation.signed_at,
         nonce: const_hex::encode(delegation.nonce),

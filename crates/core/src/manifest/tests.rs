@@ -383,7 +383,7 @@ fn a_currency_is_three_capital_letters() {
                 &format!("expected a currency of three capital letters, found `{currency}`"),
             );
         }
-        for currency in ["USD", "EUR", "XXX"] {
+        for currency in ["USD", "EUR", "CHF"] {
             accept(|manifest| set(manifest, currency));
         }
     }

@@ -159,6 +159,29 @@ fn narrower_grant(from: ToolGrant) -> impl Strategy<Value = ToolGrant> {
     )
 }
 
+/// A grant that differs from `from` in one thing, either way, or only in how it is written: such
+/// grants are often within each other.
+pub fn near(from: ToolGrant) -> impl Strategy<Value = ToolGrant> {
+    let other = (name(), operations(), constraint(), option::of(0u32..4), option::of(money()));
+    (0u8..10, other, option::of(any::<bool>())).prop_map(move |(what, other, dpop)| {
+        let (name, operations, constraint, limit, cost) = other;
+        let mut grant = from.clone();
+        match what {
+            0 => grant.server_id = name,
+            1 => grant.tool_name = name,
+            2 => grant.operations = operations,
+            3 => grant.constraints.push(constraint),
+            4 => drop(grant.constraints.pop()),
+            5 => grant.max_invocations = limit,
+            6 => grant.max_cost_per_invocation = cost,
+            7 => grant.dpop_required = dpop,
+            8 => grant.operations.reverse(),
+            _ => grant.constraints.extend(from.constraints.iter().cloned()),
+        }
+        grant
+    })
+}
+
 /// Steps on the tools that the generated scopes speak of; many do not apply.
 pub fn steps() -> impl Strategy<Value = Vec<Attenuation>> {
     let step = (name(), name()).prop_flat_map(|(server_id, tool_name)| {

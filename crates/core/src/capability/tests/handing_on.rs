@@ -37,8 +37,9 @@ fn a_holder_hands_on_a_part_of_its_token() {
 
 #[test]
 fn a_delegation_receipt_is_strict_and_in_camel_case() {
-    let with_share = Delegation { budget_share_bps: Some(9_000), ..delegation() };
-    let receipt = delegate(&parent(), with_share, &key(SUBJECT)).unwrap();
+    let mut receipt = delegate(&parent(), delegation(), &key(SUBJECT)).unwrap();
+    // We never state a share; others may.
+    receipt.attenuation.budget_share_bps = Some(9_000);
     let value = serde_json::to_value(&receipt).unwrap();
     assert_eq!(value["attenuation"]["budgetShareBps"], json!(9_000));
     assert_eq!(value["attenuation"]["childExpiresAt"], json!(END));
@@ -171,10 +172,10 @@ fn a_child_states_a_share_of_at_most_its_parents() {
         let expected = DelegationError::ExceedsShare { most: most.unwrap_or(10_000), found };
         assert_eq!(share(most, found), Err(expected), "{most:?} {found:?}");
     }
-    for found in [None, Some(0), Some(1), Some(10_000)] {
-        assert_eq!(share(None, found), Ok(()), "{found:?}");
-    }
-    for (most, found) in [(Some(10_000), None), (Some(5_000), Some(5_000)), (Some(0), Some(0))] {
+    assert_eq!(share(None, None), Ok(()));
+    let lawful = [(None, Some(0)), (None, Some(1)), (None, Some(10_000)), (Some(10_000), None)];
+    for (most, found) in lawful.into_iter().chain([(Some(5_000), Some(5_000)), (Some(0), Some(0))])
+    {
         let outcome = share(most, found);
         assert!(matches!(outcome, Err(DelegationError::Unsupported(_))), "{outcome:?}");
     }
