@@ -96,6 +96,18 @@ impl PublicKey {
     }
 }
 
+/// Random bytes from the operating system.
+///
+/// # Panics
+/// When the operating system has no randomness to give: nothing made then would be safe.
+#[must_use]
+pub fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    #[expect(clippy::expect_used, reason = "without randomness there is no safe way on")]
+    aws_lc_rs::rand::fill(&mut bytes).expect("the operating system gives randomness");
+    bytes
+}
+
 /// An Ed25519 key pair. Its secret is wiped when dropped and never printed.
 pub struct Keypair {
     signer: Ed25519KeyPair,

@@ -5,8 +5,10 @@
 //! here is a pure function of its arguments: no I/O, no clock, no async. What a token or a receipt
 //! says is decided here once; nothing above this crate handles signed bytes itself.
 
+pub mod bundle;
 pub mod canonical;
 pub mod capability;
+pub mod certificate;
 pub mod checkpoint;
 pub mod crypto;
 pub mod frame;
@@ -17,6 +19,7 @@ pub mod manifest;
 pub mod merkle;
 pub mod message;
 pub mod money;
+pub mod protocol;
 pub mod receipt;
 pub mod registry;
 pub mod session;

@@ -5,6 +5,7 @@
 
 mod child;
 mod content;
+mod logged;
 mod sign;
 mod verify;
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 pub use child::{ChildOutcome, ChildReceipt, OperationKind, TerminalState};
 pub use content::{ContentHash, NO_OUTPUT_HASH};
+pub use logged::LoggedReceipt;
 pub use sign::{NONCE_MEMBER, ORIGINAL_METADATA_MEMBER};
 pub use verify::ReceiptReport;
 

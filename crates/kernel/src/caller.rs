@@ -1,0 +1,101 @@
+//! The one who called, as the kernel sees them: somebody who takes chunks, answers questions and
+//! may lose interest.
+
+use async_trait::async_trait;
+use chio_core::crypto::PublicKey;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_core::receipt::OperationKind;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// The session that a call belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub id: String,
+    /// The protocol that the caller speaks.
+    pub protocol: DiscoveryProtocol,
+    /// Who is at the other end, where that is known.
+    pub peer: Option<PublicKey>,
+    /// The tenant, where an identity provider said so.
+    pub tenant_id: Option<String>,
+}
+
+/// The caller takes nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the caller is gone")]
+pub struct Gone;
+
+/// A question that a tool asks back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What is asked for.
+    pub kind: OperationKind,
+    /// The question, in the terms of that kind.
+    pub params: Value,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The caller's protocol, or the caller, does not take such questions.
+    #[error("the caller does not take this kind of question")]
+    Unsupported,
+    /// The caller answered with an error.
+    #[error("the caller answered with an error: {0}")]
+    Failed(String),
+    /// The caller is gone, or the call was called off.
+    #[error("the caller is gone")]
+    Gone,
+}
+
+/// The one who called. Edges implement it.
+#[async_trait]
+pub trait Caller: Send + Sync {
+    /// The session that the call belongs to.
+    fn session(&self) -> &Session;
+
+    /// Gives the caller one part of a stream.
+    async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone>;
+
+    /// Asks the caller something on behalf of the tool.
+    async fn ask(&self, question: Question) -> Result<Value, AskError>;
+
+    /// Cancelled when the caller calls off.
+    fn cancellation(&self) -> &CancellationToken;
+}
+
+/// A caller that takes no chunks and no questions and never calls off.
+#[derive(Debug)]
+pub struct NoCaller {
+    session: Session,
+    cancellation: CancellationToken,
+}
+
+impl NoCaller {
+    /// A caller in this session.
+    #[must_use]
+    pub fn new(session: Session) -> Self {
+        Self { session, cancellation: CancellationToken::new() }
+    }
+}
+
+#[async_trait]
+impl Caller for NoCaller {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    async fn chunk(&self, _index: u64, _data: Value) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    async fn ask(&self, _question: Question) -> Result<Value, AskError> {
+        Err(AskError::Unsupported)
+    }
+
+    fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+}

@@ -1,0 +1,68 @@
+//! Time and randomness, as arguments.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use uuid::{Builder, Uuid};
+
+/// Where the kernel has the time from.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// Milliseconds since 1970.
+    fn unix_millis(&self) -> u64;
+
+    /// Time since some moment in the past; never goes back.
+    fn monotonic(&self) -> Duration;
+
+    /// Seconds since 1970.
+    fn unix_seconds(&self) -> u64 {
+        self.unix_millis() / 1000
+    }
+}
+
+/// The clock of the operating system.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that others are given")]
+    fn unix_millis(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// Where the kernel has random bytes from.
+pub trait Randomness: Send + Sync + std::fmt::Debug {
+    /// Ten bytes that nobody can guess.
+    fn ten_bytes(&self) -> [u8; 10];
+}
+
+/// The randomness of the operating system.
+#[derive(Debug, Default)]
+pub struct SystemRandomness;
+
+impl Randomness for SystemRandomness {
+    fn ten_bytes(&self) -> [u8; 10] {
+        chio_core::crypto::random_bytes()
+    }
+}
+
+/// A name that no other has, and that sorts by time.
+pub(crate) fn unique_name(prefix: &str, clock: &dyn Clock, random: &dyn Randomness) -> String {
+    let uuid = Builder::from_unix_timestamp_millis(clock.unix_millis(), &random.ten_bytes());
+    let mut name = String::with_capacity(prefix.len() + 36);
+    name.push_str(prefix);
+    name.push_str(uuid.into_uuid().as_hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+    name
+}

@@ -1,0 +1,49 @@
+//! What can go wrong without an answer, and what tool servers report.
+
+use chio_core::canonical::CanonicalError;
+use chio_core::registry::ErrorCode;
+use chio_core::signed::ArtifactError;
+
+use crate::store::StoreError;
+
+/// Why there is no answer. A call that ends so has left no receipt of its own: nothing of its
+/// result may be released.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// A tool server failed. The road makes a denial of it; it never leaves `evaluate`.
+    #[error("the tool server failed: {0}")]
+    ToolServerError(String),
+    /// The receipt could not be made durable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The receipt could not be made.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// Somebody else has closed the call's intent in the meantime.
+    #[error("the call was recovered by another kernel; its receipt is already signed")]
+    Recovered,
+    /// The call's task broke off.
+    #[error("the call broke off inside the kernel")]
+    BrokenOff,
+    /// Two tool servers of one name.
+    #[error("expected one tool server named `{0}`, found a second")]
+    DuplicateServer(String),
+}
+
+impl KernelError {
+    /// The registry code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::ToolServerError(_) => ErrorCode::ToolServerError,
+            _ => ErrorCode::InternalError,
+        }
+    }
+}
+
+impl From<CanonicalError> for KernelError {
+    fn from(error: CanonicalError) -> Self {
+        Self::Artifact(error.into())
+    }
+}

@@ -1,0 +1,97 @@
+//! Guards: policy in code. Whatever a guard cannot say, it denies.
+
+use async_trait::async_trait;
+use chio_core::capability::CapabilityToken;
+use serde_json::Value;
+
+use crate::caller::Session;
+
+/// What a guard looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct GuardInput<'a> {
+    /// The kernel's own name of the call.
+    pub request_id: &'a str,
+    /// The verified token.
+    pub token: &'a CapabilityToken,
+    /// The server called.
+    pub server_id: &'a str,
+    /// The tool called.
+    pub tool_name: &'a str,
+    /// The arguments.
+    pub arguments: &'a Value,
+    /// The session.
+    pub session: &'a Session,
+    /// Now, in Unix seconds.
+    pub now: u64,
+}
+
+/// What a guard says about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go on.
+    Allow,
+    /// It may not, for this reason.
+    Deny(String),
+    /// Somebody has to say yes first, for this reason.
+    AwaitApproval(String),
+}
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuardOutcome {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What the guard found, for the receipt. Never holds a secret.
+    pub evidence: Option<String>,
+    /// The arguments as the receipt may keep them, where the guard found secrets in them.
+    pub redacted: Option<Value>,
+}
+
+impl From<Verdict> for GuardOutcome {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, evidence: None, redacted: None }
+    }
+}
+
+/// How much of a tool's output a guard wants to see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReviewMode {
+    /// None.
+    #[default]
+    Nothing,
+    /// Each value and each chunk on its own.
+    EachChunk,
+    /// All of it at once: a stream is held back until it ends.
+    Whole,
+}
+
+/// What a guard says about output.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Review {
+    /// It may leave.
+    Pass,
+    /// This leaves in its place.
+    Replace(Value),
+    /// It may not leave, for this reason.
+    Block(String),
+}
+
+/// A guard. An error or a panic of a guard is a denial in its name.
+#[async_trait]
+pub trait Guard: Send + Sync {
+    /// Its name, which stands in every receipt that it had a say in.
+    fn name(&self) -> &str;
+
+    /// Whether the call may go on.
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String>;
+
+    /// How much of the output it wants to see.
+    fn review_mode(&self) -> ReviewMode {
+        ReviewMode::Nothing
+    }
+
+    /// Whether this output may leave.
+    async fn review(&self, _input: &GuardInput<'_>, _output: &Value) -> Result<Review, String> {
+        Ok(Review::Pass)
+    }
+}

@@ -1,0 +1,366 @@
+//! The kernel itself: a handle that many hold on one road, one log and one set of servers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use chio_core::capability::CapabilityToken;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::manifest::ToolManifest;
+use chio_core::protocol::DiscoveryProtocol;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::TokenCache;
+use crate::call::{Evaluation, ToolCall};
+use crate::caller::Caller;
+use crate::clock::{Clock, Randomness, unique_name};
+use crate::config::KernelConfig;
+use crate::error::KernelError;
+use crate::guard::{Guard, ReviewMode};
+use crate::log::ReceiptLog;
+use crate::revocation::RevocationView;
+use crate::running::Running;
+pub(crate) use crate::servers::{Server, ToolFacts};
+use crate::store::{Ledger, SharedStore, StoreResult};
+use crate::tool_server::ToolServerConnection;
+
+/// How long calls that were called off may take to leave.
+const LEAVE: Duration = Duration::from_secs(5);
+/// The most capabilities that are listed.
+const MAX_LISTED: usize = 1000;
+
+/// Everything that a kernel is made of.
+pub struct KernelParts {
+    /// What it is told.
+    pub config: KernelConfig,
+    /// The key that it signs receipts with.
+    pub key: Keypair,
+    /// Its log.
+    pub ledger: Arc<dyn Ledger>,
+    /// What it shares with others.
+    pub store: SharedStore,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub randomness: Arc<dyn Randomness>,
+    /// The guards, in order.
+    pub guards: Vec<Arc<dyn Guard>>,
+}
+
+impl fmt::Debug for KernelParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelParts")
+            .field("config", &self.config)
+            .field("key", &self.key)
+            .field("guards", &self.guards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A handle on a running kernel.
+#[derive(Debug, Clone)]
+pub struct ChioKernel {
+    inner: Arc<Inner>,
+}
+
+/// What every handle shares.
+pub(crate) struct Inner {
+    pub(crate) config: KernelConfig,
+    pub(crate) trusted_issuers: Vec<PublicKey>,
+    pub(crate) key: Keypair,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) store: SharedStore,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) randomness: Arc<dyn Randomness>,
+    pub(crate) guards: Vec<Arc<dyn Guard>>,
+    pub(crate) reviewers: ReviewerCount,
+    pub(crate) cache: TokenCache,
+    pub(crate) revocations: RevocationView,
+    pub(crate) running: Running,
+    pub(crate) log: ReceiptLog,
+    servers: RwLock<HashMap<String, Arc<Server>>>,
+    /// Ends the background tasks.
+    stop: CancellationToken,
+}
+
+/// Which guards want to see output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReviewerCount {
+    any: bool,
+    /// Some guard wants all of a stream at once.
+    pub(crate) whole: bool,
+}
+
+impl ReviewerCount {
+    fn of(guards: &[Arc<dyn Guard>]) -> Self {
+        let wants = |mode| guards.iter().any(|guard| guard.review_mode() == mode);
+        let whole = wants(ReviewMode::Whole);
+        Self { any: whole || wants(ReviewMode::EachChunk), whole }
+    }
+
+    pub(crate) const fn any(self) -> bool {
+        self.any
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChioKernel").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// A name that no other has.
+    pub(crate) fn unique_name(&self, prefix: &str) -> String {
+        unique_name(prefix, &*self.clock, &*self.randomness)
+    }
+
+    /// The server of this name.
+    pub(crate) fn server(&self, id: &str) -> Option<Arc<Server>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).get(id).map(Arc::clone)
+    }
+
+    async fn checkpoint(&self, partial: bool) -> Result<(), KernelError> {
+        let now = self.clock.unix_seconds();
+        self.log.checkpoint(&*self.ledger, &self.key, now, partial).await
+    }
+}
+
+impl ChioKernel {
+    /// Recovers what an earlier process left open in this log, then starts.
+    ///
+    /// # Errors
+    /// When the store does not answer, or the log is not this kernel's.
+    pub async fn start(parts: KernelParts) -> Result<Self, KernelError> {
+        let KernelParts { config, key, ledger, store, clock, randomness, guards } = parts;
+        let revocations = RevocationView::open(&*store, clock.monotonic()).await?;
+        let log = ReceiptLog::open(&*store, key.public_key(), config.checkpoint_size).await?;
+        let inner = Arc::new(Inner {
+            trusted_issuers: config.trusted_issuers.clone(),
+            reviewers: ReviewerCount::of(&guards),
+            cache: TokenCache::new(config.token_cache),
+            running: Running::default(),
+            servers: RwLock::default(),
+            stop: CancellationToken::new(),
+            config,
+            key,
+            ledger,
+            store,
+            clock,
+            randomness,
+            guards,
+            revocations,
+            log,
+        });
+        inner.recover_own().await?;
+        inner.checkpoint(true).await?;
+        tokio::spawn(poll_revocations(Arc::downgrade(&inner), inner.stop.clone()));
+        tokio::spawn(make_checkpoints(Arc::downgrade(&inner), inner.stop.clone()));
+        tokio::spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
+        Ok(Self { inner })
+    }
+
+    /// Adds a tool server. Its manifest says under which name.
+    ///
+    /// # Errors
+    /// When there is one of that name.
+    pub fn register_tool_server(
+        &self,
+        server: Box<dyn ToolServerConnection>,
+    ) -> Result<(), KernelError> {
+        let id = server.manifest().server_id.clone();
+        let mut servers = self.inner.servers.write().unwrap_or_else(PoisonError::into_inner);
+        if servers.contains_key(&id) {
+            return Err(KernelError::DuplicateServer(id));
+        }
+        servers.insert(id, Arc::new(Server::new(server)));
+        Ok(())
+    }
+
+    /// Runs one call: the one road. It runs in its own task; dropping the future does not stop it,
+    /// only the caller's cancellation does.
+    ///
+    /// # Errors
+    /// When no receipt could be made durable. Then nothing of the result may be released.
+    pub async fn evaluate(
+        &self,
+        call: ToolCall,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Evaluation, KernelError> {
+        let inner = Arc::clone(&self.inner);
+        let task = tokio::spawn(async move { inner.run(call, caller).await });
+        task.await.unwrap_or(Err(KernelError::BrokenOff))
+    }
+
+    /// A name for a call that no other has.
+    #[must_use]
+    pub fn new_request_id(&self) -> String {
+        self.inner.unique_name("req-")
+    }
+
+    /// The key that signs the receipts.
+    #[must_use]
+    pub fn public_key(&self) -> &PublicKey {
+        self.inner.key.public_key()
+    }
+
+    /// The clock that the kernel goes by.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    /// What every registered server offers, by name.
+    #[must_use]
+    pub fn manifests(&self) -> Vec<ToolManifest> {
+        let servers = self.inner.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let mut manifests: Vec<ToolManifest> =
+            servers.values().map(|server| server.connection().manifest().clone()).collect();
+        manifests.sort_by(|one, other| one.server_id.cmp(&other.server_id));
+        manifests
+    }
+
+    /// What the tools of a server really speak; none when no such server is registered.
+    #[must_use]
+    pub fn protocol_of(&self, server_id: &str) -> Option<DiscoveryProtocol> {
+        self.inner.server(server_id).map(|server| server.connection().protocol())
+    }
+
+    /// The remembered tokens of a subject that a call could use now.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {
+        let inner = &self.inner;
+        inner.revocations.catch_up(&*inner.store, inner.clock.monotonic()).await?;
+        let now = inner.clock.unix_seconds();
+        let mut tokens = inner.store.held_by(subject, now, MAX_LISTED).await?;
+        tokens.retain(|token| {
+            inner.trusted_issuers.contains(&token.issuer) && !self.is_revoked(token)
+        });
+        Ok(tokens)
+    }
+
+    /// Ids of tokens as they are revoked, by whomever.
+    #[must_use]
+    pub fn revocations(&self) -> broadcast::Receiver<String> {
+        self.inner.revocations.subscribe()
+    }
+
+    /// Whether the token, or one that it comes from, is known to be revoked.
+    #[must_use]
+    pub fn is_revoked(&self, token: &CapabilityToken) -> bool {
+        let mut authority = vec![token.id.clone()];
+        authority.extend(token.delegation_chain.iter().map(|link| link.capability_id.clone()));
+        self.inner.revocations.any_revoked(&authority)
+    }
+
+    /// Revokes a token and all that come from it. Tells whether it was not revoked before.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn revoke(&self, capability_id: &str) -> StoreResult<bool> {
+        let inner = &self.inner;
+        let newly = inner.store.revoke(capability_id, inner.clock.unix_seconds()).await?;
+        inner.revocations.refresh(&*inner.store, inner.clock.monotonic()).await?;
+        Ok(newly)
+    }
+
+    /// Denies every call, on every kernel of the store, until [`Self::resume`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn emergency_stop(&self, reason: &str) -> StoreResult<()> {
+        self.set_stop(Some(reason.to_owned())).await
+    }
+
+    /// Ends an emergency stop.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn resume(&self) -> StoreResult<()> {
+        self.set_stop(None).await
+    }
+
+    async fn set_stop(&self, reason: Option<String>) -> StoreResult<()> {
+        let inner = &self.inner;
+        inner.store.stop(reason).await?;
+        inner.revocations.refresh(&*inner.store, inner.clock.monotonic()).await
+    }
+
+    /// How many calls run now.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.inner.running.count()
+    }
+
+    /// Shuts down: denies new calls, waits for running ones, calls off those that outlast
+    /// `patience`, and signs the last checkpoint.
+    ///
+    /// # Errors
+    /// When the last checkpoint could not be made durable; the next start makes up for it.
+    pub async fn drain(&self, patience: Duration) -> Result<(), KernelError> {
+        let inner = &self.inner;
+        inner.running.close();
+        if tokio::time::timeout(patience, inner.running.idle()).await.is_err() {
+            inner.running.give_up();
+            // Whoever does not leave even then is recovered by the next start.
+            let _ = tokio::time::timeout(LEAVE, inner.running.idle()).await;
+        }
+        inner.stop.cancel();
+        inner.sweep().await?;
+        inner.log.read_rest(&*inner.store).await?;
+        inner.checkpoint(true).await
+    }
+}
+
+/// Keeps the view of revocations fresh.
+async fn poll_revocations(kernel: Weak<Inner>, stop: CancellationToken) {
+    while let Some(inner) = kernel.upgrade() {
+        let now = inner.clock.monotonic();
+        // A store that fails leaves the view to grow old, and an old view denies.
+        let _ = inner.revocations.refresh(&*inner.store, now).await;
+        let pause = inner.config.revocation_poll;
+        drop(inner);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Signs a checkpoint when there is enough, and now and then.
+async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
+    let mut due = None;
+    while let Some(inner) = kernel.upgrade() {
+        let pause = inner.config.checkpoint_interval;
+        let partial = tokio::select! {
+            () = stop.cancelled() => return,
+            () = inner.log.full.notified() => false,
+            () = tokio::time::sleep_until(*due.get_or_insert_with(|| tokio::time::Instant::now() + pause)) => true,
+        };
+        if partial {
+            due = None;
+            // What fails now is tried again at the next beat.
+            let _ = inner.log.fill_gaps(&*inner.store).await;
+        }
+        let _ = inner.checkpoint(partial).await;
+    }
+}
+
+/// Looks for calls that nobody finishes.
+async fn sweep(kernel: Weak<Inner>, stop: CancellationToken) {
+    while let Some(inner) = kernel.upgrade() {
+        let pause = inner.config.sweep_interval;
+        drop(inner);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let Some(inner) = kernel.upgrade() else { return };
+        // A store that fails is asked again at the next beat.
+        let _ = inner.sweep().await;
+    }
+}

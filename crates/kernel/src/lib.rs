@@ -1,0 +1,37 @@
+//! The decision: every tool call, on whatever protocol it came in, is verified, authorized,
+//! guarded, run and receipted here, and nowhere else.
+//!
+//! [`ChioKernel::evaluate`] is the one road. Its stages hand proofs to one another that only they
+//! can make: a tool server runs on a [`Permit`], and only the reserve stage makes one.
+
+pub mod audit;
+mod cache;
+mod call;
+mod caller;
+mod catch;
+mod clock;
+mod config;
+mod error;
+mod guard;
+mod kernel;
+mod line;
+mod log;
+pub mod proof;
+mod recovery;
+mod revocation;
+mod road;
+mod running;
+mod servers;
+pub mod store;
+mod tool_server;
+
+pub use call::{Denial, Evaluation, Outcome, ToolCall};
+pub use caller::{AskError, Caller, Gone, NoCaller, Question, Session};
+pub use clock::{Clock, Randomness, SystemClock, SystemRandomness};
+pub use config::{KernelConfig, Limits};
+pub use error::KernelError;
+pub use guard::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+pub use kernel::{ChioKernel, KernelParts};
+pub use line::Line;
+pub use road::Permit;
+pub use tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};

@@ -1,0 +1,356 @@
+//! The way back to the caller while a call runs: chunks and questions.
+//!
+//! Before the first of either leaves, the intent is durable. Chunks pass the output guards, are
+//! hashed, and are bounded; questions leave child receipts.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chio_core::canonical;
+use chio_core::hash::sha256_hex;
+use chio_core::receipt::{ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, TerminalState};
+use chio_core::signed::Signed;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{Denial, Outcome};
+use crate::caller::{AskError, Caller, Gone, Question, Session};
+use crate::error::KernelError;
+use crate::guard::ReviewMode;
+use crate::kernel::Inner;
+use crate::road::{Draft, Reviewers};
+use crate::store::{Alternative, Entry, IntentId, Reservation, Reserved};
+
+/// The way back to the caller, for one call.
+pub struct Line<'a> {
+    kernel: &'a Inner,
+    draft: &'a Draft,
+    authority: &'a [String],
+    caller: &'a Arc<dyn Caller>,
+    reviewers: Reviewers<'a>,
+    /// Taken for as long as one chunk or question is under way.
+    turn: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    intent: Option<IntentId>,
+    hash: ContentHash,
+    /// Chunks that the caller was given.
+    sent: u64,
+    /// Chunks that wait for a guard that wants to see all of them.
+    held_back: Vec<Value>,
+    /// Why no more chunks are taken.
+    broken: Option<Outcome>,
+    sanitized_by: Vec<String>,
+    streams: bool,
+    /// The hash of a value that was returned.
+    value_hash: Option<String>,
+}
+
+impl std::fmt::Debug for Line<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").field("request_id", &self.draft.request_id).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn new(
+        kernel: &'a Inner,
+        draft: &'a Draft,
+        authority: &'a [String],
+        caller: &'a Arc<dyn Caller>,
+        reviewers: Reviewers<'a>,
+    ) -> Self {
+        let state = State { intent: draft.intent, hash: ContentHash::stream(), ..State::default() };
+        let turn = tokio::sync::Mutex::new(());
+        Self { kernel, draft, authority, caller, reviewers, turn, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session that the call belongs to.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.caller.session()
+    }
+
+    /// Cancelled when the caller calls off.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        self.caller.cancellation()
+    }
+
+    /// Gives the caller one part of a stream.
+    ///
+    /// # Errors
+    /// When the stream is over: the caller is gone, a bound is reached or a guard said no. The
+    /// tool returns; what it returns is not looked at.
+    pub async fn chunk(&self, data: Value) -> Result<(), Gone> {
+        let _turn = self.turn.lock().await;
+        if self.state().broken.is_some() {
+            return Err(Gone);
+        }
+        self.state().streams = true;
+        let result =
+            if self.reviewers.want_whole() { self.hold_back(data) } else { self.send(data).await };
+        result.map_err(|outcome| {
+            self.state().broken.get_or_insert(outcome);
+            Gone
+        })
+    }
+
+    /// Keeps a chunk until the stream ends, within the same bounds as if it left.
+    fn hold_back(&self, data: Value) -> Result<(), Outcome> {
+        self.check_bounds(&data)?;
+        self.state().held_back.push(data);
+        Ok(())
+    }
+
+    /// Reviews, hashes and sends one chunk.
+    async fn send(&self, data: Value) -> Result<(), Outcome> {
+        let reviewed = self.reviewers.review(data, ReviewMode::EachChunk).await;
+        let reviewed = reviewed.map_err(Outcome::Denied)?;
+        self.check_bounds(&reviewed.value)?;
+        self.state().sanitized_by.extend(reviewed.sanitized_by);
+        self.deliver(reviewed.value).await
+    }
+
+    /// Sends a chunk that guards and bounds have passed.
+    async fn deliver(&self, data: Value) -> Result<(), Outcome> {
+        self.ensure_intent().await?;
+        let index = {
+            let mut state = self.state();
+            if state.hash.push(&data).is_err() {
+                return Err(self.incomplete("a chunk has no canonical form", state.sent));
+            }
+            state.sent
+        };
+        let delivered = self.caller.chunk(index, data).await;
+        self.state().sent += 1;
+        delivered.map_err(|Gone| {
+            let (reason, chunks) = ("the caller is gone".to_owned(), self.chunks_sent());
+            Outcome::Cancelled { reason, chunks }
+        })
+    }
+
+    /// Checks that one more chunk fits.
+    fn check_bounds(&self, data: &Value) -> Result<(), Outcome> {
+        let limits = &self.kernel.config.limits;
+        let size = canonical::to_vec(data).map(|bytes| bytes.len());
+        let state = self.state();
+        let Ok(size) = size else {
+            return Err(self.incomplete("a chunk has no canonical form", state.sent));
+        };
+        let held: u64 = u64::try_from(state.held_back.len()).unwrap_or(u64::MAX);
+        if state.sent.saturating_add(held) >= limits.max_chunks {
+            return Err(self.incomplete("the stream has more chunks than allowed", state.sent));
+        }
+        let bytes =
+            state.hash.total_bytes().saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+        if bytes > limits.max_stream_bytes || size > limits.max_output_bytes {
+            return Err(self.incomplete("the stream has more bytes than allowed", state.sent));
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as part of the line's own account")]
+    fn incomplete(&self, reason: &str, chunks: u64) -> Outcome {
+        Outcome::Incomplete { reason: reason.to_owned(), chunks }
+    }
+
+    /// Makes the intent durable, if it is not yet.
+    async fn ensure_intent(&self) -> Result<(), Outcome> {
+        if self.state().intent.is_some() {
+            return Ok(());
+        }
+        let grant_index = self.draft.grant_index();
+        let reservation = Reservation {
+            intent: self.draft.intent(self.kernel),
+            alternatives: vec![Alternative { grant_index, holds: Vec::new(), price: None }],
+            authority: self.authority.to_vec(),
+        };
+        match self.kernel.ledger.reserve(reservation).await {
+            Ok(Reserved::Held { intent, .. }) => {
+                self.state().intent = Some(intent);
+                Ok(())
+            }
+            Ok(refused) => {
+                Err(Outcome::Denied(crate::road::refusal(refused, &self.draft.capability_id)))
+            }
+            Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
+        }
+    }
+
+    /// Asks the caller something on behalf of the tool. The answer comes after its child receipt
+    /// is durable.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn ask(&self, question: Question) -> Result<Value, AskError> {
+        let _turn = self.turn.lock().await;
+        if let Err(outcome) = self.ensure_intent().await {
+            self.state().broken.get_or_insert(outcome);
+            return Err(AskError::Gone);
+        }
+        let kind = question.kind;
+        let answer = tokio::select! {
+            biased;
+            answer = self.caller.ask(question) => answer,
+            () = self.cancellation().cancelled() => Err(AskError::Gone),
+        };
+        let recorded = self.record(kind, &answer).await;
+        if recorded.is_err() {
+            let reason = "the receipt of a question could not be made durable";
+            let outcome = self.incomplete(reason, self.chunks_sent());
+            self.state().broken.get_or_insert(outcome);
+            return Err(AskError::Gone);
+        }
+        answer
+    }
+
+    /// Signs and appends the child receipt of a question.
+    async fn record(
+        &self,
+        kind: chio_core::receipt::OperationKind,
+        answer: &Result<Value, AskError>,
+    ) -> Result<(), KernelError> {
+        let kernel = self.kernel;
+        let (outcome, terminal_state) = match answer {
+            Ok(value) => (ChildOutcome::Result(value.clone()), TerminalState::Completed),
+            Err(AskError::Gone) => {
+                let reason = AskError::Gone.to_string();
+                (ChildOutcome::Error(reason.clone()), TerminalState::Cancelled { reason })
+            }
+            Err(error) => (ChildOutcome::Error(error.to_string()), TerminalState::Completed),
+        };
+        let mut metadata = outcome.metadata();
+        if let (Value::Object(members), Some(trace)) = (&mut metadata, self.draft.trace_id()) {
+            members.insert("traceId".to_owned(), json!(trace));
+        }
+        let child = ChildReceipt {
+            id: kernel.unique_name("child-rcpt-"),
+            timestamp: kernel.clock.unix_seconds(),
+            session_id: self.session().id.clone(),
+            parent_request_id: self.draft.request_id.clone(),
+            request_id: kernel.unique_name("req-"),
+            operation_kind: kind,
+            terminal_state,
+            outcome_hash: outcome.hash()?,
+            policy_hash: kernel.config.policy_hash.clone(),
+            metadata: Some(metadata),
+            kernel_key: kernel.key.public_key().clone(),
+            algorithm: None,
+            signature: chio_core::crypto::Signature::blank(),
+        };
+        let body = canonical::to_vec(&child.signed(&kernel.key)?)?;
+        kernel.log.append(&*kernel.ledger, Entry { body, closes: None }).await?;
+        Ok(())
+    }
+
+    /// How many chunks the caller was given.
+    pub(crate) fn chunks_sent(&self) -> u64 {
+        self.state().sent
+    }
+
+    /// Why the stream broke off, if it did.
+    pub(crate) fn broken(&self) -> Option<Outcome> {
+        self.state().broken.clone()
+    }
+
+    /// The end of a tool that returned: output guards for a value, the rest of a stream.
+    pub(crate) async fn finish(&self, value: Option<Value>) -> Outcome {
+        let streams = self.state().streams;
+        let ended = match value {
+            Some(value) if !streams => self.finish_value(value).await,
+            // A value after chunks is the last of them.
+            Some(value) => self.finish_stream(Some(value)).await,
+            None => self.finish_stream(None).await,
+        };
+        match ended {
+            Ok(outcome) => outcome,
+            Err(outcome) => outcome,
+        }
+    }
+
+    async fn finish_value(&self, value: Value) -> Result<Outcome, Outcome> {
+        let reviewed = self.reviewers.review_all(value).await.map_err(Outcome::Denied)?;
+        let failed = |reason: &str| {
+            let code = chio_core::registry::ErrorCode::ToolServerError;
+            Outcome::Denied(Denial::by_kernel(code, reason))
+        };
+        let bytes = canonical::to_vec(&reviewed.value)
+            .map_err(|_| failed("the tool's result has no canonical form"))?;
+        let most = self.kernel.config.limits.max_output_bytes;
+        if bytes.len() > most {
+            return Err(failed(&format!("expected at most {most} bytes of result, found more")));
+        }
+        let mut state = self.state();
+        state.value_hash = Some(sha256_hex(&bytes));
+        state.sanitized_by.extend(reviewed.sanitized_by);
+        Ok(Outcome::Value(reviewed.value))
+    }
+
+    async fn finish_stream(&self, last: Option<Value>) -> Result<Outcome, Outcome> {
+        self.state().streams = true;
+        if let Some(last) = last {
+            let gone = |Gone| self.broken().unwrap_or_else(|| self.incomplete("broken off", 0));
+            self.chunk(last).await.map_err(gone)?;
+        }
+        let held_back = std::mem::take(&mut self.state().held_back);
+        if self.reviewers.want_whole() {
+            let reviewed = self.reviewers.review_all(Value::Array(held_back)).await;
+            let reviewed = reviewed.map_err(Outcome::Denied)?;
+            self.state().sanitized_by.extend(reviewed.sanitized_by);
+            let chunks = match reviewed.value {
+                Value::Array(chunks) => chunks,
+                other => vec![other],
+            };
+            for chunk in chunks {
+                self.deliver(chunk).await?;
+            }
+        }
+        Ok(Outcome::Stream { chunks: self.chunks_sent() })
+    }
+
+    /// The receipt's account of a stream; none when there was none.
+    pub(crate) fn stream_record(&self) -> Option<Value> {
+        let state = self.state();
+        if !state.streams {
+            return None;
+        }
+        Some(json!({
+            "chunks_expected": null,
+            "chunks_received": state.hash.chunk_hashes().len(),
+            "total_bytes": state.hash.total_bytes(),
+            "chunk_hashes": state.hash.chunk_hashes(),
+        }))
+    }
+
+    /// The guards that changed what left.
+    pub(crate) fn sanitized(&self) -> Vec<String> {
+        let mut names = std::mem::take(&mut self.state().sanitized_by);
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The hash of what left.
+    pub(crate) fn content_hash(&self, outcome: &Outcome) -> String {
+        let mut state = self.state();
+        match outcome {
+            Outcome::Value(_) => {
+                state.value_hash.take().unwrap_or_else(|| NO_OUTPUT_HASH.to_owned())
+            }
+            _ if state.streams => state.hash.finish(),
+            _ => NO_OUTPUT_HASH.to_owned(),
+        }
+    }
+
+    /// The intent, if one was written.
+    pub(crate) fn into_intent(self) -> Option<IntentId> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).intent
+    }
+}

@@ -1,0 +1,199 @@
+//! The receipt log of one kernel: what was appended, and the checkpoints over it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::hash::Hash;
+use chio_core::merkle::{self, Frontier, leaf_hash};
+use chio_core::signed::Signed;
+use tokio::sync::Notify;
+
+use crate::error::KernelError;
+use crate::store::{Appended, Entry, Ledger, LogStore, Store, StoreError, StoreResult};
+
+/// How many entries or checkpoints are read at once.
+const PAGE: usize = 1000;
+
+/// The log, as far as it is not behind a checkpoint yet.
+#[derive(Debug)]
+pub(crate) struct ReceiptLog {
+    log_id: String,
+    batch: usize,
+    pending: Mutex<Pending>,
+    /// Woken when there is enough for a checkpoint.
+    pub(crate) full: Notify,
+    /// Held while a checkpoint is made, so that each follows the one before.
+    chain: tokio::sync::Mutex<Chain>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    /// The first entry that no checkpoint covers.
+    next: u64,
+    /// Leaves of entries from there on; appends may come back out of order.
+    leaves: BTreeMap<u64, Hash>,
+}
+
+#[derive(Debug, Default)]
+struct Chain {
+    previous: Option<KernelCheckpoint>,
+    frontier: Frontier,
+}
+
+impl ReceiptLog {
+    /// Picks the log up where its last checkpoint left it.
+    pub(crate) async fn open(
+        store: &dyn Store,
+        key: &PublicKey,
+        batch: usize,
+    ) -> StoreResult<Self> {
+        let log_id = log_id(key);
+        let chain = read_chain(store, &log_id, key).await?;
+        let next = chain.previous.as_ref().map_or(1, |last| last.body.batch_end_seq + 1);
+        let pending = Pending { next, leaves: BTreeMap::new() };
+        let (pending, full) = (Mutex::new(pending), Notify::new());
+        let (batch, chain) = (batch.max(1), tokio::sync::Mutex::new(chain));
+        let log = Self { log_id, batch, pending, full, chain };
+        log.read_from(store, next, None).await?;
+        Ok(log)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends an entry and remembers its leaf for the next checkpoint.
+    pub(crate) async fn append(&self, ledger: &dyn Ledger, entry: Entry) -> StoreResult<Appended> {
+        let leaf = leaf_hash(&entry.body);
+        let appended = ledger.append(entry).await?;
+        if let Appended::At(seq) = appended {
+            let mut pending = self.pending();
+            pending.leaves.insert(seq, leaf);
+            if pending.leaves.len() >= self.batch {
+                self.full.notify_one();
+            }
+        }
+        Ok(appended)
+    }
+
+    /// Signs checkpoints over all full batches, and over the rest too when `partial`.
+    pub(crate) async fn checkpoint(
+        &self,
+        ledger: &dyn Ledger,
+        key: &Keypair,
+        issued_at: u64,
+        partial: bool,
+    ) -> Result<(), KernelError> {
+        let mut chain = self.chain.lock().await;
+        while let Some((batch, size)) = self.next_batch(partial) {
+            let mut frontier = chain.frontier.clone();
+            let previous = chain.previous.as_ref();
+            let checkpoint =
+                KernelCheckpoint::issue(previous, &mut frontier, batch, issued_at, key)?;
+            ledger.checkpoint(checkpoint.clone()).await?;
+            *chain = Chain { previous: Some(checkpoint), frontier };
+            let mut pending = self.pending();
+            pending.next = batch.end_seq + 1;
+            for _ in 0..size {
+                pending.leaves.pop_first();
+            }
+        }
+        Ok(())
+    }
+
+    /// The next batch without a gap, and how many leaves it has.
+    fn next_batch(&self, partial: bool) -> Option<(Batch, usize)> {
+        let pending = self.pending();
+        let mut leaves = Vec::with_capacity(self.batch);
+        for (expected, (seq, leaf)) in (pending.next..).zip(&pending.leaves).take(self.batch) {
+            if *seq != expected {
+                break;
+            }
+            leaves.push(*leaf);
+        }
+        if leaves.len() < self.batch && !partial {
+            return None;
+        }
+        let size = leaves.len();
+        let end_seq = pending.next + u64::try_from(size.checked_sub(1)?).ok()?;
+        let merkle_root = merkle::root(&leaves)?;
+        Some((Batch { start_seq: pending.next, end_seq, merkle_root }, size))
+    }
+
+    /// Reads leaves that were appended without anybody telling: a call's task may have ended
+    /// between its commit and its answer.
+    pub(crate) async fn fill_gaps(&self, store: &dyn Store) -> StoreResult<()> {
+        let gap = {
+            let pending = self.pending();
+            let first = pending.leaves.first_key_value().map(|(seq, _)| *seq);
+            first.filter(|first| *first > pending.next).map(|first| (pending.next, first))
+        };
+        match gap {
+            Some((from, until)) => self.read_from(store, from, Some(until)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads every entry that the log does not know of.
+    pub(crate) async fn read_rest(&self, store: &dyn Store) -> StoreResult<()> {
+        self.fill_gaps(store).await?;
+        let from = {
+            let pending = self.pending();
+            pending.leaves.last_key_value().map_or(pending.next, |(seq, _)| seq + 1)
+        };
+        self.read_from(store, from, None).await
+    }
+
+    async fn read_from(
+        &self,
+        store: &dyn Store,
+        mut from: u64,
+        until: Option<u64>,
+    ) -> StoreResult<()> {
+        loop {
+            let entries = store.entries(&self.log_id, from, PAGE).await?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            from = last.seq + 1;
+            let mut pending = self.pending();
+            for entry in entries.iter().filter(|entry| until.is_none_or(|end| entry.seq < end)) {
+                pending.leaves.insert(entry.seq, leaf_hash(&entry.body));
+            }
+            if until.is_some_and(|end| from >= end) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The chain of checkpoints so far; refused when it is not this kernel's.
+async fn read_chain(store: &dyn Store, log_id: &str, key: &PublicKey) -> StoreResult<Chain> {
+    let mut chain = Chain::default();
+    loop {
+        let from = chain.frontier.size() + 1;
+        let page = LogStore::checkpoints(store, log_id, from, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for checkpoint in page {
+            let leaf = checkpoint.body.chain_leaf();
+            chain.frontier.push(leaf.map_err(|error| damaged(&error.to_string()))?);
+            chain.previous = Some(checkpoint);
+        }
+    }
+    if let Some(last) = &chain.previous {
+        let sound = last.body.kernel_key == *key
+            && last.check_signature().is_ok()
+            && last.body.checkpoint_seq == chain.frontier.size()
+            && last.body.chain_root == chain.frontier.root();
+        if !sound {
+            return Err(damaged("the last checkpoint of this kernel's log does not hold"));
+        }
+    }
+    Ok(chain)
+}
+
+fn damaged(problem: &str) -> StoreError {
+    StoreError::Damaged(problem.to_owned())
+}

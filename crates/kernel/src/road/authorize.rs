@@ -1,0 +1,240 @@
+//! Authorize: which grants of the token allow this call, and what each would be debited.
+
+use std::sync::Arc;
+
+use chio_core::capability::{ChioScope, Match, Operation, ToolGrant, WILDCARD};
+use chio_core::money::MonetaryAmount;
+use chio_core::registry::ErrorCode;
+
+use super::verify::Verified;
+use crate::cache::KnownToken;
+use crate::call::{Denial, ToolCall};
+use crate::kernel::{Inner, Server, ToolFacts};
+use crate::store::{Alternative, Hold};
+
+/// Proof that the token's scope allows the call, and on which of its grants.
+#[derive(Debug)]
+pub(crate) struct Authorized {
+    known: Arc<KnownToken>,
+    server: Arc<Server>,
+    tool: ToolFacts,
+    alternatives: Vec<Alternative>,
+}
+
+impl Authorized {
+    pub(super) const fn known(&self) -> &Arc<KnownToken> {
+        &self.known
+    }
+
+    pub(super) const fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(super) const fn tool(&self) -> &ToolFacts {
+        &self.tool
+    }
+
+    /// The ways to pay for the call, best first.
+    pub(super) fn alternatives(&self) -> &[Alternative] {
+        &self.alternatives
+    }
+}
+
+/// A grant that allows the call.
+struct Candidate<'a> {
+    /// Its place in the presented token's scope.
+    index: usize,
+    /// The grant as it was presented, to tell how exactly it speaks of the tool.
+    presented: &'a ToolGrant,
+    /// The grant as the route kept it; never wider.
+    kept: &'a ToolGrant,
+}
+
+impl Inner {
+    /// Step 5 of the road.
+    pub(super) fn authorize(
+        &self,
+        call: &ToolCall,
+        verified: &Verified,
+    ) -> Result<Authorized, Denial> {
+        let known = Arc::clone(verified.known());
+        let scope = attenuated(call, &known)?;
+        let mut candidates = candidates(call, scope, &known);
+        candidates.sort_by_key(|candidate| {
+            let grant = candidate.presented;
+            let exact = (grant.server_id != WILDCARD, grant.tool_name != WILDCARD);
+            std::cmp::Reverse((exact, candidate.kept.constraints.len()))
+        });
+        let candidates = satisfied(call, candidates)?;
+        if candidates.iter().any(|candidate| candidate.kept.dpop_required == Some(true)) {
+            let reason = "the grant asks for a proof of possession, which is not supported yet";
+            return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
+        }
+        let (server, tool) = self.find_tool(call)?;
+        let alternatives = payable(&known, &tool, &candidates)?;
+        Ok(Authorized { known, server, tool, alternatives })
+    }
+
+    fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
+        let Some(server) = self.server(&call.server_id) else {
+            let reason = format!("no tool server `{}` is registered", call.server_id);
+            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
+        };
+        let Some(tool) = server.tool(&call.tool_name) else {
+            let (server, tool) = (&call.server_id, &call.tool_name);
+            let reason = format!("tool server `{server}` has no tool `{tool}`");
+            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
+        };
+        Ok((server, tool))
+    }
+}
+
+/// The scope to decide on: the route's, if it is within the token's.
+fn attenuated<'a>(call: &'a ToolCall, known: &'a KnownToken) -> Result<&'a ChioScope, Denial> {
+    let Some(scope) = &call.scope else { return Ok(&known.token.scope) };
+    if scope.is_subset_of(&known.token.scope) {
+        return Ok(scope);
+    }
+    let reason = "the attenuated scope is not within the token's";
+    Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason))
+}
+
+/// The grants that speak of this tool, each with its place in the presented token.
+fn candidates<'a>(
+    call: &ToolCall,
+    scope: &'a ChioScope,
+    known: &'a KnownToken,
+) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<Candidate<'a>> = Vec::new();
+    let speaks = |grant: &&ToolGrant| {
+        grant.covers(&call.server_id, &call.tool_name)
+            && grant.operations.contains(&Operation::Invoke)
+    };
+    for kept in scope.grants.iter().filter(speaks) {
+        let mut presented = known.token.scope.grants.iter().enumerate();
+        let found = presented.find(|(index, grant)| {
+            kept.is_subset_of(grant) && !candidates.iter().any(|taken| taken.index == *index)
+        });
+        if let Some((index, presented)) = found {
+            candidates.push(Candidate { index, presented, kept });
+        }
+    }
+    candidates
+}
+
+/// The candidates whose constraints hold; the first reason why none does otherwise.
+fn satisfied<'a>(
+    call: &ToolCall,
+    candidates: Vec<Candidate<'a>>,
+) -> Result<Vec<Candidate<'a>>, Denial> {
+    let (server, tool) = (&call.server_id, &call.tool_name);
+    let mut reason = format!("tool `{tool}` on server `{server}` is not in the token's scope");
+    let mut satisfied = Vec::with_capacity(candidates.len());
+    let mut has_reason = false;
+    for candidate in candidates {
+        match violation(call, candidate.kept)? {
+            None => satisfied.push(candidate),
+            Some(violated) if !has_reason => {
+                reason = violated;
+                has_reason = true;
+            }
+            Some(_) => {}
+        }
+    }
+    if satisfied.is_empty() {
+        return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
+    }
+    Ok(satisfied)
+}
+
+/// Why a grant's constraints do not hold. A constraint that nobody here enforces does not hold.
+fn violation(call: &ToolCall, grant: &ToolGrant) -> Result<Option<String>, Denial> {
+    for constraint in &grant.constraints {
+        let kind = constraint.kind();
+        let matched = constraint.matches(&call.arguments, call.model.as_ref());
+        match matched.map_err(|e| Denial::by_kernel(ErrorCode::CapabilityDenied, e.to_string()))? {
+            Match::Holds => {}
+            Match::Fails(reason) => {
+                return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
+            }
+            Match::LeftTo(_) => {
+                return Ok(Some(format!("constraint `{kind}` cannot be enforced here")));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What each candidate and the grants above it would be debited; the first reason why none can
+/// pay otherwise.
+fn payable(
+    known: &KnownToken,
+    tool: &ToolFacts,
+    candidates: &[Candidate<'_>],
+) -> Result<Vec<Alternative>, Denial> {
+    let mut alternatives = Vec::with_capacity(candidates.len());
+    let mut refused = None;
+    for candidate in candidates {
+        match alternative(known, tool, candidate) {
+            Ok(alternative) => alternatives.push(alternative),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
+    }
+    match refused {
+        Some(reason) if alternatives.is_empty() => {
+            Err(Denial::by_kernel(ErrorCode::BudgetExhausted, reason))
+        }
+        _ => Ok(alternatives),
+    }
+}
+
+fn alternative(
+    known: &KnownToken,
+    tool: &ToolFacts,
+    candidate: &Candidate<'_>,
+) -> Result<Alternative, String> {
+    let price = tool.price.ceiling(candidate.kept)?;
+    let mut holds = vec![hold(&known.token.id, candidate.index, candidate.kept, price.as_ref())?];
+    for above in known.above.get(candidate.index).into_iter().flatten() {
+        let Some(ancestor) = known.ancestors.get(above.ancestor) else { continue };
+        let Some(grant) = ancestor.scope.grants.get(above.grant) else { continue };
+        holds.push(hold(&ancestor.id, above.grant, grant, price.as_ref())?);
+    }
+    holds.retain(Hold::counts);
+    Ok(Alternative { grant_index: index_of(candidate.index), holds, price })
+}
+
+/// What one grant is debited for a call of this price.
+fn hold(
+    capability_id: &str,
+    index: usize,
+    grant: &ToolGrant,
+    price: Option<&MonetaryAmount>,
+) -> Result<Hold, String> {
+    if let (Some(price), Some(most)) = (price, &grant.max_cost_per_invocation)
+        && !price.is_within(most)
+    {
+        let (units, currency) = (price.units, &price.currency);
+        let allowed = format!("{} {}", most.units, most.currency);
+        return Err(format!("a call may cost {allowed}, this one costs {units} {currency}"));
+    }
+    let units = match (price, &grant.max_total_cost) {
+        (Some(price), Some(most)) if price.currency != most.currency => {
+            let (asked, held) = (&price.currency, &most.currency);
+            return Err(format!("the budget is in {held}, the call costs {asked}"));
+        }
+        (Some(price), Some(_)) => price.units,
+        _ => 0,
+    };
+    Ok(Hold {
+        capability_id: capability_id.to_owned(),
+        grant_index: index_of(index),
+        max_invocations: grant.max_invocations,
+        units,
+        max_units: grant.max_total_cost.as_ref().map(|most| most.units),
+    })
+}
+
+fn index_of(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

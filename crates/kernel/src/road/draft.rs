@@ -1,0 +1,157 @@
+//! What is known of a call's receipt before its end.
+
+use chio_core::canonical;
+use chio_core::money::MonetaryAmount;
+use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
+use serde_json::{Map, Value, json};
+
+use crate::call::ToolCall;
+use crate::caller::Session;
+use crate::error::KernelError;
+use crate::kernel::Inner;
+use crate::store::{Hold, Intent, IntentId, OpenIntent};
+
+/// A receipt in the making.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) request_id: String,
+    pub(crate) capability_id: String,
+    pub(crate) tool_server: String,
+    pub(crate) tool_name: String,
+    pub(crate) action: ToolCallAction,
+    pub(crate) redaction: RedactionMode,
+    pub(crate) evidence: Vec<GuardEvidence>,
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) tenant_id: Option<String>,
+    pub(crate) started_at: u64,
+    /// The arguments are larger than a receipt may carry.
+    pub(crate) oversize: bool,
+    /// The open intent, once there is one.
+    pub(crate) intent: Option<IntentId>,
+    /// What was debited with it.
+    pub(crate) holds: Vec<Hold>,
+    /// What the call may cost.
+    pub(crate) price: Option<MonetaryAmount>,
+}
+
+impl Draft {
+    /// What a receipt can say before anything is checked. Takes the call's evidence.
+    pub(crate) fn new(
+        kernel: &Inner,
+        call: &mut ToolCall,
+        session: &Session,
+    ) -> Result<Self, KernelError> {
+        let text = canonical::to_vec(&call.arguments)?;
+        let parameter_hash = chio_core::hash::sha256_hex(&text);
+        let oversize = text.len() > kernel.config.limits.max_argument_bytes;
+        let action = if oversize {
+            // A receipt must fit where the call fitted: it keeps the hash in place of the text.
+            ToolCallAction::new(json!({"omitted_bytes": text.len(), "sha256": parameter_hash}))?
+        } else {
+            ToolCallAction { parameters: call.arguments.clone(), parameter_hash }
+        };
+        let mut metadata = std::mem::take(&mut call.evidence);
+        metadata.insert("receipt_context".to_owned(), json!({"request_id": call.request_id}));
+        if let Some(model) = &call.model {
+            let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
+            metadata.insert("model_metadata".to_owned(), model);
+        }
+        let mut draft = Self {
+            request_id: call.request_id.clone(),
+            capability_id: call.token.id.clone(),
+            tool_server: call.server_id.clone(),
+            tool_name: call.tool_name.clone(),
+            action,
+            redaction: if oversize { RedactionMode::Summary } else { RedactionMode::None },
+            evidence: Vec::new(),
+            metadata,
+            tenant_id: session.tenant_id.clone(),
+            started_at: kernel.clock.unix_seconds(),
+            oversize,
+            intent: None,
+            holds: Vec::new(),
+            price: None,
+        };
+        draft.attribute(call);
+        Ok(draft)
+    }
+
+    /// Says whose authority is used. Before verification that is what the token claims.
+    fn attribute(&mut self, call: &ToolCall) {
+        let token = &call.token;
+        let mut attribution = Map::new();
+        let depth = token.delegation_chain.len();
+        attribution.insert("delegation_depth".to_owned(), json!(depth));
+        attribution.insert("issuer_key".to_owned(), Value::String(token.issuer.to_hex()));
+        attribution.insert("subject_key".to_owned(), Value::String(token.subject.to_hex()));
+        self.metadata.insert("attribution".to_owned(), Value::Object(attribution));
+    }
+
+    /// Adds which grant of the token is used.
+    pub(crate) fn set_grant(&mut self, index: u32) {
+        if let Some(Value::Object(attribution)) = self.metadata.get_mut("attribution") {
+            attribution.insert("grant_index".to_owned(), json!(index));
+        }
+    }
+
+    /// Keeps the parameters as a guard left them.
+    pub(crate) fn redact(&mut self, parameters: Value) -> Result<(), KernelError> {
+        self.action = ToolCallAction::new(parameters)?;
+        self.redaction = RedactionMode::Redacted;
+        Ok(())
+    }
+
+    /// The intent that a recovery would make a receipt of.
+    pub(crate) fn intent(&self, kernel: &Inner) -> Intent {
+        Intent {
+            request_id: self.request_id.clone(),
+            capability_id: self.capability_id.clone(),
+            tool_server: self.tool_server.clone(),
+            tool_name: self.tool_name.clone(),
+            action: self.action.clone(),
+            redaction: self.redaction,
+            policy_hash: kernel.config.policy_hash.clone(),
+            evidence: self.evidence.clone(),
+            metadata: Value::Object(self.metadata.clone()),
+            tenant_id: self.tenant_id.clone(),
+            started_at: self.started_at,
+        }
+    }
+
+    /// The draft of a call that was left open.
+    pub(crate) fn of_orphan(open: &OpenIntent) -> Self {
+        let intent = &open.reservation.intent;
+        let metadata = match &intent.metadata {
+            Value::Object(members) => members.clone(),
+            _ => Map::new(),
+        };
+        Self {
+            request_id: intent.request_id.clone(),
+            capability_id: intent.capability_id.clone(),
+            tool_server: intent.tool_server.clone(),
+            tool_name: intent.tool_name.clone(),
+            action: intent.action.clone(),
+            redaction: intent.redaction,
+            evidence: intent.evidence.clone(),
+            metadata,
+            tenant_id: intent.tenant_id.clone(),
+            started_at: intent.started_at,
+            oversize: false,
+            intent: Some(open.id),
+            holds: Vec::new(),
+            price: None,
+        }
+    }
+
+    /// Which grant of the token is used.
+    pub(crate) fn grant_index(&self) -> u32 {
+        let index = self.metadata.get("attribution").and_then(|it| it.get("grant_index"));
+        index.and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok()).unwrap_or_default()
+    }
+
+    /// The trace that the call belongs to.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        let chio = self.metadata.get("chio")?;
+        chio.get("bridge")?.get("trace")?.get("traceId")?.as_str()
+    }
+}

@@ -1,0 +1,72 @@
+//! Guard: every guard in order has its say; the first that does not allow ends the call.
+
+use chio_core::receipt::GuardEvidence;
+
+use super::Draft;
+use super::authorize::Authorized;
+use crate::call::{Denial, ToolCall};
+use crate::caller::Session;
+use crate::catch::Catch;
+use crate::guard::{GuardInput, GuardOutcome, Verdict};
+use crate::kernel::Inner;
+
+/// Proof that every guard allowed the call.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    authorized: Authorized,
+}
+
+impl Guarded {
+    pub(super) const fn authorized(&self) -> &Authorized {
+        &self.authorized
+    }
+}
+
+impl Inner {
+    /// Step 6 of the road.
+    pub(super) async fn guard(
+        &self,
+        call: &ToolCall,
+        authorized: Authorized,
+        session: &Session,
+        draft: &mut Draft,
+    ) -> Result<Guarded, Denial> {
+        let input = GuardInput {
+            request_id: &call.request_id,
+            token: &call.token,
+            server_id: &call.server_id,
+            tool_name: &call.tool_name,
+            arguments: &call.arguments,
+            session,
+            now: draft.started_at,
+        };
+        for guard in &self.guards {
+            let name = guard.name();
+            let said = match Catch::new(guard.check(&input)).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(problem)) => failed(format!("the guard failed: {problem}")),
+                Err(_) => failed("the guard panicked".to_owned()),
+            };
+            let verdict = said.verdict == Verdict::Allow;
+            let guard_name = name.to_owned();
+            draft.evidence.push(GuardEvidence { guard_name, verdict, details: said.evidence });
+            if let Some(redacted) = said.redacted {
+                let problem = |_| Denial::by_guard(name, "the redacted arguments cannot be kept");
+                draft.redact(redacted).map_err(problem)?;
+            }
+            match said.verdict {
+                Verdict::Allow => {}
+                Verdict::Deny(reason) => return Err(Denial::by_guard(name, reason)),
+                Verdict::AwaitApproval(reason) => {
+                    let reason = format!("an approval is needed, and nobody can give it: {reason}");
+                    return Err(Denial::by_guard(name, reason));
+                }
+            }
+        }
+        Ok(Guarded { authorized })
+    }
+}
+
+fn failed(reason: String) -> GuardOutcome {
+    Verdict::Deny(reason).into()
+}

@@ -1,0 +1,195 @@
+//! Receipt: what came of the call is signed and made durable, and the budget is settled with it.
+
+use chio_core::canonical;
+use chio_core::money::MonetaryAmount;
+use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH};
+use serde_json::{Map, Value, json};
+
+use super::Draft;
+use crate::call::{Evaluation, Outcome};
+use crate::error::KernelError;
+use crate::kernel::Inner;
+use crate::store::{Alternative, Appended, Closing, Entry, Hold, OpenIntent, Refund};
+
+/// How a call ended, with all that its receipt needs to say so.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    pub(crate) content_hash: String,
+    pub(crate) stream: Option<Value>,
+    pub(crate) sanitized: Vec<String>,
+    /// What it cost, as far as that is known.
+    pub(crate) cost: Option<MonetaryAmount>,
+    pub(crate) dispatched: bool,
+}
+
+impl Ending {
+    /// The end of a call that never reached its tool.
+    pub(crate) fn before_dispatch(outcome: Outcome) -> Self {
+        let content_hash = NO_OUTPUT_HASH.to_owned();
+        let (stream, sanitized, cost) = (None, Vec::new(), None);
+        Self { outcome, content_hash, stream, sanitized, cost, dispatched: false }
+    }
+}
+
+/// What a call is charged and what goes back.
+#[derive(Debug)]
+pub(crate) struct Settlement {
+    charged: Option<MonetaryAmount>,
+    refunds: Vec<Refund>,
+    /// The tool asked for more than was reserved; it does not get it.
+    excess: Option<MonetaryAmount>,
+}
+
+impl Settlement {
+    /// Settles what was held. A call that never ran gives everything back; one that ran counts,
+    /// and only a success that cost less than was held gives the rest back.
+    fn of(holds: &[Hold], price: Option<&MonetaryAmount>, ending: &Ending) -> Self {
+        if !ending.dispatched {
+            let back = |hold: &Hold| Refund {
+                capability_id: hold.capability_id.clone(),
+                grant_index: hold.grant_index,
+                invocations: u32::from(hold.max_invocations.is_some()),
+                units: hold.units,
+            };
+            return Self { charged: None, refunds: holds.iter().map(back).collect(), excess: None };
+        }
+        let succeeded = matches!(ending.outcome, Outcome::Value(_) | Outcome::Stream { .. });
+        let reported = ending.cost.as_ref().filter(|_| succeeded).or(price);
+        let Some(price) = price else {
+            // Nothing was to be charged, so nothing is.
+            let charged = reported.map(|cost| MonetaryAmount::new(0, cost.currency.clone()));
+            let excess = reported.filter(|cost| cost.units > 0).cloned();
+            return Self { charged, refunds: Vec::new(), excess };
+        };
+        let (charged, excess) = match reported {
+            Some(cost) if cost.is_within(price) => (cost.clone(), None),
+            other => (price.clone(), other.filter(|cost| *cost != price).cloned()),
+        };
+        let rest = price.units.saturating_sub(charged.units);
+        let back = |hold: &Hold| Refund {
+            capability_id: hold.capability_id.clone(),
+            grant_index: hold.grant_index,
+            invocations: 0,
+            units: rest.min(hold.units),
+        };
+        let refunds = holds.iter().filter(|hold| rest > 0 && hold.units > 0).map(back).collect();
+        Self { charged: Some(charged), refunds, excess }
+    }
+
+    fn record(&self) -> Option<Value> {
+        let charged = self.charged.as_ref()?;
+        let mut record = Map::new();
+        record.insert("cost_charged".to_owned(), json!(charged.units));
+        record.insert("currency".to_owned(), json!(charged.currency));
+        let status = if self.excess.is_some() { "failed" } else { "settled" };
+        record.insert("settlement_status".to_owned(), json!(status));
+        if let Some(excess) = &self.excess {
+            record.insert("cost_reported".to_owned(), json!(excess));
+        }
+        Some(Value::Object(record))
+    }
+}
+
+impl Inner {
+    /// Step 10 of the road.
+    pub(super) async fn receipt(
+        &self,
+        mut draft: Draft,
+        ending: Ending,
+    ) -> Result<Evaluation, KernelError> {
+        let settlement = Settlement::of(&draft.holds, draft.price.as_ref(), &ending);
+        let metadata = &mut draft.metadata;
+        if let Some(stream) = ending.stream {
+            metadata.insert("stream".to_owned(), stream);
+        }
+        if !ending.sanitized.is_empty() {
+            metadata.insert("post_invocation".to_owned(), json!({"sanitized": ending.sanitized}));
+        }
+        if let Some(financial) = settlement.record() {
+            metadata.insert("financial".to_owned(), financial);
+        }
+        if let Outcome::Denied(denial) = &ending.outcome {
+            let code = json!({"code": denial.code, "name": denial.code.name()});
+            metadata.insert("denial".to_owned(), code);
+        }
+        let closes = draft.intent.map(|intent| Closing { intent, refunds: settlement.refunds });
+        let receipt = self.sign(draft, decision(&ending.outcome), ending.content_hash)?;
+        let seq = self.append(&receipt, closes).await?;
+        Ok(Evaluation { outcome: ending.outcome, receipt, seq, cost: settlement.charged })
+    }
+
+    fn sign(
+        &self,
+        draft: Draft,
+        decision: Decision,
+        content_hash: String,
+    ) -> Result<ChioReceipt, KernelError> {
+        let now = self.clock.unix_seconds();
+        let kernel_key = self.key.public_key().clone();
+        let receipt = ChioReceipt {
+            id: self.unique_name("rcpt-"),
+            capability_id: draft.capability_id,
+            tool_server: draft.tool_server,
+            tool_name: draft.tool_name,
+            redaction_mode: draft.redaction,
+            policy_hash: self.config.policy_hash.clone(),
+            evidence: draft.evidence,
+            metadata: Some(Value::Object(draft.metadata)),
+            tenant_id: draft.tenant_id,
+            ..ChioReceipt::mediated(now, draft.action, decision, content_hash, kernel_key)
+        };
+        Ok(receipt.signed(&self.key)?)
+    }
+
+    async fn append(
+        &self,
+        receipt: &ChioReceipt,
+        closes: Option<Closing>,
+    ) -> Result<u64, KernelError> {
+        let body = canonical::to_vec(receipt)?;
+        match self.log.append(&*self.ledger, Entry { body, closes }).await? {
+            Appended::At(seq) => Ok(seq),
+            Appended::IntentClosed => Err(KernelError::Recovered),
+        }
+    }
+
+    /// Signs and appends the receipt of a call that nobody finishes. Tells whether it was still
+    /// open.
+    pub(crate) async fn close_orphan(
+        &self,
+        open: OpenIntent,
+        reason: &str,
+    ) -> Result<bool, KernelError> {
+        let mut draft = Draft::of_orphan(&open);
+        let taken = open.reservation.alternatives.into_iter().nth(open.alternative);
+        let Alternative { grant_index, price, .. } =
+            taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
+        draft.set_grant(grant_index);
+        if let Some(price) = price {
+            // Nobody knows what it cost: all that was reserved.
+            let settlement = Settlement { charged: Some(price), refunds: vec![], excess: None };
+            draft.metadata.extend(settlement.record().map(|it| ("financial".to_owned(), it)));
+        }
+        draft.metadata.insert("recovery".to_owned(), json!({"started_at": draft.started_at}));
+        let closes = Closing { intent: open.id, refunds: Vec::new() };
+        let decision = Decision::Incomplete { reason: reason.to_owned() };
+        let receipt = self.sign(draft, decision, NO_OUTPUT_HASH.to_owned())?;
+        match self.append(&receipt, Some(closes)).await {
+            Ok(_) => Ok(true),
+            Err(KernelError::Recovered) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn decision(outcome: &Outcome) -> Decision {
+    match outcome {
+        Outcome::Value(_) | Outcome::Stream { .. } => Decision::Allow,
+        Outcome::Denied(denial) => {
+            Decision::Deny { reason: denial.reason.clone(), guard: denial.guard.clone() }
+        }
+        Outcome::Cancelled { reason, .. } => Decision::Cancelled { reason: reason.clone() },
+        Outcome::Incomplete { reason, .. } => Decision::Incomplete { reason: reason.clone() },
+    }
+}

@@ -1,0 +1,111 @@
+//! Reserve: budgets are debited and the intent is made durable before anything runs.
+
+use std::sync::Arc;
+
+use chio_core::registry::ErrorCode;
+
+use super::Draft;
+use super::guarding::Guarded;
+use super::verify::deny_store;
+use crate::call::Denial;
+use crate::kernel::{Inner, Server};
+use crate::revocation;
+use crate::store::{Exhausted, Reservation, Reserved};
+
+/// The kernel's word that one call may run: all before it was checked, and what it needs is
+/// reserved. Only the kernel makes one, for one call.
+#[derive(Debug)]
+pub struct Permit {
+    request_id: String,
+}
+
+impl Permit {
+    /// The call that it is for.
+    #[must_use]
+    pub fn request_id(&self) -> &str {
+        &self.request_id
+    }
+}
+
+/// What a call runs with.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(super) server: Arc<Server>,
+    /// The token and its ancestors.
+    pub(super) authority: Vec<String>,
+}
+
+impl Inner {
+    /// Step 7 of the road.
+    pub(super) async fn reserve(
+        &self,
+        guarded: Guarded,
+        draft: &mut Draft,
+    ) -> Result<(Permit, Held), Denial> {
+        let authorized = guarded.authorized();
+        let server = Arc::clone(authorized.server());
+        let alternatives = authorized.alternatives();
+        let counts = alternatives.iter().any(|way| !way.holds.is_empty() || way.price.is_some());
+        let authority = authorized.known().authority.clone();
+        if counts || authorized.tool().has_side_effects {
+            let alternatives = alternatives.to_vec();
+            let reservation = Reservation {
+                intent: draft.intent(self),
+                alternatives,
+                authority: authority.clone(),
+            };
+            self.begin(reservation, draft).await?;
+        } else {
+            self.revocations
+                .catch_up(&*self.store, self.clock.monotonic())
+                .await
+                .map_err(|error| deny_store(&error))?;
+            self.check_still(&authority)?;
+            draft.set_grant(alternatives.first().map_or(0, |way| way.grant_index));
+        }
+        Ok((Permit { request_id: draft.request_id.clone() }, Held { server, authority }))
+    }
+
+    fn check_still(&self, authority: &[String]) -> Result<(), Denial> {
+        self.revocations.check_running(self.clock.monotonic(), self.config.revocation_max_age)?;
+        self.revocations.check(authority)
+    }
+
+    /// Makes the intent durable and takes what it holds.
+    async fn begin(&self, reservation: Reservation, draft: &mut Draft) -> Result<(), Denial> {
+        let alternatives = reservation.alternatives.clone();
+        let presented = reservation.intent.capability_id.clone();
+        let reserved = self.ledger.reserve(reservation).await;
+        match reserved.map_err(|error| deny_store(&error))? {
+            Reserved::Held { intent, alternative } => {
+                draft.intent = Some(intent);
+                if let Some(taken) = alternatives.into_iter().nth(alternative) {
+                    draft.set_grant(taken.grant_index);
+                    draft.holds = taken.holds;
+                    draft.price = taken.price;
+                }
+                Ok(())
+            }
+            refused => Err(refusal(refused, &presented)),
+        }
+    }
+}
+
+/// The denial of a call that could not reserve.
+pub(crate) fn refusal(refused: Reserved, presented: &str) -> Denial {
+    match refused {
+        Reserved::Revoked(id) => revocation::revoked(&id, id == presented),
+        Reserved::Stopped(reason) => revocation::stopped(&reason),
+        Reserved::Exhausted { capability_id, grant_index, what } => {
+            let what = match what {
+                Exhausted::Invocations => "invocation budget",
+                Exhausted::Cost => "cost budget",
+            };
+            let reason = format!("{what} exhausted for grant {grant_index} of `{capability_id}`");
+            Denial::by_kernel(ErrorCode::BudgetExhausted, reason)
+        }
+        Reserved::Held { .. } => {
+            Denial::by_kernel(ErrorCode::InternalError, "a reservation that was not asked for")
+        }
+    }
+}

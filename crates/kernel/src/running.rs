@@ -1,0 +1,107 @@
+//! The calls that run now, and the gate that closes when the kernel shuts down.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The calls that run now.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    calls: Mutex<HashSet<String>>,
+    /// Woken when the last call has left.
+    idle: Notify,
+    draining: AtomicBool,
+    /// Some call ended without its receipt; its intent may be open.
+    orphaned: AtomicBool,
+    give_up: CancellationToken,
+}
+
+/// A call's place among the running ones.
+#[derive(Debug)]
+pub(crate) struct Ticket<'a> {
+    running: &'a Running,
+    request_id: String,
+    receipted: bool,
+}
+
+impl Running {
+    fn calls(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a call runs, until the ticket is dropped.
+    pub(crate) fn enter(&self, request_id: &str) -> Ticket<'_> {
+        self.calls().insert(request_id.to_owned());
+        Ticket { running: self, request_id: request_id.to_owned(), receipted: false }
+    }
+
+    pub(crate) fn contains(&self, request_id: &str) -> bool {
+        self.calls().contains(request_id)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.calls().len()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// From now on, new calls are denied.
+    pub(crate) fn close(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Calls off whatever still runs.
+    pub(crate) fn give_up(&self) {
+        self.give_up.cancel();
+    }
+
+    /// Waits until whatever still runs is called off.
+    pub(crate) async fn given_up(&self) {
+        self.give_up.cancelled().await;
+    }
+
+    /// Waits until nothing runs.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let left = self.idle.notified();
+            if self.count() == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    pub(crate) fn set_orphaned(&self) {
+        self.orphaned.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether some call ended without its receipt since this was last asked.
+    pub(crate) fn take_orphaned(&self) -> bool {
+        self.orphaned.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Ticket<'_> {
+    /// Ends the call's run.
+    pub(crate) fn leave(mut self, receipted: bool) {
+        self.receipted = receipted;
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if !self.receipted {
+            self.running.set_orphaned();
+        }
+        let mut calls = self.running.calls();
+        calls.remove(&self.request_id);
+        if calls.is_empty() {
+            self.running.idle.notify_waiters();
+        }
+    }
+}

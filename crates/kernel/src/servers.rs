@@ -1,0 +1,86 @@
+//! The tool servers of a kernel, and what the road needs to know of their tools.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use chio_core::capability::ToolGrant;
+use chio_core::manifest::{PricingModel, ToolDefinition};
+use chio_core::money::MonetaryAmount;
+
+use crate::tool_server::ToolServerConnection;
+
+/// A registered tool server.
+pub(crate) struct Server {
+    connection: Box<dyn ToolServerConnection>,
+    tools: HashMap<String, ToolFacts>,
+}
+
+/// What the road needs to know of a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolFacts {
+    pub(crate) has_side_effects: bool,
+    pub(crate) price: Price,
+}
+
+/// What a call costs, as its manifest says.
+#[derive(Debug, Clone)]
+pub(crate) enum Price {
+    /// Nothing.
+    Free,
+    /// This much.
+    Fixed(MonetaryAmount),
+    /// It depends on the call.
+    Open,
+}
+
+impl Price {
+    fn of(tool: &ToolDefinition) -> Self {
+        let Some(pricing) = &tool.pricing else { return Self::Free };
+        let fixed = match pricing.pricing_model {
+            PricingModel::Flat => &pricing.base_price,
+            PricingModel::PerInvocation => &pricing.unit_price,
+            PricingModel::PerUnit | PricingModel::Hybrid => &None,
+        };
+        fixed.clone().map_or(Self::Open, Self::Fixed)
+    }
+
+    /// The most that a call on this grant may cost; none when nothing is charged.
+    pub(crate) fn ceiling(&self, grant: &ToolGrant) -> Result<Option<MonetaryAmount>, String> {
+        match (self, &grant.max_cost_per_invocation, &grant.max_total_cost) {
+            (Self::Free, _, _) | (Self::Open, None, None) => Ok(None),
+            (Self::Fixed(price), _, _) => Ok(Some(price.clone())),
+            (Self::Open, Some(most), _) => Ok(Some(most.clone())),
+            (Self::Open, None, Some(_)) => Err(
+                "the tool's price is not known in advance, and the grant does not say what one \
+                 call may cost"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn new(connection: Box<dyn ToolServerConnection>) -> Self {
+        let facts = |tool: &ToolDefinition| {
+            let facts =
+                ToolFacts { has_side_effects: tool.has_side_effects, price: Price::of(tool) };
+            (tool.name.clone(), facts)
+        };
+        let tools = connection.manifest().tools.iter().map(facts).collect();
+        Self { connection, tools }
+    }
+
+    pub(crate) fn connection(&self) -> &dyn ToolServerConnection {
+        &*self.connection
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<ToolFacts> {
+        self.tools.get(name).cloned()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("id", &self.connection.manifest().server_id).finish()
+    }
+}

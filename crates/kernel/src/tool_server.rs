@@ -1,0 +1,70 @@
+//! Tool servers, as the kernel sees them.
+
+use async_trait::async_trait;
+use chio_core::manifest::ToolManifest;
+use chio_core::money::MonetaryAmount;
+use chio_core::protocol::DiscoveryProtocol;
+use serde_json::Value;
+
+use crate::error::KernelError;
+use crate::line::Line;
+use crate::road::Permit;
+
+/// What a tool server is asked to run.
+#[derive(Debug)]
+pub struct ToolInvocation {
+    /// The kernel's own name of the call.
+    pub request_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// The arguments.
+    pub arguments: Value,
+}
+
+/// What a tool came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// The value; none when everything went out as chunks.
+    pub value: Option<Value>,
+    /// What the call cost, where the tool says so; its price otherwise.
+    pub cost: Option<MonetaryAmount>,
+}
+
+impl ToolOutput {
+    /// A value.
+    #[must_use]
+    pub const fn value(value: Value) -> Self {
+        Self { value: Some(value), cost: None }
+    }
+
+    /// The end of a stream whose chunks went through [`Line::chunk`].
+    #[must_use]
+    pub const fn stream_end() -> Self {
+        Self { value: None, cost: None }
+    }
+}
+
+/// A connection to something that has tools.
+///
+/// It is dropped at any await point when the call is called off or its time is up.
+#[async_trait]
+pub trait ToolServerConnection: Send + Sync {
+    /// What it offers, and under which name. Tools that it does not list are never called.
+    fn manifest(&self) -> &ToolManifest;
+
+    /// What it really speaks.
+    fn protocol(&self) -> DiscoveryProtocol {
+        DiscoveryProtocol::Native
+    }
+
+    /// Runs a tool. The permit is the kernel's word that this call, and no other, may run.
+    ///
+    /// # Errors
+    /// [`KernelError::ToolServerError`] with what went wrong, for the caller to read.
+    async fn invoke(
+        &self,
+        permit: Permit,
+        invocation: ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, KernelError>;
+}

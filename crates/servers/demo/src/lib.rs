@@ -1,0 +1,1 @@
+//! A small, honest tool server for first runs and tests.

@@ -1,0 +1,1 @@
+//! Where receipts, intents, budgets, tokens and revocations are kept.
