@@ -3,9 +3,13 @@
 mod canonicalize;
 mod capability;
 mod checks;
+mod kernel;
 mod key;
+mod log;
 mod manifest;
+mod native;
 mod receipt;
+mod tour;
 mod up;
 
 use anyhow::Result;
@@ -17,7 +21,8 @@ use crate::outcome::Outcome;
 /// What the first help page ends with.
 const NOTES: &str = "\
 Examples:
-  chio up                                    a short tour, in a folder of its own
+  chio up                                    run a kernel with demo tools, state in .chio
+  chio tour                                  a short tour, in a folder of its own
   chio key new --out authority.key           a key to issue capabilities with
   chio capability verify token.json --trusted-issuer authority.key
   chio capability issue --help               every command has a page with an example
@@ -39,12 +44,19 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Args),
+    Tour(tour::Args),
+    #[command(subcommand)]
+    Native(Box<native::Command>),
     #[command(subcommand)]
     Key(key::Command),
     #[command(subcommand)]
     Capability(Box<capability::Command>),
     #[command(subcommand)]
     Receipt(receipt::Command),
+    #[command(subcommand)]
+    Log(log::Command),
+    #[command(subcommand)]
+    Kernel(kernel::Command),
     #[command(subcommand)]
     Manifest(manifest::Command),
     Canonicalize(canonicalize::Args),
@@ -55,9 +67,13 @@ impl CommandLine {
     pub(crate) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
         match &self.command {
             Command::Up(args) => up::run(args, io),
+            Command::Tour(args) => tour::run(args, io),
+            Command::Native(command) => command.run(io),
             Command::Key(command) => command.run(io),
             Command::Capability(command) => command.run(io),
             Command::Receipt(command) => command.run(io),
+            Command::Log(command) => command.run(io),
+            Command::Kernel(command) => command.run(io),
             Command::Manifest(command) => command.run(io),
             Command::Canonicalize(args) => canonicalize::run(args, io),
         }

@@ -62,16 +62,21 @@ pub(crate) enum Access {
 impl Io<'_> {
     /// Reads a whole file, or standard input for `-`.
     pub(crate) fn read(&mut self, path: &Path) -> Result<Vec<u8>> {
+        self.read_at_most(path, MAX_INPUT)
+    }
+
+    /// Reads a whole file of at most so many bytes, or standard input for `-`.
+    pub(crate) fn read_at_most(&mut self, path: &Path, most: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let source: &mut dyn Read =
             if is_dash(path) { self.standard_input()? } else { &mut self.open(path)? };
         // One byte more than allowed, to see that there is more.
-        let read = source.take(MAX_INPUT + 1).read_to_end(&mut bytes);
+        let read = source.take(most + 1).read_to_end(&mut bytes);
         let size = read.with_context(|| format!("cannot read {}", shown(path)))?;
-        if u64::try_from(size).is_ok_and(|size| size <= MAX_INPUT) {
+        if u64::try_from(size).is_ok_and(|size| size <= most) {
             return Ok(bytes);
         }
-        let message = format!("expected at most 16 MiB in {}, found more", shown(path));
+        let message = format!("expected at most {} MiB in {}, found more", most >> 20, shown(path));
         Err(Refused::with_code(message, ErrorCode::InvalidRequestShape).into())
     }
 

@@ -8,6 +8,8 @@ mod files;
 mod io;
 mod key_file;
 mod outcome;
+mod serving;
+mod store_args;
 mod strict_input;
 mod text;
 

@@ -81,6 +81,7 @@ pub struct BundleReport {
     /// Checkpoints looked at.
     pub checkpoints: usize,
     /// Everything that is wrong.
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 

@@ -106,7 +106,7 @@ pub async fn audit(
             let page = store.entries(&summary.log_id, walk.next, PAGE).await?;
             let Some(last) = page.last() else { break };
             let next = last.seq + 1;
-            let checked = tokio::task::spawn_blocking(move || check_all(page)).await;
+            let checked = tokio::task::spawn_blocking(move || check_all(&page)).await;
             let Ok(checked) = checked else {
                 found.blame(format!("entries from {}: the check broke off", walk.next));
                 break;
@@ -175,7 +175,7 @@ struct Checked {
 }
 
 /// Checks entries on every core.
-fn check_all(page: Vec<LogEntry>) -> Vec<Checked> {
+fn check_all(page: &[LogEntry]) -> Vec<Checked> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let share = page.len().div_ceil(cores).max(1);
     std::thread::scope(|scope| {
@@ -227,12 +227,7 @@ impl<'a> Walk<'a> {
         Self { summary, next, expected, leaves, previous: None, chain: Frontier::default() }
     }
 
-    fn take(
-        &mut self,
-        checked: Vec<Checked>,
-        seen: &mut HashSet<[u8; 32]>,
-        found: &mut LogAudit,
-    ) {
+    fn take(&mut self, checked: Vec<Checked>, seen: &mut HashSet<[u8; 32]>, found: &mut LogAudit) {
         for entry in checked {
             let seq = entry.seq;
             if seq != self.expected {

@@ -73,11 +73,8 @@ async fn chain_leaves(
     loop {
         let from = u64::try_from(leaves.len()).unwrap_or(u64::MAX) + 1;
         let left = usize::try_from(to.saturating_sub(from) + 1).unwrap_or(PAGE).min(PAGE);
-        let page = if from > to {
-            Vec::new()
-        } else {
-            store.checkpoints(log_id, from, left).await?
-        };
+        let page =
+            if from > to { Vec::new() } else { store.checkpoints(log_id, from, left).await? };
         if page.is_empty() {
             return Ok(leaves);
         }
@@ -99,8 +96,9 @@ pub async fn bundle(
     let mut checkpoints: BTreeMap<(String, u64), KernelCheckpoint> = BTreeMap::new();
     let mut entries = Vec::with_capacity(rows.len());
     for row in rows {
-        let receipt = LoggedReceipt::from_slice(&row.body)
-            .map_err(|error| StoreError::Damaged(format!("{} of {}: {error}", row.seq, row.log_id)))?;
+        let receipt = LoggedReceipt::from_slice(&row.body).map_err(|error| {
+            StoreError::Damaged(format!("{} of {}: {error}", row.seq, row.log_id))
+        })?;
         let proved = inclusion(store, &row.log_id, row.seq).await?;
         let inclusion = proved.map(|(checkpoint, proof)| {
             let key = (row.log_id.clone(), checkpoint.body.checkpoint_seq);

@@ -1,1 +1,155 @@
 //! Where receipts, intents, budgets, tokens and revocations are kept.
+//!
+//! A store is named by a [`StoreUrl`] and opened as an [`OpenStore`]. What processes share they
+//! reach through [`OpenStore::shared`]; what one kernel alone may write, its log, through the
+//! [`Slot`] that it takes.
+
+mod bounds;
+mod budget;
+mod certify;
+mod fields;
+mod memory;
+mod slot;
+mod sqlite;
+mod url;
+
+use std::sync::Arc;
+
+use chio_core::certificate::KernelCertificate;
+use chio_core::crypto::{Keypair, random_bytes};
+use chio_core::signed::Signed;
+use chio_kernel::Clock;
+use chio_kernel::store::{SharedStore, StoreError, StoreResult};
+use uuid::Builder;
+
+pub use slot::Slot;
+pub use url::StoreUrl;
+
+use memory::MemoryStore;
+use sqlite::SqliteStore;
+
+/// Whether this process advances the query index as it writes. A query brings the index up to date
+/// in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Indexing {
+    /// From the first slot on; a writer that is far ahead of the index waits for it.
+    On,
+    /// Only when somebody asks.
+    Off,
+}
+
+/// An open store. Clones are handles on the same one.
+#[derive(Debug, Clone)]
+pub struct OpenStore(Backend);
+
+#[derive(Debug, Clone)]
+enum Backend {
+    Memory(Arc<MemoryStore>),
+    Sqlite(Arc<SqliteStore>),
+}
+
+impl OpenStore {
+    /// Opens a store, and makes it, with an authority key, when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be made or reached, or is not one that this program may use.
+    pub fn open(url: &StoreUrl, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        Self::open_with(url, clock, Indexing::On)
+    }
+
+    /// As [`OpenStore::open`], with a word on the query index.
+    ///
+    /// # Errors
+    /// As [`OpenStore::open`].
+    pub fn open_with(
+        url: &StoreUrl,
+        clock: Arc<dyn Clock>,
+        indexing: Indexing,
+    ) -> StoreResult<Self> {
+        Ok(Self(match url {
+            StoreUrl::Memory => Backend::Memory(Arc::new(MemoryStore::new(clock))),
+            StoreUrl::Sqlite(folder) => {
+                Backend::Sqlite(Arc::new(SqliteStore::open(folder, clock, indexing)?))
+            }
+        }))
+    }
+
+    /// Opens a store that must exist. No key is made, and the query index advances only when
+    /// somebody asks. A memory store is always a new one.
+    ///
+    /// # Errors
+    /// When there is none, it cannot be reached, or is not one that this program may use.
+    pub fn open_existing(url: &StoreUrl, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        Ok(Self(match url {
+            StoreUrl::Memory => Backend::Memory(Arc::new(MemoryStore::new(clock))),
+            StoreUrl::Sqlite(folder) => {
+                Backend::Sqlite(Arc::new(SqliteStore::open_existing(folder, clock)?))
+            }
+        }))
+    }
+
+    /// What every process shares.
+    #[must_use]
+    pub fn shared(&self) -> SharedStore {
+        match &self.0 {
+            Backend::Memory(store) => Arc::<MemoryStore>::clone(store),
+            Backend::Sqlite(store) => Arc::<SqliteStore>::clone(store),
+        }
+    }
+
+    /// The key that issues tokens and certifies kernels; none when the store does not have it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn authority(&self) -> StoreResult<Option<Keypair>> {
+        match &self.0 {
+            Backend::Memory(store) => store.authority().map(Some),
+            Backend::Sqlite(store) => store.authority(),
+        }
+    }
+
+    /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
+    /// not kept in the store; without, the first that nobody holds, or a new one.
+    ///
+    /// # Errors
+    /// When somebody holds the place of this key, or the kernel cannot be certified.
+    pub fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
+        match &self.0 {
+            Backend::Memory(store) => store.take_slot(key),
+            Backend::Sqlite(store) => SqliteStore::take_slot(store, key),
+        }
+    }
+
+    /// Finishes what is queued and stops. Whoever still has a handle is answered that the store is
+    /// unavailable. Dropping the last handle does the same.
+    pub fn close(self) {
+        if let Backend::Sqlite(store) = &self.0 {
+            store.close();
+        }
+    }
+}
+
+/// A name for a new store.
+fn new_store_id(clock: &dyn Clock) -> String {
+    let random = random_bytes();
+    Builder::from_unix_timestamp_millis(clock.unix_millis(), &random).into_uuid().to_string()
+}
+
+/// Refuses a certificate that contradicts itself. Whom to trust is the caller's question.
+fn check_certificate(certificate: &KernelCertificate) -> StoreResult<()> {
+    certificate
+        .check_signature()
+        .map_err(|error| StoreError::Refused(format!("this is no kernel certificate: {error}")))
+}
+
+fn no_alternative() -> StoreError {
+    StoreError::Refused("expected at least one way to pay in a reservation, found none".to_owned())
+}
+
+fn foreign_checkpoint() -> StoreError {
+    StoreError::Refused("expected a checkpoint by this log's kernel, found another's".to_owned())
+}
+
+fn other_checkpoint(seq: u64) -> StoreError {
+    StoreError::Refused(format!("expected a new checkpoint, found another with number {seq}"))
+}

@@ -1,8 +1,10 @@
 //! `chio capability`: tokens, made, handed on, read and checked.
 
 mod delegate;
+mod import;
 mod inspect;
 mod issue;
+mod revoke;
 mod scope;
 mod verify;
 mod view;
@@ -24,7 +26,7 @@ it, and may hand a part of it on where the token says so.
 Example:
   chio capability issue --key authority.key --subject agent.key --grant files/read_file";
 
-/// Issue, hand on, read and check capability tokens
+/// Issue, hand on, read, check and revoke capability tokens
 #[derive(Debug, Subcommand)]
 #[command(after_help = HELP)]
 pub(crate) enum Command {
@@ -32,6 +34,8 @@ pub(crate) enum Command {
     Delegate(delegate::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    Revoke(revoke::Args),
+    Import(import::Args),
 }
 
 impl Command {
@@ -41,6 +45,8 @@ impl Command {
             Self::Delegate(args) => delegate::run(args, io),
             Self::Inspect(args) => inspect::run(args, io),
             Self::Verify(args) => verify::run(args, io),
+            Self::Revoke(args) => revoke::run(args, io),
+            Self::Import(args) => import::run(args, io),
         }
     }
 }

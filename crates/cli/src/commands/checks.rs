@@ -52,6 +52,11 @@ impl Checks {
         }
     }
 
+    /// Adds something that is wrong and has no line of its own.
+    pub(crate) fn problem(&mut self, problem: impl Display) {
+        self.errors.push(problem.to_string());
+    }
+
     /// Adds a check of whether a key is trusted.
     pub(crate) fn trust(&mut self, name: &'static str, trusted: bool, problem: impl Display) {
         if trusted {

@@ -1,15 +1,19 @@
-//! `chio receipt`: what a kernel has signed, read and checked.
+//! `chio receipt`: what kernels have signed, found, read, checked and handed out.
 
+mod bundle;
+mod export;
+mod filter;
+mod list;
+mod row;
 mod show;
+mod tail;
 mod verify;
 
 use std::path::Path;
 
 use anyhow::Result;
-use chio_core::receipt::{ChildReceipt, ChioReceipt};
-use chio_core::strict;
+use chio_core::receipt::LoggedReceipt;
 use clap::Subcommand;
-use serde_json::Value;
 
 use crate::files::unreadable;
 use crate::io::Io;
@@ -18,58 +22,43 @@ use crate::outcome::Outcome;
 const HELP: &str = "\
 A receipt says what was asked and what was decided. The kernel that decided signs it.
 
-Example:
+Examples:
+  chio receipt list --outcome deny --since 1h
   chio receipt verify receipt.json --trusted-key kernel.key";
 
-/// Read and check receipts
+/// Find, read, check and hand out receipts
 #[derive(Debug, Subcommand)]
 #[command(after_help = HELP)]
 pub(crate) enum Command {
+    List(Box<list::Args>),
+    Tail(Box<tail::Args>),
     Show(show::Args),
     Verify(verify::Args),
+    Export(Box<export::Args>),
 }
 
 impl Command {
     pub(super) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
         match self {
+            Self::List(args) => list::run(args, io),
+            Self::Tail(args) => tail::run(args, io),
             Self::Show(args) => show::run(args, io),
             Self::Verify(args) => verify::run(args, io),
+            Self::Export(args) => export::run(args, io),
         }
     }
 }
 
-/// A receipt of either kind.
-#[derive(Debug)]
-enum Receipt {
-    /// Of a call.
-    Call(Box<ChioReceipt>),
-    /// Of what happened inside a call.
-    Child(Box<ChildReceipt>),
+/// Reads a receipt of the kind that its members show.
+fn read(io: &mut Io<'_>, path: &Path) -> Result<LoggedReceipt> {
+    LoggedReceipt::from_slice(&io.read(path)?)
+        .map_err(|error| unreadable("a receipt", &error).into())
 }
 
-impl Receipt {
-    /// Reads a receipt of the kind that its members show.
-    fn read(io: &mut Io<'_>, path: &Path) -> Result<Self> {
-        const WHAT: &str = "a receipt";
-        let text = io.read(path)?;
-        let members: Value = strict::from_slice(&text).map_err(|error| unreadable(WHAT, &error))?;
-        // Members that only one kind has; any other may be an extra that nobody signed.
-        let has = |member| members.get(member).is_some();
-        let is_child = has("terminal_state") && !has("receipt_kind");
-        let receipt = if is_child {
-            strict::object_from_slice(&text).map(Box::new).map(Self::Child)
-        } else {
-            strict::object_from_slice(&text).map(Box::new).map(Self::Call)
-        };
-        let what = if is_child { "a child receipt" } else { WHAT };
-        receipt.map_err(|error| unreadable(what, &error).into())
-    }
-
-    /// The kind, as `--json` names it.
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Call(_) => "receipt",
-            Self::Child(_) => "child_receipt",
-        }
+/// The kind of a receipt, as `--json` names it.
+const fn kind(receipt: &LoggedReceipt) -> &'static str {
+    match receipt {
+        LoggedReceipt::Call(_) => "receipt",
+        LoggedReceipt::Child(_) => "child_receipt",
     }
 }

@@ -1,173 +1,146 @@
-//! `chio up`: a short tour, made of the commands that it shows.
+//! `chio up`: the product on its embedded defaults.
 
-mod calls;
-mod stage;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use std::path::PathBuf;
+use anyhow::{Context, Result, bail};
+use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, Validity, WILDCARD};
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::signed::Signed;
+use chio_native_edge::{Endpoint, NativeListener};
+use chio_store::{OpenStore, StoreUrl};
+use uuid::Uuid;
 
-use anyhow::Result;
-
-use self::stage::Stage;
+use super::native::SOCKET;
+use crate::files::Access;
 use crate::io::Io;
-use crate::outcome::{INVALID, Outcome};
+use crate::outcome::Outcome;
+use crate::serving::{Served, Setup, run_server, shutdown_on_signal};
+use crate::store_args::DEFAULT_FOLDER;
+use crate::text;
+
+/// How long the demo agent's token holds.
+const DEMO_TTL: u64 = 24 * 3600;
 
 const HELP: &str = "\
-The tour makes keys, tokens and receipts in a folder of its own and removes it at the end. It shows
-each command before it runs it. Nothing goes over the network.
+Starts a kernel with the demo tools. State is kept in .chio: the authority that issues tokens, the
+kernel's key, the receipt log, and a demo agent with a token for the demo tools. Leave it running
+and call it from another terminal; the commands to do so are printed.
 
 Example:
-  chio up --dir tour      and look around in `tour` afterwards";
+  chio up --data /tmp/chio-demo";
 
-/// Take a short tour of keys, capabilities, delegation and receipts
+/// Run a kernel with demo tools, state in .chio
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Make the files in this folder, and keep it
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Keep the folder
-    #[arg(long)]
-    keep: bool,
+    /// Keep state in this folder
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
+    data: PathBuf,
 }
 
-const PATH_PREFIX: &str = r#"{"type":"path_prefix","value":"/workspace"}"#;
-const TO_3_CALLS: &str =
-    r#"{"type":"reduce_budget","server_id":"files","tool_name":"read_file","max_invocations":3}"#;
-const TO_100_CALLS: &str =
-    r#"{"type":"reduce_budget","server_id":"files","tool_name":"read_file","max_invocations":100}"#;
-
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let mut stage = Stage::open(io, args.dir.as_deref(), args.keep)?;
-    keys(&mut stage)?;
-    capability(&mut stage)?;
-    delegation(&mut stage)?;
-    receipts(&mut stage)?;
-    tampering(&mut stage)?;
-    next(&mut stage)?;
+    let folder = io.folder.join(&args.data);
+    let setup = Setup {
+        url: StoreUrl::Sqlite(folder.clone()),
+        kernel_key: None,
+        trusted_issuers: Vec::new(),
+        deadline: None,
+    };
+    run_server(async {
+        let shutdown = shutdown_on_signal()?;
+        let served = Served::start(setup).await?;
+        let endpoint = Endpoint::Unix(folder.join(SOCKET));
+        let listener = NativeListener::bind(&endpoint).await;
+        let listener = match listener {
+            Ok(listener) => listener,
+            Err(error) => {
+                served.end().await?;
+                bail!("cannot listen at {endpoint}: {error}");
+            }
+        };
+        let token = demo_token(io, &served.store, &args.data).await?;
+        welcome(io, args, &served, &token)?;
+        io.flush()?;
+        listener.serve(served.native(None), shutdown).await;
+        io.say("ending: finishing what runs, signing the last checkpoint")?;
+        served.end().await
+    })?;
     Ok(Outcome::Well)
 }
 
-fn keys(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter(
-        "Keys",
-        "Four parties: an authority that issues capabilities, an agent and its sub-agent that use \
-         them, and a kernel that signs receipts.",
-    )?;
-    for file in ["authority.key", "agent.key", "sub-agent.key", "kernel.key"] {
-        stage.run(&["key", "new", "--out", file])?;
+fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, token: &Path) -> Result<()> {
+    let (data, token) = (args.data.display(), token.display());
+    io.field("kernel", served.kernel.public_key())?;
+    io.field("state", &data)?;
+    io.field("native", format_args!("unix:{}", args.data.join(SOCKET).display()))?;
+    for manifest in served.kernel.manifests() {
+        let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
+        io.field("tools", format_args!("{}: {}", manifest.server_id, tools.join(", ")))?;
     }
-    Ok(())
-}
-
-fn capability(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter(
-        "A capability",
-        "The authority lets the agent read files below /workspace, ten times within the hour, and \
-         hand that on.",
-    )?;
-    stage.run(&[
-        "capability",
-        "issue",
-        "--key",
-        "authority.key",
-        "--subject",
-        "agent.key",
-        "--grant",
-        "files/read_file:invoke,delegate",
-        "--constraint",
-        PATH_PREFIX,
-        "--max-invocations",
-        "10",
-        "--out",
-        "agent.json",
-    ])?;
-    stage.run(&["capability", "inspect", "agent.json"])?;
-    stage.run(&["capability", "verify", "agent.json", "--trusted-issuer", "authority.key"])
-}
-
-fn delegation(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter(
-        "Handing on",
-        "The agent hands a part to its sub-agent: three calls, for ten minutes. Here one command \
-         does the agent's half and, with --issuer-key, the authority's; apart they are `chio \
-         capability delegate` and `chio capability issue --delegation`.",
-    )?;
-    let narrow = [
-        "capability",
-        "delegate",
-        "--parent",
-        "agent.json",
-        "--key",
-        "agent.key",
-        "--to",
-        "sub-agent.key",
-        "--step",
-        TO_3_CALLS,
-        "--ttl",
-        "10m",
-        "--issuer-key",
-        "authority.key",
-        "--out",
-        "sub-agent.json",
-    ];
-    stage.run(&narrow)?;
-    stage.run(&["capability", "verify", "sub-agent.json", "--trusted-issuer", "authority.key"])?;
-    stage.tell("Authority only narrows. A hundred calls are more than the agent has:")?;
-    let wide = [
-        "capability",
-        "delegate",
-        "--parent",
-        "agent.json",
-        "--key",
-        "agent.key",
-        "--to",
-        "sub-agent.key",
-        "--step",
-        TO_100_CALLS,
-    ];
-    stage.run_expecting(INVALID, &wide)
-}
-
-fn receipts(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter(
-        "Receipts",
-        "A kernel signs a receipt for every call, allowed or denied. No kernel runs here, so the \
-         tour holds two calls of the sub-agent against its token, one for /workspace/notes.txt and \
-         one for /etc/passwd, and signs what follows with kernel.key.",
-    )?;
-    calls::sign(stage)?;
-    stage.run(&["receipt", "verify", "allowed.json", "--trusted-key", "kernel.key"])?;
-    stage.run(&["receipt", "show", "denied.json"])?;
-    stage.run(&["receipt", "verify", "denied.json", "--trusted-key", "kernel.key"])
-}
-
-fn tampering(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter(
-        "One byte",
-        "The agent gives itself ninety calls in place of ten, in a copy of its token.",
-    )?;
-    stage.replace(
-        "agent.json",
-        "tampered.json",
-        r#""max_invocations": 10"#,
-        r#""max_invocations": 90"#,
-    )?;
-    stage.run_expecting(
-        INVALID,
-        &["capability", "verify", "tampered.json", "--trusted-issuer", "authority.key"],
-    )
-}
-
-fn next(stage: &mut Stage<'_, '_>) -> Result<()> {
-    stage.chapter("Next", "")?;
+    let is_default = args.data == Path::new(DEFAULT_FOLDER);
+    let (unix, place) = if is_default {
+        (String::new(), String::new())
+    } else {
+        let socket = args.data.join(SOCKET);
+        (format!(" --unix {}", socket.display()), format!(" --data {data}"))
+    };
+    io.say("")?;
+    io.say("In another terminal:")?;
     for line in [
-        "  chio key new --help                make a key of your own",
-        "  chio capability issue --help       say who may call what",
-        "  chio capability delegate --help    every step that narrows",
-        "  chio manifest sign --help          sign what a tool server offers",
-        "  chio canonicalize --help           see the bytes that are signed",
+        format!("  chio native call{unix} --token {token} demo echo '{{\"text\": \"hello\"}}'"),
+        format!("  chio receipt list{place}"),
+        format!("  chio log audit{place}"),
     ] {
-        stage.line(line)?;
+        io.say(line)?;
     }
-    stage.close()
+    io.say("")?;
+    io.say("Ctrl-C ends it.")
+}
+
+/// The demo agent's token: the one that is there, or a new one when it ends soon.
+async fn demo_token(io: &mut Io<'_>, store: &OpenStore, data: &Path) -> Result<PathBuf> {
+    let folder = data.join("demo");
+    let (key, file) = (folder.join("agent.key"), folder.join("token.json"));
+    fs::create_dir_all(io.folder.join(&folder)).context("cannot make the demo agent's folder")?;
+    let agent = if io.folder.join(&key).exists() {
+        io.read_key(&key)?
+    } else {
+        let agent = Keypair::generate();
+        io.write_key(&key, &agent, false)?;
+        agent
+    };
+    let authority = store.authority()?.context("the store has no authority")?;
+    if io.folder.join(&file).exists() {
+        let token = io.read_json::<CapabilityToken>(&file, "a capability token");
+        let usable = |token: &CapabilityToken| {
+            token.issuer == *authority.public_key() && token.expires_at > io.now + DEMO_TTL / 4
+        };
+        if token.is_ok_and(|token| usable(&token)) {
+            return Ok(file);
+        }
+    }
+    let token = issue(&authority, agent.public_key(), io.now)?;
+    store.shared().remember(&token).await?;
+    io.write_file(&file, text::json(&token)?.as_bytes(), Access::Private, true)?;
+    Ok(file)
+}
+
+/// Leave to use every demo tool, and to hand that on.
+fn issue(authority: &Keypair, agent: &PublicKey, now: u64) -> Result<CapabilityToken> {
+    let grant = ToolGrant {
+        server_id: chio_demo::SERVER_ID.to_owned(),
+        tool_name: WILDCARD.to_owned(),
+        operations: vec![Operation::Invoke, Operation::Delegate],
+        constraints: Vec::new(),
+        max_invocations: None,
+        max_cost_per_invocation: None,
+        max_total_cost: None,
+        dpop_required: None,
+    };
+    let scope = ChioScope { grants: vec![grant], ..ChioScope::default() };
+    let validity = Validity { issued_at: now, expires_at: now + DEMO_TTL };
+    let (id, issuer) = (format!("cap-{}", Uuid::now_v7()), authority.public_key().clone());
+    let draft = CapabilityToken::draft(id, issuer, agent.clone(), scope, validity);
+    Ok(draft.signed(authority)?)
 }

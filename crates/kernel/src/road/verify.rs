@@ -45,19 +45,19 @@ impl Inner {
     /// Step 4 of the road.
     pub(super) async fn verify(&self, call: &ToolCall, draft: &Draft) -> Result<Verified, Denial> {
         let token = &call.token;
-        token.check_issuer(&self.trusted_issuers).map_err(deny_token)?;
+        token.check_issuer(&self.trusted_issuers).map_err(|error| deny_token(&error))?;
         let remembered = self.cache.get(token);
         if remembered.is_none() {
             self.check_form(token)?;
         }
-        token.validity().check(draft.started_at).map_err(|e| deny_token(e.into()))?;
+        token.validity().check(draft.started_at).map_err(|error| deny_token(&error.into()))?;
         let known = match remembered {
             Some(known) => known,
             None => self.get_to_know(token).await?,
         };
         self.revocations.check(&known.authority)?;
         if let Some(issuer) = known.issuers().find(|key| !self.trusted_issuers.contains(key)) {
-            return Err(deny_token(TokenError::UntrustedIssuer(issuer.clone())));
+            return Err(deny_token(&TokenError::UntrustedIssuer(issuer.clone())));
         }
         if call.agent != token.subject {
             let reason = "expected the token's subject as caller, found another key";
@@ -72,9 +72,9 @@ impl Inner {
             let reason = format!("the token is of a profile that is not supported: {profile}");
             return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
         }
-        token.check_token_signature().map_err(deny_token)?;
+        token.check_token_signature().map_err(|error| deny_token(&error))?;
         let depth = self.config.limits.max_chain_depth;
-        token.check_chain(Some(depth)).map_err(deny_token)
+        token.check_chain(Some(depth)).map_err(|error| deny_token(&error))
     }
 
     /// Meets a token for the first time: finds its ancestors, checks every hop, remembers it.
@@ -117,7 +117,7 @@ impl Inner {
                 return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
             };
             self.check_form(ancestor)?;
-            ancestor.check_issuer(&self.trusted_issuers).map_err(deny_token)?;
+            ancestor.check_issuer(&self.trusted_issuers).map_err(|error| deny_token(&error))?;
             ancestors.push(ancestor.clone());
         }
         Ok(ancestors)
@@ -163,7 +163,7 @@ fn grants_above(
 }
 
 /// The denial of a call whose token does not hold.
-fn deny_token(error: TokenError) -> Denial {
+fn deny_token(error: &TokenError) -> Denial {
     Denial::by_kernel(error.code(), format!("capability verification failed: {error}"))
 }
 

@@ -42,6 +42,7 @@ const ROOMS: &[(&str, Uses)] = &[
     ("chio-a2a-adapter", SERVER),
     ("chio-openapi", SERVER),
     ("chio-openapi-mcp-bridge", Only(&["chio-core", "chio-net", "chio-kernel", "chio-openapi"])),
+    ("chio-demo", SERVER),
     ("chio-trust", Only(&["chio-core", "chio-net", "chio-kernel", "chio-store"])),
     ("chio-cli", Libraries),
     ("chio-testkit", Libraries),

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chio_core::capability::{CapabilityToken, Child, ChioScope, DelegationReceipt, Validity};
+use chio_core::crypto::Keypair;
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 
 use super::scope::{self, Narrowing};
-use super::{TOKEN, new_id};
+use super::{TOKEN, import, new_id};
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
 use crate::outcome::{Outcome, Refused};
+use crate::store_args::{StoreArgs, block_on};
 
 /// How long a token holds when nobody says.
 const DEFAULT_TTL: u64 = 3600;
@@ -28,7 +30,11 @@ A token that was handed on is made in two parts: its holder runs `chio capabilit
 issuer runs this command with --delegation and --parent. Subject and end come from the delegation;
 the scope too, when its steps say it all, and otherwise from --scope.
 
+Without --key, the authority of the store signs, and the token is known to the kernels there from
+then on; so it is with --key and a store.
+
 Examples:
+  chio capability issue --subject agent.key --grant demo/echo --out token.json
   chio capability issue --key authority.key --subject agent.key \\
     --grant files/read_file:invoke,delegate --max-invocations 10 \\
     --constraint '{\"type\": \"path_prefix\", \"value\": \"/workspace\"}' --ttl 8h --out token.json
@@ -38,9 +44,11 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Key file of the issuer, who signs
+    /// Key file of the issuer, who signs [default: the authority of the store]
     #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Who may use the token: a public key, or a key file whose public key is meant
     #[arg(
         long,
@@ -81,17 +89,33 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         (Some(delegation), Some(parent)) => args.child(io, delegation, parent)?,
         _ => args.root(io)?,
     };
+    // Known before it is handed out, so that whatever is made of it is accepted.
+    if args.key.is_none() || args.store.is_given() {
+        let store = args.store.open_existing(io)?.shared();
+        block_on(import::remember(&store, &token))?;
+    }
     args.out.write(io, &token, ("capability", &token.id))?;
     Ok(Outcome::Well)
 }
 
 impl Args {
+    /// The key that signs.
+    fn signer(&self, io: &mut Io<'_>) -> Result<Keypair> {
+        if let Some(path) = &self.key {
+            return io.read_key(path);
+        }
+        let store = self.store.open_existing(io).context(
+            "expected --key, or a store whose authority signs (`chio up` makes one in .chio)",
+        )?;
+        store.authority()?.context("the store has no authority key: pass --key")
+    }
+
     /// A token that nobody handed on.
     fn root(&self, io: &mut Io<'_>) -> Result<CapabilityToken> {
         let Some(scope) = self.scope.read(io)? else {
             bail!("expected --grant or --scope to say what the token allows, found neither");
         };
-        let key = io.read_key(&self.key)?;
+        let key = self.signer(io)?;
         let subject = self.subject.as_deref().context("expected --subject")?;
         let subject = io.public_key("--subject", subject)?;
         let issued_at = self.at.unwrap_or(io.now);
@@ -110,7 +134,7 @@ impl Args {
             None => self.declared_scope(&parent, &receipt)?,
         };
         let trusted = io.public_keys("--trusted-issuer", &self.trusted_issuer)?;
-        let key = io.read_key(&self.key)?;
+        let key = self.signer(io)?;
         let issued_at = self.at.unwrap_or(io.now);
         let child = Child { parent: &parent, receipt: &receipt, scope, id: self.id()?, issued_at };
         Ok(child.signed(&key, &trusted).map_err(Refused::from)?)

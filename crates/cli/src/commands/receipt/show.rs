@@ -4,30 +4,36 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use chio_core::canonical;
-use chio_core::receipt::{ChildReceipt, ChioReceipt, Decision, NO_OUTPUT_HASH, TerminalState};
+use chio_core::receipt::{
+    ChildReceipt, ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH, TerminalState,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Receipt;
+use super::{kind, read};
 use crate::date::{relative, utc};
 use crate::io::Io;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refused};
+use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 
 const HELP: &str = "\
 Shows what a receipt says; the parameters of the call only by their hash, unless --json is given.
 Whether it holds is for `chio receipt verify` to tell.
 
-Example:
-  chio receipt show receipt.json";
+Examples:
+  chio receipt show receipt.json
+  chio receipt show 109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a";
 
 /// Show what a receipt says
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The receipt, of a call or of what happened inside one
-    #[arg(value_name = "FILE")]
+    /// The receipt, of a call or of what happened inside one: a file, or its id in the store
+    #[arg(value_name = "FILE|ID")]
     file: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,19 +49,35 @@ struct Shown<'a, T> {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let receipt = Receipt::read(io, &args.file)?;
-    let kind = receipt.kind();
+    let receipt = find(args, io)?;
+    let kind = kind(&receipt);
     match &receipt {
-        Receipt::Call(receipt) if args.json => {
+        LoggedReceipt::Call(receipt) if args.json => {
             io.json(&Shown { kind, receipt: &**receipt, hash: canonical::hash(receipt)? })?;
         }
-        Receipt::Child(receipt) if args.json => {
+        LoggedReceipt::Child(receipt) if args.json => {
             io.json(&Shown { kind, receipt: &**receipt, hash: canonical::hash(receipt)? })?;
         }
-        Receipt::Call(receipt) => show_call(io, receipt)?,
-        Receipt::Child(receipt) => show_child(io, receipt)?,
+        LoggedReceipt::Call(receipt) => show_call(io, receipt)?,
+        LoggedReceipt::Child(receipt) => show_child(io, receipt)?,
     }
     Ok(Outcome::Well)
+}
+
+/// The receipt in the file of this name, or with this id.
+fn find(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
+    let id = args.file.to_string_lossy();
+    let is_id = id.starts_with("child-rcpt-")
+        || (id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if !is_id || io.folder.join(&args.file).exists() {
+        return read(io, &args.file);
+    }
+    let store = args.store.open_existing(io)?.shared();
+    let row = block_on(async { Ok(store.find(&id).await?) })?;
+    match row {
+        Some(row) => super::row::read(&row),
+        None => Err(Refused::new(format!("there is no receipt `{id}` in the store")).into()),
+    }
 }
 
 fn show_call(io: &mut Io<'_>, receipt: &ChioReceipt) -> Result<()> {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use chio_core::bundle::BundleTrust;
 use chio_core::crypto::PublicKey;
-use chio_core::receipt::{ChildReceipt, ChioReceipt};
+use chio_core::receipt::{ChildReceipt, ChioReceipt, LoggedReceipt};
 use chio_core::signed::Signed;
 use serde::Serialize;
 
-use super::Receipt;
+use super::{bundle, kind, read};
 use crate::commands::checks::{Checks, or_refused};
 use crate::io::Io;
 use crate::outcome::Outcome;
@@ -17,16 +18,26 @@ const HELP: &str = "\
 Checks that the receipt is unchanged since it was signed by the key that it names. Whether that key
 is one you trust is checked when you say which: without --trusted-key, anybody could have signed.
 
-Example:
-  chio receipt verify receipt.json --trusted-key kernel.key";
+A bundle that `chio receipt export` made is checked as a whole: every receipt, that it is in the log,
+and that an authority that you trust vouches for the kernel that signed.
+
+Examples:
+  chio receipt verify receipt.json --trusted-key kernel.key
+  chio receipt verify --bundle day.json --authority authority.key";
 
 /// Check that a receipt holds
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// The receipt, of a call or of what happened inside one
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "bundle", conflicts_with = "bundle")]
+    file: Option<PathBuf>,
+    /// A bundle of receipts
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    /// An authority that you trust, by public key or key file; can be repeated
+    #[arg(long, value_name = "KEY", requires = "bundle")]
+    authority: Vec<String>,
     /// A kernel that you trust, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_key: Vec<String>,
@@ -72,21 +83,27 @@ impl CallReport {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let trusted = io.public_keys("--trusted-key", &args.trusted_key)?;
+    if let Some(path) = &args.bundle {
+        let authorities = io.public_keys("--authority", &args.authority)?;
+        let trust = BundleTrust { authorities, kernels: trusted };
+        return bundle::verify(io, path, &trust, args.json);
+    }
+    let path = args.file.clone().unwrap_or_default();
     let mut checks = Checks::default();
-    let report = match or_refused(Receipt::read(io, &args.file))? {
+    let report = match or_refused(read(io, &path))? {
         Ok(receipt) => examine(&receipt, &trusted, &mut checks),
         Err(refused) => checks.unreadable(&refused),
     };
     checks.finish(io, args.json, &report)
 }
 
-fn examine(receipt: &Receipt, trusted: &[PublicKey], checks: &mut Checks) -> Report {
+fn examine(receipt: &LoggedReceipt, trusted: &[PublicKey], checks: &mut Checks) -> Report {
     let (signature_valid, call, signer) = match receipt {
-        Receipt::Call(receipt) => {
+        LoggedReceipt::Call(receipt) => {
             let (signature_valid, call) = examine_call(receipt, checks);
             (signature_valid, call, &receipt.kernel_key)
         }
-        Receipt::Child(receipt) => {
+        LoggedReceipt::Child(receipt) => {
             (examine_child(receipt, checks), CallReport::default(), &receipt.kernel_key)
         }
     };
@@ -97,7 +114,7 @@ fn examine(receipt: &Receipt, trusted: &[PublicKey], checks: &mut Checks) -> Rep
         let problem = format!("signed by `{signer}`, which is not among the trusted keys");
         checks.trust("signer", signer_trusted, problem);
     }
-    Report { kind: receipt.kind(), signature_valid, call, signer_trusted }
+    Report { kind: kind(receipt), signature_valid, call, signer_trusted }
 }
 
 fn examine_call(receipt: &ChioReceipt, checks: &mut Checks) -> (bool, CallReport) {

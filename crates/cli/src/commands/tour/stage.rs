@@ -139,7 +139,7 @@ impl<'s, 'i> Stage<'s, 'i> {
         if self.keep {
             self.line(&format!("The files of this tour are in {}", self.folder.display()))
         } else {
-            self.line("The files of this tour are removed; `chio up --dir tour` keeps them.")
+            self.line("The files of this tour are removed; `chio tour --dir tour` keeps them.")
         }
     }
 }

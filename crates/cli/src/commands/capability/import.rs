@@ -1,0 +1,71 @@
+//! `chio capability import`: tokens are made known to a store.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use chio_core::capability::{CapabilityToken, TokenError};
+use chio_core::crypto::PublicKey;
+use chio_core::registry::ErrorCode;
+use chio_kernel::store::SharedStore;
+
+use super::TOKEN;
+use crate::io::Io;
+use crate::outcome::{Outcome, Refused};
+use crate::store_args::{StoreArgs, block_on, own_authority};
+
+const HELP: &str = "\
+A token that was handed on is accepted only where the tokens that it comes from are known. Tokens
+become known when they are issued into the store or presented in a call; others are imported.
+
+Example:
+  chio capability import parent.json grandparent.json";
+
+/// Make tokens known to a store
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The tokens
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Another issuer that you trust, besides the store's authority; can be repeated
+    #[arg(long, value_name = "KEY")]
+    trusted_issuer: Vec<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let open = args.store.open_existing(io)?;
+    let mut trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
+    trusted.extend(own_authority(&open)?);
+    let mut tokens = Vec::new();
+    // All are read and checked before any is kept.
+    for file in &args.files {
+        let token: CapabilityToken = io.read_json(file, TOKEN)?;
+        check(&token, &trusted).map_err(|error| {
+            Refused::with_code(format!("token `{}`: {error}", token.id), error.code())
+        })?;
+        tokens.push(token);
+    }
+    let store = open.shared();
+    for token in tokens {
+        block_on(remember(&store, &token))?;
+        io.field("imported", &token.id)?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn check(token: &CapabilityToken, trusted: &[PublicKey]) -> Result<(), TokenError> {
+    token.check_issuer(trusted)?;
+    token.check_token_signature()?;
+    token.check_chain(None)
+}
+
+/// Keeps a token that was checked or just signed.
+pub(super) async fn remember(store: &SharedStore, token: &CapabilityToken) -> Result<()> {
+    if store.remember(token).await? {
+        return Ok(());
+    }
+    let message = format!("another token with the id `{}` is known to the store", token.id);
+    Err(Refused::with_code(message, ErrorCode::CapabilityDenied).into())
+}

@@ -1,0 +1,45 @@
+//! `chio capability revoke`: a token, and all that come from it, are valid no more.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::io::Io;
+use crate::outcome::{Outcome, Refused};
+use crate::store_args::{StoreArgs, block_on};
+
+const HELP: &str = "\
+Every kernel that shares the store denies the token, and every token that was handed on from it,
+from then on. Callers that hold it are told.
+
+Example:
+  chio capability revoke cap-019a2b3c-4d5e-7f60-8123-456789abcdef";
+
+/// Revoke a token and all that come from it
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The token's id
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    if args.id.trim().is_empty() {
+        return Err(Refused::new("expected the id of a token, found a blank").into());
+    }
+    let store = args.store.open_existing(io)?.shared();
+    let newly = block_on(async { Ok(store.revoke(&args.id, io.now).await?) })?;
+    if args.json {
+        io.json(&json!({"capabilityId": args.id, "revoked": true, "newlyRevoked": newly}))?;
+    } else if newly {
+        io.field("revoked", &args.id)?;
+    } else {
+        io.field("revoked", format_args!("{} (it was already)", args.id))?;
+    }
+    Ok(Outcome::Well)
+}

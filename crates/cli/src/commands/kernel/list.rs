@@ -1,0 +1,64 @@
+//! `chio kernel list`: the kernels of a store and their logs.
+
+use anyhow::Result;
+use chio_kernel::store::LogSummary;
+use serde_json::json;
+
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::store_args::{StoreArgs, block_on, own_authority};
+
+/// List the kernels of a store and their logs
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let open = args.store.open_existing(io)?;
+    let (authority, store) = (own_authority(&open)?, open.shared());
+    let (id, logs, revocations) = block_on(async {
+        Ok((store.store_id().await?, store.logs().await?, store.revoked_since(u64::MAX).await?))
+    })?;
+    let stopped = revocations.stopped;
+    if args.json {
+        let kernels: Vec<_> = logs.iter().map(document).collect();
+        io.json(&json!({
+            "store_id": id, "authority": authority, "stopped": stopped, "kernels": kernels,
+        }))?;
+        return Ok(Outcome::Well);
+    }
+    io.field("store", id)?;
+    if let Some(key) = authority {
+        io.field("authority", key)?;
+    }
+    if let Some(reason) = stopped {
+        io.field("STOPPED", reason)?;
+    }
+    for log in logs {
+        io.field("kernel", &log.kernel_key)?;
+        io.field("", &log.log_id)?;
+        let vouched = log.certificate.map_or_else(
+            || "not certified".to_owned(),
+            |certificate| format!("certified by {}", certificate.authority),
+        );
+        io.field("", vouched)?;
+        io.field("", format_args!("{} receipts, {} checkpoints", log.entries, log.checkpoints))?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn document(log: &LogSummary) -> serde_json::Value {
+    json!({
+        "kernel_key": log.kernel_key,
+        "log_id": log.log_id,
+        "certificate": log.certificate,
+        "receipts": log.entries,
+        "checkpoints": log.checkpoints,
+        "open_intents": log.open_intents,
+    })
+}

@@ -1,0 +1,160 @@
+//! `chio log audit`: a whole store re-verified.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use chio_kernel::audit::{AuditProgress, AuditReport, AuditTrust, LogAudit, audit};
+use serde::Serialize;
+
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::store_args::{StoreArgs, block_on, own_authority};
+use crate::text;
+
+const HELP: &str = "\
+Checks every receipt (id, signature, parameters, canonical form), that none is missing or there
+twice, every checkpoint (signature, link, root over its receipts), and that an authority vouches for
+each kernel. Says exactly what is wrong; exit code 1 if anything is.
+
+Without --authority the store's own authority key is taken. To check a store that somebody else
+keeps, pass the authority's public key as you know it.
+
+Example:
+  chio log audit --data .chio --authority 8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+
+/// Re-verify every receipt and checkpoint of a store
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// An authority that you trust, by public key or key file; can be repeated
+    #[arg(long, value_name = "KEY")]
+    authority: Vec<String>,
+    /// A kernel that needs no certificate, by public key or key file; can be repeated
+    #[arg(long, value_name = "KEY")]
+    trusted_key: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    valid: bool,
+    receipts: u64,
+    checkpoints: u64,
+    seconds: f64,
+    #[serde(flatten)]
+    report: &'a AuditReport,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let store = args.store.open_existing(io)?;
+    let mut trust = AuditTrust {
+        authorities: io.public_keys("--authority", &args.authority)?,
+        kernels: io.public_keys("--trusted-key", &args.trusted_key)?,
+    };
+    let own = trust.authorities.is_empty() && trust.kernels.is_empty();
+    if own {
+        trust.authorities.extend(own_authority(&store)?);
+    }
+    let start = Instant::now();
+    let mut bar = Bar::new(start);
+    let shared = store.shared();
+    let report =
+        block_on(async { Ok(audit(&*shared, &trust, |progress| bar.show(progress)).await?) });
+    bar.clear();
+    let report = report?;
+    let seconds = start.elapsed().as_secs_f64();
+    let receipts = report.logs.iter().map(|log| log.entries).sum();
+    let checkpoints = report.logs.iter().map(|log| log.checkpoints).sum();
+    let valid = report.is_clean();
+    if args.json {
+        io.json(&Document { valid, receipts, checkpoints, seconds, report: &report })?;
+        return Ok(Outcome::of(valid));
+    }
+    for log in &report.logs {
+        show(io, log)?;
+    }
+    if own {
+        match trust.authorities.first() {
+            Some(key) => io.field("authority", format_args!("{key} (the store's own)"))?,
+            None => io.field("authority", "none is known: certificates only hold by themselves")?,
+        }
+    }
+    let rate = rate(receipts, seconds);
+    let sum =
+        format!("{receipts} receipts under {checkpoints} checkpoints in {seconds:.1} s{rate}");
+    io.field("checked", sum)?;
+    io.field("result", if valid { "clean" } else { "NOT CLEAN" })?;
+    for log in &report.logs {
+        for problem in &log.problems {
+            io.complain("error", format_args!("{}: {problem}", log.log_id));
+        }
+        let untold = log.problem_count.saturating_sub(log.problems.len().try_into()?);
+        if untold > 0 {
+            io.complain("error", format_args!("{}: and {untold} more", log.log_id));
+        }
+    }
+    Ok(Outcome::of(valid))
+}
+
+fn show(io: &mut Io<'_>, log: &LogAudit) -> Result<()> {
+    io.field("log", &log.log_id)?;
+    let vouched = if log.certified { "certified" } else { "NOT CERTIFIED" };
+    io.field("", format_args!("kernel {} ({vouched})", log.kernel_key))?;
+    let mut line = format!("{} receipts, {} checkpoints", log.entries, log.checkpoints);
+    if log.pending > 0 {
+        line.push_str(&format!(", {} after the last checkpoint", log.pending));
+    }
+    if log.open_intents > 0 {
+        let open = text::count(usize::try_from(log.open_intents)?, "call");
+        line.push_str(&format!(", {open} begun and not ended"));
+    }
+    io.field("", line)
+}
+
+fn rate(receipts: u64, seconds: f64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = receipts as f64 / seconds.max(0.001);
+    if receipts < 1000 { String::new() } else { format!(", {rate:.0} a second") }
+}
+
+/// A progress bar on a terminal; nothing anywhere else.
+struct Bar {
+    start: Instant,
+    drawn: Option<Instant>,
+    on: bool,
+}
+
+impl Bar {
+    const WIDTH: u64 = 40;
+    const EVERY: Duration = Duration::from_millis(100);
+
+    fn new(start: Instant) -> Self {
+        Self { start, drawn: None, on: std::io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, at: AuditProgress) {
+        if !self.on || self.drawn.is_some_and(|drawn| drawn.elapsed() < Self::EVERY) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let filled = at.done.saturating_mul(Self::WIDTH).checked_div(at.total).unwrap_or_default();
+        let filled = usize::try_from(filled.min(Self::WIDTH)).unwrap_or_default();
+        let width = usize::try_from(Self::WIDTH).unwrap_or_default();
+        let bar = format!("{:<width$}", "#".repeat(filled));
+        let rate = rate(at.done, self.start.elapsed().as_secs_f64());
+        let (done, total) = (at.done, at.total);
+        let _ = write!(std::io::stderr(), "\r[{bar}] {done}/{total} receipts{rate}  ");
+    }
+
+    fn clear(&self) {
+        if self.drawn.is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Where a native kernel is called.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use chio_native_edge::{Endpoint, NativeClient};
+
+use crate::io::Io;
+use crate::store_args::DEFAULT_FOLDER;
+
+/// The socket that `chio up` listens at, below the store's folder.
+pub(crate) const SOCKET: &str = "native.sock";
+
+/// Where the kernel listens.
+#[derive(Debug, clap::Args)]
+pub(super) struct EndpointArgs {
+    /// The Unix socket that the kernel listens at [default: .chio/native.sock]
+    #[arg(long, value_name = "PATH", conflicts_with = "tcp")]
+    unix: Option<PathBuf>,
+    /// The TCP address that the kernel listens at
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    tcp: Option<SocketAddr>,
+}
+
+impl EndpointArgs {
+    /// Connects.
+    pub(super) async fn connect(&self, io: &Io<'_>) -> Result<NativeClient> {
+        let endpoint = match (&self.unix, &self.tcp) {
+            (_, Some(address)) => Endpoint::Tcp(*address),
+            (Some(path), None) => Endpoint::Unix(io.folder.join(path)),
+            (None, None) => {
+                let path = io.folder.join(DEFAULT_FOLDER).join(SOCKET);
+                if !path.exists() {
+                    bail!(
+                        "no kernel runs here: start one with `chio up`, or say where it listens \
+                         with --unix or --tcp"
+                    );
+                }
+                Endpoint::Unix(path)
+            }
+        };
+        Ok(NativeClient::connect(&endpoint).await?)
+    }
+}

@@ -1,0 +1,98 @@
+//! `chio native serve`: a kernel behind the native transport.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use chio_native_edge::{Endpoint, NativeListener, serve_stdio};
+
+use crate::duration;
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::serving::{Served, Setup, operator_log, run_server, shutdown_on_signal};
+use crate::store_args::StoreArgs;
+
+const HELP: &str = "\
+Serves the demo tools until it is told to end (Ctrl-C), then finishes what runs and signs the last
+checkpoint. Tokens of the store's own authority are accepted; name others with --trusted-issuer.
+
+Examples:
+  chio native serve --unix chio.sock
+  chio native serve --tcp 127.0.0.1:0 --store memory:
+  chio native serve --stdio --data .chio --peer agent.key";
+
+/// Run a kernel behind the native transport
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+#[command(group = clap::ArgGroup::new("door").required(true).args(["stdio", "unix", "tcp"]))]
+pub(crate) struct Args {
+    /// Serve standard input and output
+    #[arg(long)]
+    stdio: bool,
+    /// Listen at this Unix socket
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+    /// Listen at this TCP address; only loopback, and port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    tcp: Option<SocketAddr>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Sign receipts with this key [default: a key of the store's own]
+    #[arg(long, value_name = "FILE")]
+    kernel_key: Option<PathBuf>,
+    /// Another issuer whose tokens are accepted, by public key or key file; can be repeated
+    #[arg(long, value_name = "KEY")]
+    trusted_issuer: Vec<String>,
+    /// Whoever connects is this subject, by public key or key file
+    #[arg(long, value_name = "KEY")]
+    peer: Option<String>,
+    /// How long a tool may take [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    deadline: Option<u64>,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let kernel_key = match &args.kernel_key {
+        Some(path) => Some(io.read_key(path)?),
+        None => None,
+    };
+    let peer = match &args.peer {
+        Some(text) => Some(io.public_key("--peer", text)?),
+        None => None,
+    };
+    let setup = Setup {
+        url: args.store.url(io)?,
+        kernel_key,
+        trusted_issuers: io.public_keys("--trusted-issuer", &args.trusted_issuer)?,
+        deadline: args.deadline.map(Duration::from_secs),
+    };
+    let unix = args.unix.as_ref().map(|path| Endpoint::Unix(io.folder.join(path)));
+    let endpoint = unix.or(args.tcp.map(Endpoint::Tcp));
+    run_server(async {
+        let shutdown = shutdown_on_signal()?;
+        let log = operator_log();
+        // The door is tried first: a kernel that nobody can reach need not start.
+        let listener = match &endpoint {
+            Some(endpoint) => Some(NativeListener::bind(endpoint).await?),
+            None => None,
+        };
+        let served = Served::start(setup).await?;
+        let service = served.native(peer);
+        log.line(&format!("kernel {}", served.kernel.public_key()));
+        match listener {
+            Some(listener) => {
+                log.line(&format!("listening on {}", listener.endpoint()));
+                listener.serve(service, shutdown).await;
+            }
+            None => {
+                log.line("serving standard input and output");
+                if let Err(error) = serve_stdio(&service, shutdown).await {
+                    log.line(&format!("native connection ended: {error}"));
+                }
+            }
+        }
+        served.end().await
+    })?;
+    Ok(Outcome::Well)
+}

@@ -1,0 +1,161 @@
+//! Composition: a kernel on a store, with its tool servers, behind its doors.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_cross_protocol::{
+    Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
+};
+use chio_demo::{DemoOptions, DemoServer};
+use chio_kernel::{
+    ChioKernel, Clock, KernelConfig, KernelParts, Limits, SystemClock, SystemRandomness,
+};
+use chio_native_edge::NativeService;
+use chio_store::{OpenStore, StoreUrl};
+use tokio_util::sync::CancellationToken;
+
+use crate::text;
+
+/// How long running calls may take to end when the process is told to.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Where the demo server keeps its notes, below the store's folder.
+const NOTES: &str = "notes";
+
+/// What a kernel is started with.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) url: StoreUrl,
+    pub(crate) kernel_key: Option<Keypair>,
+    pub(crate) trusted_issuers: Vec<PublicKey>,
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// A running kernel and what it stands on.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) kernel: ChioKernel,
+    pub(crate) orchestrator: Arc<CrossProtocolOrchestrator>,
+    pub(crate) store: OpenStore,
+}
+
+impl Served {
+    /// Starts a kernel with the demo tools. The store's authority is trusted.
+    pub(crate) async fn start(setup: Setup) -> Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let store = OpenStore::open(&setup.url, Arc::clone(&clock))?;
+        let slot = store.take_slot(setup.kernel_key)?;
+        let authority = store.authority()?.context("the store has no authority")?;
+        let mut trusted_issuers = setup.trusted_issuers;
+        trusted_issuers.push(authority.public_key().clone());
+        let mut limits = Limits::default();
+        limits.deadline = setup.deadline.unwrap_or(limits.deadline);
+        let config = KernelConfig { trusted_issuers, limits, ..KernelConfig::default() };
+        let demo = DemoServer::new(DemoOptions {
+            public_key: slot.key.public_key().clone(),
+            clock: Arc::clone(&clock),
+            notes: notes_folder(&setup.url),
+        });
+        let kernel = ChioKernel::start(KernelParts {
+            config,
+            key: slot.key,
+            ledger: slot.ledger,
+            store: store.shared(),
+            clock,
+            randomness: Arc::new(SystemRandomness),
+            guards: Vec::new(),
+        })
+        .await?;
+        let demo = demo.context("cannot keep the demo server's notes")?;
+        kernel.register_tool_server(Box::new(demo))?;
+        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(kernel.clone()));
+        Ok(Self { kernel, orchestrator, store })
+    }
+
+    /// The native service of this kernel, for a peer that is known or not.
+    pub(crate) fn native(
+        &self,
+        peer: Option<PublicKey>,
+    ) -> NativeService<CrossProtocolOrchestrator> {
+        let orchestrator = Arc::clone(&self.orchestrator);
+        let admission = Arc::new(SamePeer { orchestrator, peer });
+        let mut service = NativeService::new(Arc::clone(&self.orchestrator), admission);
+        service.log = operator_log();
+        service
+    }
+
+    /// Ends in good order: running calls, the last checkpoint, the store.
+    pub(crate) async fn end(self) -> Result<()> {
+        let drained = self.kernel.drain(PATIENCE).await;
+        drop((self.kernel, self.orchestrator));
+        self.store.close();
+        Ok(drained?)
+    }
+}
+
+fn notes_folder(url: &StoreUrl) -> Option<std::path::PathBuf> {
+    match url {
+        StoreUrl::Sqlite(folder) => Some(Path::new(folder).join(NOTES)),
+        StoreUrl::Memory => None,
+    }
+}
+
+/// Whoever reaches the door is this peer, or nobody in particular.
+struct SamePeer {
+    orchestrator: Arc<CrossProtocolOrchestrator>,
+    peer: Option<PublicKey>,
+}
+
+#[async_trait]
+impl Admission for SamePeer {
+    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
+        let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
+        Ok(Peer { subject: self.peer.clone(), session })
+    }
+}
+
+/// Lines for the operator, on standard error.
+pub(crate) fn operator_log() -> Log {
+    Log::new(|line| {
+        // If nobody reads it, there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "chio: {}", text::plain(line));
+    })
+}
+
+/// Cancelled when the process is told to end. A second word ends it at once.
+pub(crate) fn shutdown_on_signal() -> Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let shutdown = CancellationToken::new();
+    let told = shutdown.clone();
+    tokio::spawn(async move {
+        for told_before in [false, true] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if told_before {
+                std::process::exit(130);
+            }
+            told.cancel();
+        }
+    });
+    Ok(shutdown)
+}
+
+/// Runs a server on every core, and leaves without waiting for threads that wait for input.
+pub(crate) fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let result = runtime.block_on(server);
+    runtime.shutdown_background();
+    result
+}

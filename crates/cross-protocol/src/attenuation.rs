@@ -1,0 +1,81 @@
+//! Narrowing a scope to the one tool that is called.
+
+use chio_core::capability::{ChioScope, ToolGrant};
+
+/// The part of a scope that speaks of this tool, with wildcards made concrete; none when that is
+/// the whole scope. Grants keep their order. Resources and prompts are left out.
+#[must_use]
+pub fn attenuated(scope: &ChioScope, server_id: &str, tool_name: &str) -> Option<ChioScope> {
+    let concrete = |grant: &ToolGrant| grant.server_id == server_id && grant.tool_name == tool_name;
+    let whole = scope.resource_grants.is_empty()
+        && scope.prompt_grants.is_empty()
+        && scope.grants.iter().all(concrete);
+    if whole {
+        return None;
+    }
+    let kept = scope.grants.iter().filter(|grant| grant.covers(server_id, tool_name));
+    let grants = kept.map(|grant| ToolGrant {
+        server_id: server_id.to_owned(),
+        tool_name: tool_name.to_owned(),
+        operations: grant.operations.clone(),
+        constraints: grant.constraints.clone(),
+        max_invocations: grant.max_invocations,
+        max_cost_per_invocation: grant.max_cost_per_invocation.clone(),
+        max_total_cost: grant.max_total_cost.clone(),
+        dpop_required: grant.dpop_required,
+    });
+    Some(ChioScope { grants: grants.collect(), ..ChioScope::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_core::capability::{Constraint, Operation, PromptGrant, ResourceGrant};
+
+    use super::*;
+    use crate::request::tests::grant;
+
+    fn scope(grants: &[(&str, &str)]) -> ChioScope {
+        let grants = grants.iter().map(|(server, tool)| grant(server, tool)).collect();
+        ChioScope { grants, ..ChioScope::default() }
+    }
+
+    #[test]
+    fn grants_of_other_tools_go_and_wildcards_become_concrete() {
+        let cases: [(&[(&str, &str)], usize); 5] = [
+            (&[("srv", "read"), ("srv", "write")], 1),
+            (&[("*", "*")], 1),
+            (&[("srv", "*"), ("*", "read"), ("other", "*")], 2),
+            (&[("other", "read")], 0),
+            // A tool whose name begins alike is another tool.
+            (&[("srv", "rea"), ("srv", "read2")], 0),
+        ];
+        for (grants, kept) in cases {
+            let parent = scope(grants);
+            let narrow = attenuated(&parent, "srv", "read").unwrap();
+            assert_eq!(narrow, scope(&vec![("srv", "read"); kept]), "{grants:?}");
+            assert!(narrow.is_subset_of(&parent), "{grants:?}");
+        }
+    }
+
+    #[test]
+    fn a_scope_of_that_tool_alone_stays_whole() {
+        assert_eq!(attenuated(&scope(&[("srv", "read")]), "srv", "read"), None);
+        assert_eq!(attenuated(&ChioScope::default(), "srv", "read"), None);
+    }
+
+    #[test]
+    fn limits_stay_and_resources_and_prompts_go() {
+        let operations = vec![Operation::Read];
+        let mut parent = scope(&[("srv", "read")]);
+        parent.grants[0].max_invocations = Some(3);
+        parent.grants[0].dpop_required = Some(true);
+        parent.grants[0].constraints = vec![Constraint::MaxLength(9)];
+        let grants = parent.grants.clone();
+        let resource =
+            ResourceGrant { uri_pattern: "*".to_owned(), operations: operations.clone() };
+        parent.resource_grants = vec![resource];
+        parent.prompt_grants = vec![PromptGrant { prompt_name: "*".to_owned(), operations }];
+        let narrow = attenuated(&parent, "srv", "read").unwrap();
+        assert_eq!(narrow, ChioScope { grants, ..ChioScope::default() });
+    }
+}

@@ -1,0 +1,33 @@
+//! Where edges write what an operator should know.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Takes lines for the operator. Lines never hold arguments, results or tokens.
+#[derive(Clone)]
+pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Log {
+    /// A log that hands each line to `sink`.
+    pub fn new(sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sink))
+    }
+
+    /// Writes a line.
+    pub fn line(&self, line: &str) {
+        (self.0)(line);
+    }
+}
+
+impl Default for Log {
+    /// A log that nobody reads.
+    fn default() -> Self {
+        Self::new(|_| ())
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Log")
+    }
+}

@@ -1,0 +1,35 @@
+//! What an edge needs of the orchestrator.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use chio_core::capability::CapabilityToken;
+use chio_core::crypto::PublicKey;
+use chio_kernel::store::StoreResult;
+use chio_kernel::{Caller, Evaluation, KernelError};
+use tokio::sync::broadcast;
+
+use crate::request::OrchestratedRequest;
+
+/// The road as an edge sees it: [`crate::CrossProtocolOrchestrator`], or a script in an edge's
+/// tests.
+pub trait Road: Send + Sync + 'static {
+    /// Runs a call; see [`crate::CrossProtocolOrchestrator::run`].
+    fn run(
+        &self,
+        request: OrchestratedRequest,
+        caller: Arc<dyn Caller>,
+    ) -> impl Future<Output = Result<Evaluation, KernelError>> + Send;
+
+    /// The tokens of this subject that are valid now.
+    fn capabilities_of(
+        &self,
+        subject: &PublicKey,
+    ) -> impl Future<Output = StoreResult<Vec<CapabilityToken>>> + Send;
+
+    /// Ids of tokens as they are revoked.
+    fn revocations(&self) -> broadcast::Receiver<String>;
+
+    /// Whether the token, or one that it comes from, is known to be revoked.
+    fn is_revoked(&self, token: &CapabilityToken) -> bool;
+}

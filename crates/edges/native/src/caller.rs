@@ -1,0 +1,102 @@
+//! The one who called over the native transport, as the kernel sees them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use chio_core::frame::FrameError;
+use chio_core::message::{KernelMessage, ToolCallResponse};
+use chio_cross_protocol::{AskError, Caller, Evaluation, Gone, Question, Session};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::NativeError;
+use crate::outbox::{self, Outbox, SendError};
+use crate::result;
+
+/// What the calls of one connection share.
+pub(crate) struct Link {
+    pub(crate) session: Session,
+    pub(crate) outbox: Outbox,
+    /// Cancelled when the connection is gone.
+    pub(crate) cancellation: CancellationToken,
+    /// The ids of calls that were not answered yet.
+    ids: Mutex<HashSet<String>>,
+}
+
+impl Link {
+    pub(crate) fn new(session: Session, outbox: Outbox) -> Self {
+        let cancellation = CancellationToken::new();
+        Self { session, outbox, cancellation, ids: Mutex::default() }
+    }
+
+    /// Takes an id for a call; false when another call has it.
+    pub(crate) fn take_id(&self, id: &str) -> bool {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
+    }
+
+    fn release_id(&self, id: &str) {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// The one who made one call.
+pub(crate) struct NativeCaller {
+    link: Arc<Link>,
+    id: String,
+    /// Whether the id is taken for this call, and not for an earlier one.
+    owns_id: bool,
+}
+
+impl NativeCaller {
+    pub(crate) const fn new(link: Arc<Link>, id: String, owns_id: bool) -> Self {
+        Self { link, id, owns_id }
+    }
+
+    /// Sends the end of the call. That nobody takes it any more is no error: it is in the log.
+    pub(crate) async fn respond(&self, evaluation: Evaluation) -> Result<(), NativeError> {
+        let mut message = KernelMessage::ToolCallResponse(Box::new(ToolCallResponse {
+            id: self.id.clone(),
+            result: result::result(evaluation.outcome),
+            receipt: evaluation.receipt,
+            execution_nonce: None,
+        }));
+        let payload = match (outbox::payload(&message), &mut message) {
+            (Err(FrameError::TooLarge(found)), KernelMessage::ToolCallResponse(response)) => {
+                response.result = result::too_large(found);
+                outbox::payload(&message)?
+            }
+            (payload, _) => payload?,
+        };
+        // Before the answer leaves: whoever has it may use the id again.
+        if self.owns_id {
+            self.link.release_id(&self.id);
+        }
+        match self.link.outbox.send_payload(&payload).await {
+            Err(SendError::Frame(error)) => Err(error.into()),
+            Ok(()) | Err(SendError::Closed) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Caller for NativeCaller {
+    fn session(&self) -> &Session {
+        &self.link.session
+    }
+
+    async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
+        let id = self.id.clone();
+        let chunk = KernelMessage::ToolCallChunk { id, chunk_index: index, data };
+        self.link.outbox.send(&chunk).await.map_err(|_| Gone)
+    }
+
+    async fn ask(&self, _question: Question) -> Result<Value, AskError> {
+        // The transport has no message for it.
+        Err(AskError::Unsupported)
+    }
+
+    fn cancellation(&self) -> &CancellationToken {
+        &self.link.cancellation
+    }
+}

@@ -1,0 +1,416 @@
+//! One connection, from its first frame to its last answer.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::capability::CapabilityToken;
+use chio_core::crypto::PublicKey;
+use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::{Denial, OrchestratedRequest, Peer, Road};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::broadcast;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::{Link, NativeCaller};
+use crate::error::NativeError;
+use crate::frames::FrameReader;
+use crate::known_tokens::{KnownTokens, rests_on};
+use crate::outbox::Outbox;
+
+/// How many bytes are read ahead when there is no room for another call, so that the end of the
+/// connection is noticed.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// What a token is taken to weigh that did not come in a message, in bytes.
+const USUAL_TOKEN: usize = 2048;
+
+/// How much one connection may ask for at once.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// How many calls run at once. Beyond, nothing is read until one ends.
+    pub max_in_flight: usize,
+    /// How large the messages of those calls may be together. One call always runs.
+    pub max_in_flight_bytes: usize,
+    /// How many bytes of answers wait for a reader that is slow. Beyond, calls wait.
+    pub max_queued_bytes: usize,
+    /// How long answers may still take to leave when the connection has to end.
+    pub linger: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_in_flight: 64,
+            max_in_flight_bytes: 64 * 1024 * 1024,
+            max_queued_bytes: 1024 * 1024,
+            linger: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What the end of input between two frames means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnEof {
+    /// The agent is gone: its calls are called off. This is how sockets are served.
+    #[default]
+    Cancel,
+    /// The agent has no more to ask: its calls end as they do and are answered. This is how
+    /// standard input is served, which ends while standard output is still read.
+    Finish,
+}
+
+/// How one connection is served.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// How much they may ask for at once.
+    pub limits: Limits,
+    /// What the end of their input means.
+    pub on_eof: OnEof,
+}
+
+/// Serves one connection until it ends.
+///
+/// It ends when the input does, at the first frame that is none, at the first message that is
+/// none, when answers cannot be written, when the kernel has no answer that may be released, or
+/// when `shutdown` is cancelled: then calls that run are still answered.
+///
+/// # Errors
+/// With what ended the connection, unless that was the end of the input between two frames or
+/// the shutdown.
+pub async fn serve_connection<R, W, T>(
+    reader: R,
+    writer: W,
+    road: Arc<T>,
+    options: ConnectionOptions,
+    shutdown: CancellationToken,
+) -> Result<(), NativeError>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+    T: Road,
+{
+    let outbox = Outbox::new(options.limits.max_queued_bytes);
+    let link = Arc::new(Link::new(options.peer.session, outbox));
+    // Whoever drops this future is gone, too.
+    let _gone = link.cancellation.clone().drop_guard();
+    let mut writers = JoinSet::new();
+    let outgoing = Arc::clone(&link);
+    writers.spawn(async move { outgoing.outbox.write_to(writer).await });
+    let mut connection = Connection {
+        road,
+        link,
+        peer: options.peer.subject,
+        limits: options.limits,
+        on_eof: options.on_eof,
+        tasks: JoinSet::new(),
+        in_flight_bytes: 0,
+        known: KnownTokens::default(),
+    };
+    let end = connection.read(FrameReader::new(reader), &shutdown).await;
+    let end = connection.finish(end).await;
+    connection.link.outbox.finish();
+    let patience = end.calls_off || shutdown.is_cancelled();
+    let written = connection.flush(&mut writers, patience, &shutdown).await;
+    // Whoever is gone takes nothing more; that is no error.
+    if end.calls_off { end.outcome } else { end.outcome.and(written) }
+}
+
+/// How reading ended.
+struct End {
+    /// Whether running calls are called off.
+    calls_off: bool,
+    outcome: Result<(), NativeError>,
+}
+
+impl From<NativeError> for End {
+    fn from(error: NativeError) -> Self {
+        Self { calls_off: true, outcome: Err(error) }
+    }
+}
+
+/// What a task of a connection did.
+struct Done {
+    /// The size of the message that it was for.
+    weight: usize,
+    /// Tokens that the one at the other end holds.
+    held: Vec<CapabilityToken>,
+}
+
+type Task = Result<Done, NativeError>;
+
+struct Connection<T> {
+    road: Arc<T>,
+    link: Arc<Link>,
+    peer: Option<PublicKey>,
+    limits: Limits,
+    on_eof: OnEof,
+    /// Everything that this connection waits for, but for its input.
+    tasks: JoinSet<Task>,
+    in_flight_bytes: usize,
+    known: KnownTokens,
+}
+
+impl<T: Road> Connection<T> {
+    /// Reads and begins what is asked for, until there is nothing more to read.
+    async fn read<R: AsyncRead + Unpin>(
+        &mut self,
+        mut frames: FrameReader<R>,
+        shutdown: &CancellationToken,
+    ) -> End {
+        let mut revocations = Some(self.road.revocations());
+        self.look_up_held();
+        let link = Arc::clone(&self.link);
+        let mut stopped = pin!(shutdown.cancelled());
+        let mut broken = pin!(link.outbox.broken().cancelled());
+        let mut ended = false;
+        loop {
+            if let Err(error) = self.begin_arrived(&mut frames) {
+                return error.into();
+            }
+            if ended && (self.on_eof == OnEof::Cancel || self.has_room()) {
+                let calls_off = self.on_eof == OnEof::Cancel;
+                return match frames.finish() {
+                    Ok(()) => End { calls_off, outcome: Ok(()) },
+                    Err(error) => NativeError::from(error).into(),
+                };
+            }
+            let reads = !ended && (self.has_room() || frames.waiting() < READ_AHEAD);
+            let step = tokio::select! {
+                biased;
+                () = &mut stopped => return End { calls_off: false, outcome: Ok(()) },
+                () = &mut broken => return NativeError::Io(gone()).into(),
+                Some(done) = self.tasks.join_next() => self.reap(done),
+                revoked = next_revocation(&mut revocations) => {
+                    self.announce(revoked);
+                    Ok(())
+                }
+                more = frames.fill(), if reads => more.map_err(NativeError::from).map(|more| {
+                    ended = !more;
+                }),
+            };
+            if let Err(error) = step {
+                return error.into();
+            }
+        }
+    }
+
+    /// Whether another message may be begun.
+    fn has_room(&self) -> bool {
+        self.tasks.len() < self.limits.max_in_flight
+            && self.in_flight_bytes < self.limits.max_in_flight_bytes
+    }
+
+    /// Begins what has arrived, as far as there is room.
+    fn begin_arrived<R: AsyncRead + Unpin>(
+        &mut self,
+        frames: &mut FrameReader<R>,
+    ) -> Result<(), NativeError> {
+        while self.has_room() {
+            let Some(payload) = frames.next_payload()? else { break };
+            let weight = payload.len();
+            self.in_flight_bytes += weight;
+            match AgentMessage::decode(payload)? {
+                AgentMessage::ToolCallRequest(request) => self.call(*request, weight),
+                AgentMessage::ListCapabilities => self.list(weight),
+                AgentMessage::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, request: ToolCallRequest, weight: usize) {
+        let owns_id = self.link.take_id(&request.id);
+        let refusal = refusal(&request, owns_id);
+        let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
+        self.known.remember(&request.capability_token, weight);
+        let agent = self.peer.clone().unwrap_or_else(|| request.capability_token.subject.clone());
+        let request = OrchestratedRequest {
+            origin_request_id: request.id,
+            token: request.capability_token,
+            agent,
+            server_id: request.server_id,
+            tool_name: request.tool,
+            arguments: request.params,
+            capability_ref: None,
+            dpop_proof: request.dpop_proof,
+            governed_intent: request.governed_intent,
+            approval: request.approval_token,
+            model: None,
+            trace_id: None,
+            refusal,
+        };
+        let road = Arc::clone(&self.road);
+        self.tasks.spawn(async move {
+            let caller = Arc::new(caller);
+            let evaluation = road.run(request, Arc::clone(&caller) as _).await?;
+            caller.respond(evaluation).await?;
+            Ok(Done { weight, held: Vec::new() })
+        });
+    }
+
+    /// Answers with the capabilities of the one at the other end; nobody has none.
+    fn list(&mut self, weight: usize) {
+        let (road, link, peer) =
+            (Arc::clone(&self.road), Arc::clone(&self.link), self.peer.clone());
+        self.tasks.spawn(async move {
+            let capabilities = match peer {
+                Some(peer) => road.capabilities_of(&peer).await?,
+                None => Vec::new(),
+            };
+            let held = capabilities.clone();
+            // That nobody takes it any more is seen by whoever writes.
+            let _ = link.outbox.send(&KernelMessage::CapabilityList { capabilities }).await;
+            Ok(Done { weight, held })
+        });
+    }
+
+    /// Learns which tokens the one at the other end holds, to tell them of revocations.
+    fn look_up_held(&mut self) {
+        let Some(peer) = self.peer.clone() else { return };
+        let road = Arc::clone(&self.road);
+        self.tasks.spawn(async move {
+            let held = road.capabilities_of(&peer).await?;
+            Ok(Done { weight: 0, held })
+        });
+    }
+
+    /// Sends a message without waiting for room here, so that the connection stays attentive.
+    fn send(&mut self, message: KernelMessage, weight: usize) {
+        let link = Arc::clone(&self.link);
+        self.tasks.spawn(async move {
+            // That nobody takes it any more is seen by whoever writes.
+            let _ = link.outbox.send(&message).await;
+            Ok(Done { weight, held: Vec::new() })
+        });
+    }
+
+    /// Takes note of everything that has ended.
+    fn reap(&mut self, done: Result<Task, JoinError>) -> Result<(), NativeError> {
+        let mut next = Some(done);
+        while let Some(done) = next {
+            let done = done.map_err(|_| NativeError::BrokenOff)??;
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(done.weight);
+            self.remember_held(&done.held);
+            next = self.tasks.try_join_next();
+        }
+        Ok(())
+    }
+
+    fn remember_held(&mut self, held: &[CapabilityToken]) {
+        for token in held {
+            self.known.remember(token, USUAL_TOKEN);
+        }
+        if !held.is_empty() {
+            // One may have been revoked after it was looked up and before it was known here.
+            self.announce(None);
+        }
+    }
+
+    /// Tells the other end of revocations that matter to it.
+    fn announce(&mut self, revoked: Option<String>) {
+        let road = &self.road;
+        let ids = match revoked {
+            Some(id) => self.known.newly_revoked(|token| rests_on(token, &id)),
+            // Some revocations were missed; the kernel knows which tokens they concern.
+            None => self.known.newly_revoked(|token| road.is_revoked(token)),
+        };
+        for id in ids {
+            self.send(KernelMessage::CapabilityRevoked { id }, 0);
+        }
+    }
+
+    /// Waits for what was begun. When calls are called off, not for long.
+    async fn finish(&mut self, mut end: End) -> End {
+        let link = Arc::clone(&self.link);
+        let mut deadline = None;
+        loop {
+            if end.calls_off && deadline.is_none() {
+                link.cancellation.cancel();
+                deadline = Some(Instant::now() + self.limits.linger);
+            }
+            let step = tokio::select! {
+                biased;
+                () = link.outbox.broken().cancelled(), if !end.calls_off => {
+                    Err(NativeError::Io(gone()))
+                }
+                done = self.tasks.join_next() => match done {
+                    Some(done) => self.reap(done),
+                    None => return end,
+                },
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    return end;
+                }
+            };
+            if let Err(error) = step {
+                end.calls_off = true;
+                end.outcome = end.outcome.and(Err(error));
+            }
+        }
+    }
+
+    /// Waits until all answers are written; when the connection has to end, not for long.
+    async fn flush(
+        &self,
+        writers: &mut JoinSet<std::io::Result<()>>,
+        hurried: bool,
+        shutdown: &CancellationToken,
+    ) -> Result<(), NativeError> {
+        let linger = async {
+            if !hurried {
+                shutdown.cancelled().await;
+            }
+            tokio::time::sleep(self.limits.linger).await;
+        };
+        tokio::select! {
+            biased;
+            written = writers.join_next() => match written {
+                Some(Ok(written)) => Ok(written?),
+                _ => Err(NativeError::BrokenOff),
+            },
+            () = linger => Err(NativeError::Io(gone())),
+        }
+    }
+}
+
+/// Why a request cannot be run as it is, if so.
+fn refusal(request: &ToolCallRequest, owns_id: bool) -> Option<Denial> {
+    let denial = |guard: &str, reason: String| Denial {
+        code: ErrorCode::InvalidRequestShape,
+        guard: guard.to_owned(),
+        reason,
+    };
+    if !owns_id {
+        let reason = "expected an id that no running call of this connection has";
+        return Some(denial("native.request_id", reason.to_owned()));
+    }
+    let conflict = request.check_approvals().err()?;
+    Some(denial("session_authorization", conflict.to_string()))
+}
+
+/// The next revocation: a token's id, or none when some were missed.
+async fn next_revocation(revocations: &mut Option<broadcast::Receiver<String>>) -> Option<String> {
+    match revocations {
+        Some(receiver) => match receiver.recv().await {
+            Ok(id) => Some(id),
+            Err(broadcast::error::RecvError::Lagged(_)) => None,
+            Err(broadcast::error::RecvError::Closed) => {
+                *revocations = None;
+                None
+            }
+        },
+        None => std::future::pending().await,
+    }
+}
+
+fn gone() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the other end takes nothing more")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Why a connection ended early, or a listener never began.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use chio_core::frame::FrameError;
+use chio_core::strict::StrictError;
+use chio_cross_protocol::{KernelError, Refused, StoreError};
+
+/// Why a connection ended early, or a listener never began. None of these repeats an argument, a
+/// result or a token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NativeError {
+    /// The bytes do not come or go.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The bytes are no frames, or ended inside one.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A frame holds no message of an agent.
+    #[error("a frame holds no message of an agent: {0}")]
+    Message(#[from] StrictError),
+    /// The kernel has no answer that may be released.
+    #[error("the kernel has no answer: {0}")]
+    Kernel(#[from] KernelError),
+    /// The store does not say which capabilities there are.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A call's task broke off.
+    #[error("a call broke off inside the edge")]
+    BrokenOff,
+    /// Whoever connected may not come in.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// An address that others can reach.
+    #[error("expected a loopback address, since native TCP knows no authentication; found `{0}`")]
+    NotLoopback(SocketAddr),
+    /// Somebody already listens there.
+    #[error("somebody already answers on the socket `{}`", .0.display())]
+    SocketInUse(PathBuf),
+    /// Something else lies there.
+    #[error("expected a socket or nothing at `{}`, found something else", .0.display())]
+    NotASocket(PathBuf),
+}

@@ -1,0 +1,66 @@
+//! The tokens whose revocation matters to a connection.
+
+use std::collections::{HashMap, VecDeque};
+
+use chio_core::capability::CapabilityToken;
+
+/// How many tokens are remembered.
+const MAX_TOKENS: usize = 256;
+/// How large they may be together, in bytes of JSON.
+const MAX_WEIGHT: usize = 4 * 1024 * 1024;
+
+/// The tokens that were presented on a connection, or are held by the one at its other end. When
+/// there are too many, the oldest are forgotten: their revocation is not announced, but is
+/// enforced all the same.
+#[derive(Default)]
+pub(crate) struct KnownTokens {
+    tokens: HashMap<String, Known>,
+    /// Their ids, oldest first.
+    order: VecDeque<String>,
+    weight: usize,
+}
+
+struct Known {
+    token: CapabilityToken,
+    weight: usize,
+    told: bool,
+}
+
+impl KnownTokens {
+    /// Remembers a token that came in a message of this size.
+    pub(crate) fn remember(&mut self, token: &CapabilityToken, weight: usize) {
+        if self.tokens.contains_key(&token.id) || weight > MAX_WEIGHT {
+            return;
+        }
+        self.weight += weight;
+        self.order.push_back(token.id.clone());
+        let known = Known { token: token.clone(), weight, told: false };
+        self.tokens.insert(token.id.clone(), known);
+        while self.order.len() > MAX_TOKENS || self.weight > MAX_WEIGHT {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(known) = self.tokens.remove(&oldest) {
+                self.weight -= known.weight;
+            }
+        }
+    }
+
+    /// The ids of the tokens that `is_revoked` newly finds revoked. None is told twice.
+    pub(crate) fn newly_revoked(
+        &mut self,
+        is_revoked: impl Fn(&CapabilityToken) -> bool,
+    ) -> Vec<String> {
+        let mut ids = Vec::new();
+        for known in self.tokens.values_mut() {
+            if !known.told && is_revoked(&known.token) {
+                known.told = true;
+                ids.push(known.token.id.clone());
+            }
+        }
+        ids
+    }
+}
+
+/// Whether a token is the one with this id, or comes from it.
+pub(crate) fn rests_on(token: &CapabilityToken, id: &str) -> bool {
+    token.id == id || token.delegation_chain.iter().any(|link| link.capability_id == id)
+}

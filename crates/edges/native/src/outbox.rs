@@ -1,0 +1,164 @@
+//! The one way out of a connection: a bounded queue of frames and the task that writes them.
+//!
+//! Whoever has a frame waits until there is room for it. All frames that have gathered while the
+//! last ones were written are written together.
+
+use std::io;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chio_core::canonical;
+use chio_core::frame::{FrameError, MAX_PAYLOAD, PREFIX_LEN};
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// Why a frame does not go out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SendError {
+    /// Nobody takes it.
+    #[error("the connection is closed")]
+    Closed,
+    /// It is no frame.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Frames on their way out.
+pub(crate) struct Outbox {
+    /// How many bytes may be queued.
+    capacity: usize,
+    /// A permit for each byte that may still be queued.
+    room: Semaphore,
+    queue: Mutex<Queue>,
+    /// Tells the writer that there is something to do.
+    changed: Notify,
+    /// Cancelled when nothing can be written any more.
+    broken: CancellationToken,
+}
+
+#[derive(Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    /// Permits that the bytes hold. A frame beyond the capacity holds all there are.
+    held: usize,
+    finished: bool,
+}
+
+/// The payload of a message's frame.
+pub(crate) fn payload<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
+    let payload = canonical::to_vec(message)?;
+    if payload.len() > MAX_PAYLOAD {
+        return Err(FrameError::TooLarge(u64::try_from(payload.len()).unwrap_or(u64::MAX)));
+    }
+    Ok(payload)
+}
+
+impl Outbox {
+    /// An empty outbox for so many bytes.
+    pub(crate) fn new(capacity: usize) -> Self {
+        // A semaphore counts what it is asked for in 32 bits.
+        let capacity = capacity.clamp(1, MAX_PAYLOAD);
+        Self {
+            capacity,
+            room: Semaphore::new(capacity),
+            queue: Mutex::default(),
+            changed: Notify::new(),
+            broken: CancellationToken::new(),
+        }
+    }
+
+    /// Queues a message as soon as there is room.
+    pub(crate) async fn send<T: Serialize + Sync>(&self, message: &T) -> Result<(), SendError> {
+        self.send_payload(&payload(message)?).await
+    }
+
+    /// Queues the payload of one frame as soon as there is room.
+    pub(crate) async fn send_payload(&self, payload: &[u8]) -> Result<(), SendError> {
+        let too_large = || FrameError::TooLarge(u64::try_from(payload.len()).unwrap_or(u64::MAX));
+        if payload.len() > MAX_PAYLOAD {
+            return Err(too_large().into());
+        }
+        let prefix = u32::try_from(payload.len()).map_err(|_| too_large())?.to_be_bytes();
+        let held = (PREFIX_LEN + payload.len()).min(self.capacity);
+        let permits = u32::try_from(held).map_err(|_| too_large())?;
+        let room = self.room.acquire_many(permits).await.map_err(|_| SendError::Closed)?;
+        {
+            let mut queue = self.queue();
+            if queue.finished {
+                return Err(SendError::Closed);
+            }
+            queue.bytes.extend_from_slice(&prefix);
+            queue.bytes.extend_from_slice(payload);
+            queue.held += held;
+        }
+        // The writer gives it back.
+        room.forget();
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Takes no more frames; the writer ends when all are written.
+    pub(crate) fn finish(&self) {
+        self.queue().finished = true;
+        self.changed.notify_one();
+    }
+
+    /// Cancelled when nothing can be written any more.
+    pub(crate) const fn broken(&self) -> &CancellationToken {
+        &self.broken
+    }
+
+    /// Writes what is queued until the outbox is finished and empty.
+    pub(crate) async fn write_to<W: AsyncWrite + Unpin>(&self, mut writer: W) -> io::Result<()> {
+        let outcome = self.write_all(&mut writer).await;
+        if outcome.is_err() {
+            self.break_off();
+        }
+        outcome
+    }
+
+    /// Takes no more frames and forgets those that are queued.
+    pub(crate) fn break_off(&self) {
+        self.room.close();
+        let mut queue = self.queue();
+        queue.finished = true;
+        queue.bytes = Vec::new();
+        drop(queue);
+        self.broken.cancel();
+        self.changed.notify_one();
+    }
+
+    async fn write_all<W: AsyncWrite + Unpin>(&self, writer: &mut W) -> io::Result<()> {
+        let mut batch = Vec::new();
+        loop {
+            let (held, finished) = self.take(&mut batch);
+            if !batch.is_empty() {
+                writer.write_all(&batch).await?;
+                writer.flush().await?;
+                self.room.add_permits(held);
+                batch.clear();
+                batch.shrink_to(self.capacity);
+            } else if finished {
+                return writer.shutdown().await;
+            } else {
+                self.changed.notified().await;
+            }
+        }
+    }
+
+    /// Exchanges the queued bytes for an empty batch.
+    fn take(&self, batch: &mut Vec<u8>) -> (usize, bool) {
+        let mut queue = self.queue();
+        mem::swap(&mut queue.bytes, batch);
+        (mem::take(&mut queue.held), queue.finished)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

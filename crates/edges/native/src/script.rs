@@ -1,0 +1,277 @@
+//! A road that follows a script, and an agent that sends whatever bytes a test wants.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chio_core::capability::{CapabilityToken, ChioScope, DelegationLink, Validity};
+use chio_core::crypto::{Keypair, PublicKey, Signature};
+use chio_core::frame::{self, Decoder};
+use chio_core::message::{
+    AgentMessage, KernelMessage, ToolCallRequest, ToolCallResponse, ToolCallResult,
+};
+use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, ToolCallAction};
+use chio_core::signed::Signed;
+use chio_cross_protocol::{
+    Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, Outcome, Peer, Road,
+    Session, StoreResult,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::{Semaphore, broadcast};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{ConnectionOptions, Limits, OnEof, serve_connection};
+use crate::error::NativeError;
+
+/// No test waits longer for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn key(seed: u8) -> PublicKey {
+    Keypair::from_seed(&[seed; 32]).public_key().clone()
+}
+
+/// A token of subject 2 that comes from these.
+pub(crate) fn token(id: &str, ancestors: &[&str]) -> CapabilityToken {
+    let validity = Validity { issued_at: 100, expires_at: 200 };
+    let mut token = CapabilityToken::draft(id, key(1), key(2), ChioScope::default(), validity);
+    let link = |ancestor: &&str| DelegationLink {
+        capability_id: (*ancestor).to_owned(),
+        delegator: key(1),
+        delegatee: key(2),
+        attenuations: Vec::new(),
+        timestamp: 100,
+        scope_hash: None,
+        aggregate_budget: None,
+        cumulative_approval: None,
+        signature: Signature::blank(),
+    };
+    token.delegation_chain = ancestors.iter().map(link).collect();
+    token
+}
+
+pub(crate) fn request(id: &str, tool: &str, params: Value) -> ToolCallRequest {
+    ToolCallRequest {
+        id: id.to_owned(),
+        capability_token: token("cap-1", &[]),
+        server_id: "srv".to_owned(),
+        tool: tool.to_owned(),
+        params,
+        governed_intent: None,
+        approval_token: None,
+        approval_tokens: Vec::new(),
+        threshold_approval_proposal: None,
+        supplemental_authorization: None,
+        execution_nonce: None,
+        dpop_proof: None,
+    }
+}
+
+/// Does what the tool's name says: `echo`, `wait` for [`Script::release`] or a cancel, `count`,
+/// `fail`, `large`, `burst` of large chunks.
+pub(crate) struct Script {
+    gate: Semaphore,
+    pub(crate) started: AtomicUsize,
+    pub(crate) cancelled: AtomicUsize,
+    pub(crate) chunks: AtomicUsize,
+    pub(crate) agents: Mutex<Vec<PublicKey>>,
+    pub(crate) held: Mutex<Vec<CapabilityToken>>,
+    pub(crate) revoked: Mutex<HashSet<String>>,
+    revocations: broadcast::Sender<String>,
+}
+
+impl Script {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            gate: Semaphore::new(0),
+            started: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
+            chunks: AtomicUsize::new(0),
+            agents: Mutex::default(),
+            held: Mutex::default(),
+            revoked: Mutex::default(),
+            revocations: broadcast::Sender::new(4),
+        })
+    }
+
+    /// Lets so many waiting calls go on.
+    pub(crate) fn release(&self, calls: usize) {
+        self.gate.add_permits(calls);
+    }
+
+    pub(crate) fn revoke(&self, id: &str) {
+        self.revoked.lock().unwrap().insert(id.to_owned());
+        let _ = self.revocations.send(id.to_owned());
+    }
+
+    async fn outcome(&self, request: OrchestratedRequest, caller: &dyn Caller) -> Outcome {
+        if let Some(refusal) = request.refusal {
+            return Outcome::Denied(refusal);
+        }
+        match request.tool_name.as_str() {
+            "wait" => tokio::select! {
+                permit = self.gate.acquire() => {
+                    permit.unwrap().forget();
+                    Outcome::Value(request.arguments)
+                }
+                () = caller.cancellation().cancelled() => {
+                    self.cancelled.fetch_add(1, Ordering::SeqCst);
+                    Outcome::Cancelled { reason: "called off".to_owned(), chunks: 0 }
+                }
+            },
+            "count" => self.stream(caller, request.arguments.as_u64().unwrap(), "").await,
+            "burst" => self.stream(caller, 1, &"x".repeat(frame::MAX_PAYLOAD)).await,
+            "large" => Outcome::Value(json!("x".repeat(frame::MAX_PAYLOAD))),
+            _ => Outcome::Value(request.arguments),
+        }
+    }
+
+    async fn stream(&self, caller: &dyn Caller, count: u64, padding: &str) -> Outcome {
+        for index in 0..count {
+            if caller.chunk(index, json!({"n": index, "padding": padding})).await.is_err() {
+                return Outcome::Incomplete { reason: "gone".to_owned(), chunks: index };
+            }
+            self.chunks.fetch_add(1, Ordering::SeqCst);
+        }
+        Outcome::Stream { chunks: count }
+    }
+}
+
+fn receipt() -> ChioReceipt {
+    let kernel = Keypair::from_seed(&[7; 32]);
+    let action = ToolCallAction::new(json!({})).unwrap();
+    let (public, content) = (kernel.public_key().clone(), NO_OUTPUT_HASH.to_owned());
+    ChioReceipt::mediated(150, action, Decision::Allow, content, public).signed(&kernel).unwrap()
+}
+
+impl Road for Script {
+    async fn run(
+        &self,
+        request: OrchestratedRequest,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Evaluation, KernelError> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        self.agents.lock().unwrap().push(request.agent.clone());
+        if request.tool_name == "fail" {
+            return Err(KernelError::BrokenOff);
+        }
+        let outcome = self.outcome(request, &*caller).await;
+        Ok(Evaluation { outcome, receipt: receipt(), seq: 1, cost: None })
+    }
+
+    async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {
+        let held = self.held.lock().unwrap();
+        Ok(held.iter().filter(|token| token.subject == *subject).cloned().collect())
+    }
+
+    fn revocations(&self) -> broadcast::Receiver<String> {
+        self.revocations.subscribe()
+    }
+
+    fn is_revoked(&self, token: &CapabilityToken) -> bool {
+        let revoked = self.revoked.lock().unwrap();
+        let ancestors = token.delegation_chain.iter().map(|link| &link.capability_id);
+        std::iter::once(&token.id).chain(ancestors).any(|id| revoked.contains(id))
+    }
+}
+
+pub(crate) fn session(peer: Option<PublicKey>) -> Session {
+    Session { id: "sess-1".to_owned(), protocol: DiscoveryProtocol::Native, peer, tenant_id: None }
+}
+
+pub(crate) fn options(peer: Option<PublicKey>) -> ConnectionOptions {
+    let peer = Peer { subject: peer.clone(), session: session(peer) };
+    ConnectionOptions { peer, limits: Limits::default(), on_eof: OnEof::Cancel }
+}
+
+/// An agent at the end of a served connection.
+pub(crate) struct Agent {
+    pub(crate) stream: DuplexStream,
+    decoder: Decoder,
+    pub(crate) served: JoinHandle<Result<(), NativeError>>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Agent {
+    /// An agent whose connection holds so many bytes on their way.
+    pub(crate) fn connect(road: &Arc<Script>, options: ConnectionOptions, bytes: usize) -> Self {
+        let (stream, theirs) = tokio::io::duplex(bytes);
+        let (reader, writer) = tokio::io::split(theirs);
+        let shutdown = CancellationToken::new();
+        let serving = serve_connection(reader, writer, Arc::clone(road), options, shutdown.clone());
+        let served = tokio::spawn(serving);
+        Self { stream, decoder: Decoder::default(), served, shutdown }
+    }
+
+    pub(crate) fn usual(road: &Arc<Script>) -> Self {
+        Self::connect(road, options(None), 64 * 1024)
+    }
+
+    pub(crate) async fn send(&mut self, message: &AgentMessage) {
+        self.send_bytes(&frame::encode(message).unwrap()).await;
+    }
+
+    pub(crate) async fn call(&mut self, id: &str, tool: &str, params: Value) {
+        let request = request(id, tool, params);
+        self.send(&AgentMessage::ToolCallRequest(Box::new(request))).await;
+    }
+
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+        timeout(PATIENCE, self.stream.write_all(bytes)).await.unwrap().unwrap();
+    }
+
+    /// The next message, or none when the connection ends.
+    pub(crate) async fn next(&mut self) -> Option<KernelMessage> {
+        loop {
+            if let Some(payload) = self.decoder.next_payload().unwrap() {
+                return Some(KernelMessage::decode(payload).unwrap());
+            }
+            let mut bytes = [0; 4096];
+            let count = timeout(PATIENCE, self.stream.read(&mut bytes)).await.unwrap().unwrap();
+            if count == 0 {
+                return None;
+            }
+            self.decoder.feed(&bytes[..count]);
+        }
+    }
+
+    /// The next message, which is a response.
+    pub(crate) async fn response(&mut self) -> ToolCallResponse {
+        match self.next().await {
+            Some(KernelMessage::ToolCallResponse(response)) => *response,
+            other => panic!("expected a response, found {other:?}"),
+        }
+    }
+
+    /// The ids and results of so many responses.
+    pub(crate) async fn responses(&mut self, count: usize) -> Vec<(String, ToolCallResult)> {
+        let mut responses = Vec::new();
+        for _ in 0..count {
+            let response = self.response().await;
+            responses.push((response.id, response.result));
+        }
+        responses
+    }
+
+    /// How the connection was served.
+    pub(crate) async fn ended(self) -> Result<(), String> {
+        let Self { stream, served, .. } = self;
+        let outcome = timeout(PATIENCE, served).await.unwrap().unwrap();
+        drop(stream);
+        outcome.map_err(|error| error.to_string())
+    }
+}
+
+/// Waits until something holds.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("still waiting: {what}");
+}

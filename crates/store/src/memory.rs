@@ -1,0 +1,328 @@
+//! A store in this process: the same promises as the others, but for durability.
+
+mod ledger;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use chio_core::capability::CapabilityToken;
+use chio_core::certificate::KernelCertificate;
+use chio_core::checkpoint::{KernelCheckpoint, log_id};
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_kernel::Clock;
+use chio_kernel::store::{
+    LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
+    RevocationStore, Revocations, StoreError, StoreResult, TokenStore,
+};
+
+use crate::bounds;
+use crate::budget::Spent;
+use crate::certify::{certificate, in_use, same_key};
+use crate::fields::Fields;
+use crate::slot::Slot;
+
+/// Everything that this process keeps.
+pub(crate) struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    authority: Keypair,
+    store_id: String,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("store_id", &self.store_id).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    epoch: u64,
+    stopped: Option<String>,
+    revoked: HashMap<String, u64>,
+    budgets: HashMap<String, BTreeMap<u32, Spent>>,
+    intents: BTreeMap<i64, (usize, OpenIntent)>,
+    last_intent: i64,
+    tokens: HashMap<String, CapabilityToken>,
+    logs: Vec<Log>,
+    slots: Vec<MemorySlot>,
+    receipts: Vec<Indexed>,
+}
+
+struct Log {
+    log_id: String,
+    kernel_key: PublicKey,
+    certificate: Option<KernelCertificate>,
+    entries: Vec<Vec<u8>>,
+    checkpoints: Vec<KernelCheckpoint>,
+}
+
+struct MemorySlot {
+    /// None when the secret is somebody else's to keep.
+    key: Option<Keypair>,
+    log: usize,
+    locked: bool,
+}
+
+/// A receipt and what it can be found by.
+struct Indexed {
+    log: usize,
+    seq: u64,
+    fields: Fields<'static>,
+}
+
+impl MemoryStore {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let store_id = crate::new_store_id(clock.as_ref());
+        Self { state: Arc::default(), authority: Keypair::generate(), store_id, clock }
+    }
+
+    pub(crate) fn authority(&self) -> StoreResult<Keypair> {
+        same_key(&self.authority)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(crate) fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
+        let now = self.clock.unix_seconds();
+        let mut state = self.state();
+        let (place, key) = state.free_slot(key)?;
+        let log = state.slots.get(place).ok_or_else(lost)?.log;
+        let found = state.logs.get_mut(log).ok_or_else(lost)?;
+        let known = found.certificate.take();
+        let issued =
+            certificate(known, Some(&self.authority), key.public_key(), &self.store_id, now)?;
+        found.certificate = Some(issued.clone());
+        state.slots.get_mut(place).ok_or_else(lost)?.locked = true;
+        // The guard takes the state's lock when dropped, so it is made when nobody has it.
+        drop(state);
+        let guard = ledger::SlotGuard::new(Arc::clone(&self.state), place);
+        let ledger = Arc::new(ledger::MemoryLedger::new(guard, log));
+        Ok(Slot { key, certificate: issued, ledger })
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An index that this module made leads nowhere.
+fn lost() -> StoreError {
+    StoreError::Damaged("a log of this process is gone".to_owned())
+}
+
+impl State {
+    /// The slot of this key, or the first that is free, or a new one.
+    fn free_slot(&mut self, key: Option<Keypair>) -> StoreResult<(usize, Keypair)> {
+        let Some(key) = key else {
+            let free = |slot: &MemorySlot| !slot.locked && slot.key.is_some();
+            let place = self.slots.iter().position(free);
+            let known = place.and_then(|place| self.slots.get(place)?.key.as_ref());
+            if let (Some(place), Some(known)) = (place, known) {
+                return Ok((place, same_key(known)?));
+            }
+            let key = Keypair::generate();
+            let kept = Some(same_key(&key)?);
+            return Ok((self.add_slot(kept, key.public_key()), key));
+        };
+        let log = log_id(key.public_key());
+        let ours = |slot: &MemorySlot| self.logs.get(slot.log).is_some_and(|l| l.log_id == log);
+        let place = match self.slots.iter().position(ours) {
+            Some(place) => place,
+            None => self.add_slot(None, key.public_key()),
+        };
+        if self.slots.get(place).is_none_or(|slot| slot.locked) {
+            return Err(in_use(key.public_key()));
+        }
+        Ok((place, key))
+    }
+
+    fn add_slot(&mut self, key: Option<Keypair>, public: &PublicKey) -> usize {
+        let log = self.log_of(public);
+        self.slots.push(MemorySlot { key, log, locked: false });
+        self.slots.len() - 1
+    }
+
+    /// The log of this kernel; a new one when it is not known.
+    fn log_of(&mut self, kernel_key: &PublicKey) -> usize {
+        let log_id = log_id(kernel_key);
+        if let Some(place) = self.logs.iter().position(|log| log.log_id == log_id) {
+            return place;
+        }
+        self.logs.push(Log {
+            log_id,
+            kernel_key: kernel_key.clone(),
+            certificate: None,
+            entries: Vec::new(),
+            checkpoints: Vec::new(),
+        });
+        self.logs.len() - 1
+    }
+
+    fn log(&self, log_id: &str) -> Option<&Log> {
+        self.logs.iter().find(|log| log.log_id == log_id)
+    }
+
+    fn row(&self, place: usize) -> Option<ReceiptRow> {
+        let found = self.receipts.get(place)?;
+        let log = self.logs.get(found.log)?;
+        let body = log.entries.get(usize::try_from(found.seq.checked_sub(1)?).ok()?)?.clone();
+        let cursor = u64::try_from(place).ok()?.checked_add(1)?;
+        Some(ReceiptRow { cursor, log_id: log.log_id.clone(), seq: found.seq, body })
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[async_trait]
+impl RevocationStore for MemoryStore {
+    async fn epoch(&self) -> StoreResult<u64> {
+        Ok(self.state().epoch)
+    }
+
+    async fn revoked_since(&self, epoch: u64) -> StoreResult<Revocations> {
+        let state = self.state();
+        let later = state.revoked.iter().filter(|(_, at)| **at > epoch);
+        let mut ids: Vec<(u64, String)> = later.map(|(id, at)| (*at, id.clone())).collect();
+        ids.sort();
+        let ids = ids.into_iter().map(|(_, id)| id).collect();
+        Ok(Revocations { epoch: state.epoch, ids, stopped: state.stopped.clone() })
+    }
+
+    async fn revoke(&self, capability_id: &str, _at: u64) -> StoreResult<bool> {
+        let mut state = self.state();
+        if state.revoked.contains_key(capability_id) {
+            return Ok(false);
+        }
+        state.epoch += 1;
+        let epoch = state.epoch;
+        state.revoked.insert(capability_id.to_owned(), epoch);
+        Ok(true)
+    }
+
+    async fn stop(&self, reason: Option<String>) -> StoreResult<()> {
+        let mut state = self.state();
+        if state.stopped != reason {
+            state.epoch += 1;
+            state.stopped = reason;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TokenStore for MemoryStore {
+    async fn remember(&self, token: &CapabilityToken) -> StoreResult<bool> {
+        let mut state = self.state();
+        let known = state.tokens.entry(token.id.clone()).or_insert_with(|| token.clone());
+        Ok(known == token)
+    }
+
+    async fn tokens(&self, ids: &[String]) -> StoreResult<Vec<CapabilityToken>> {
+        let state = self.state();
+        Ok(ids.iter().filter_map(|id| state.tokens.get(id)).cloned().collect())
+    }
+
+    async fn held_by(
+        &self,
+        subject: &PublicKey,
+        now: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<CapabilityToken>> {
+        let state = self.state();
+        let held = |token: &&CapabilityToken| {
+            token.subject == *subject && token.issued_at <= now && now < token.expires_at
+        };
+        let mut held: Vec<&CapabilityToken> = state.tokens.values().filter(held).collect();
+        held.sort_by(|a, b| (b.issued_at, &b.id).cmp(&(a.issued_at, &a.id)));
+        Ok(held.into_iter().take(bounds::rows(limit)).cloned().collect())
+    }
+}
+
+#[async_trait]
+impl LogStore for MemoryStore {
+    async fn store_id(&self) -> StoreResult<String> {
+        Ok(self.store_id.clone())
+    }
+
+    async fn logs(&self) -> StoreResult<Vec<LogSummary>> {
+        let state = self.state();
+        let summary = |(place, log): (usize, &Log)| LogSummary {
+            log_id: log.log_id.clone(),
+            kernel_key: log.kernel_key.clone(),
+            certificate: log.certificate.clone(),
+            entries: count(log.entries.len()),
+            checkpoints: count(log.checkpoints.len()),
+            open_intents: count(state.intents.values().filter(|(log, _)| *log == place).count()),
+        };
+        Ok(state.logs.iter().enumerate().map(summary).collect())
+    }
+
+    async fn entries(&self, log_id: &str, from: u64, limit: usize) -> StoreResult<Vec<LogEntry>> {
+        let state = self.state();
+        let Some(log) = state.log(log_id) else { return Ok(Vec::new()) };
+        let entries = (1_u64..).zip(&log.entries).skip_while(|(seq, _)| *seq < from);
+        let entry = |(seq, body): (u64, &Vec<u8>)| LogEntry { seq, body: body.clone() };
+        Ok(entries.take(bounds::rows(limit)).map(entry).collect())
+    }
+
+    async fn checkpoints(
+        &self,
+        log_id: &str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<KernelCheckpoint>> {
+        let state = self.state();
+        let Some(log) = state.log(log_id) else { return Ok(Vec::new()) };
+        let later = log.checkpoints.iter().filter(|found| found.body.checkpoint_seq >= from);
+        Ok(later.take(bounds::rows(limit)).cloned().collect())
+    }
+
+    async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>> {
+        let state = self.state();
+        let Some(log) = state.log(log_id) else { return Ok(None) };
+        let covers = |found: &&KernelCheckpoint| {
+            (found.body.batch_start_seq..=found.body.batch_end_seq).contains(&seq)
+        };
+        Ok(log.checkpoints.iter().find(covers).cloned())
+    }
+
+    async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
+        crate::check_certificate(certificate)?;
+        let mut state = self.state();
+        let place = state.log_of(&certificate.kernel_key);
+        state.logs.get_mut(place).ok_or_else(lost)?.certificate = Some(certificate.clone());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ReceiptIndex for MemoryStore {
+    async fn query(&self, query: &ReceiptQuery) -> StoreResult<Vec<ReceiptRow>> {
+        let state = self.state();
+        let places = 0..state.receipts.len();
+        let places: Box<dyn Iterator<Item = usize> + Send> =
+            if query.newest_first { Box::new(places.rev()) } else { Box::new(places) };
+        let fits = |place: &usize| {
+            let cursor = count(*place) + 1;
+            let beyond = query
+                .cursor
+                .is_none_or(|from| if query.newest_first { cursor < from } else { cursor > from });
+            beyond && state.receipts.get(*place).is_some_and(|found| found.fields.answer(query))
+        };
+        let rows = places.filter(fits).take(bounds::rows(query.limit));
+        rows.map(|place| state.row(place).ok_or_else(lost)).collect()
+    }
+
+    async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>> {
+        let state = self.state();
+        let is_it = |found: &Indexed| found.fields.id.as_deref() == Some(receipt_id);
+        Ok(state.receipts.iter().position(is_it).and_then(|place| state.row(place)))
+    }
+}

@@ -1,0 +1,248 @@
+//! A store in a folder: one database that processes share, and an index of its receipts.
+//!
+//! `store.db` holds what must not be lost. It is written by one thread of each process, a group of
+//! requests at a time. `index.db` can be made again from it at any time.
+
+mod books;
+mod error;
+mod folder;
+mod index;
+mod ledger;
+mod number;
+mod pace;
+mod read;
+mod readers;
+mod schema;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chio_core::canonical;
+use chio_core::certificate::KernelCertificate;
+use chio_core::checkpoint::log_id;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_kernel::Clock;
+use chio_kernel::store::{StoreError, StoreResult};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::certify::{certificate, in_use};
+use crate::{Indexing, Slot};
+use books::{Books, LogRow};
+use error::{failed, unreadable};
+use folder::{Folder, NewSlot, SlotKey};
+use index::{Index, Indexer};
+use ledger::{LogHandle, SqliteLedger};
+use pace::Pace;
+use readers::{Readers, blocking};
+use writer::Writer;
+
+/// The key of the authority's public key in the `meta` table.
+const AUTHORITY: &str = "authority";
+
+/// A folder, open.
+pub(crate) struct SqliteStore {
+    folder: Folder,
+    store_id: String,
+    clock: Arc<dyn Clock>,
+    writer: Writer,
+    readers: Arc<Readers>,
+    /// A connection of its own for what every call asks, so that it is never behind a long read.
+    epochs: Mutex<Connection>,
+    index: Arc<Index>,
+    pace: Arc<Pace>,
+    indexing: Indexing,
+    indexer: Mutex<Option<Indexer>>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in this folder, made when absent.
+    pub(crate) fn open(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        indexing: Indexing,
+    ) -> StoreResult<Self> {
+        let folder = Folder::make(path)?;
+        let connection = open_database(&folder, clock.as_ref())?;
+        make_authority(&folder, &connection)?;
+        Self::start(folder, connection, clock, indexing)
+    }
+
+    /// Opens the store that must be in this folder. No key is made.
+    pub(crate) fn open_existing(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        let folder = Folder::existing(path)?;
+        let connection = open_database(&folder, clock.as_ref())?;
+        Self::start(folder, connection, clock, Indexing::Off)
+    }
+
+    fn start(
+        folder: Folder,
+        connection: Connection,
+        clock: Arc<dyn Clock>,
+        indexing: Indexing,
+    ) -> StoreResult<Self> {
+        let store_id = schema::read_meta(&connection, "store_id").map_err(failed)?;
+        let store_id = store_id.ok_or_else(|| unreadable("the store's name", "there is none"))?;
+        let database = folder.database();
+        let pace = Arc::new(Pace::default());
+        let index = Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&pace)));
+        let woken = Arc::clone(&pace);
+        let writer = Writer::start(Books::new(connection), Arc::new(move || woken.wake()))?;
+        Ok(Self {
+            epochs: Mutex::new(schema::open_reader(&database)?),
+            readers: Arc::new(Readers::new(database)),
+            folder,
+            store_id,
+            clock,
+            writer,
+            index,
+            pace,
+            indexing,
+            indexer: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn authority(&self) -> StoreResult<Option<Keypair>> {
+        self.folder.authority()
+    }
+
+    /// Takes the slot of this key, or any.
+    pub(crate) fn take_slot(store: &Arc<Self>, key: Option<Keypair>) -> StoreResult<Slot> {
+        let (key, lock) = match key {
+            Some(key) => {
+                let lock = store.lock_slot_of(key.public_key())?;
+                (key, lock)
+            }
+            None => store.lock_any_slot()?,
+        };
+        let (number, entries, certificate) = store.certify(key.public_key())?;
+        let log_id = certificate.log_id.clone();
+        let log = Arc::new(LogHandle::new(number, log_id, entries, lock));
+        store.start_indexer(&log)?;
+        let ledger = Arc::new(SqliteLedger { store: Arc::clone(store), log });
+        Ok(Slot { key, certificate, ledger })
+    }
+
+    fn lock_slot_of(&self, key: &PublicKey) -> StoreResult<File> {
+        let _alone = self.folder.lock_slots()?;
+        for slot in self.folder.slots()? {
+            if slot.key()?.is_some_and(|found| found.public() == key) {
+                return slot.try_lock()?.ok_or_else(|| in_use(key));
+            }
+        }
+        self.folder.add_slot(&NewSlot::Elsewhere(key))
+    }
+
+    fn lock_any_slot(&self) -> StoreResult<(Keypair, File)> {
+        let _alone = self.folder.lock_slots()?;
+        for slot in self.folder.slots()? {
+            let Some(lock) = slot.try_lock()? else { continue };
+            if let Some(SlotKey::Ours(key)) = slot.key()? {
+                return Ok((key, lock));
+            }
+        }
+        let key = Keypair::generate();
+        let lock = self.folder.add_slot(&NewSlot::Ours(&key))?;
+        Ok((key, lock))
+    }
+
+    /// The number, length and certificate of a kernel's log, which is made when absent.
+    fn certify(&self, key: &PublicKey) -> StoreResult<(i64, u64, KernelCertificate)> {
+        let row = LogRow { log_id: log_id(key), kernel_key: key.to_hex() };
+        let asked = row.clone();
+        let (number, entries, known) = self.writer.run_blocking(move |books| {
+            let number = books.log_number(&asked)?;
+            let entries = books.reread_entries(number)?;
+            Ok((number, entries, read::certificate(books.connection(), number)?))
+        })?;
+        let authority = self.authority()?;
+        let now = self.clock.unix_seconds();
+        let issued = certificate(known.clone(), authority.as_ref(), key, &self.store_id, now)?;
+        if known.as_ref() != Some(&issued) {
+            let text = certificate_text(&issued)?;
+            self.writer.run_blocking(move |books| books.certify(&row, &text))?;
+        }
+        Ok((number, entries, issued))
+    }
+
+    /// Lets the index follow what this process writes.
+    fn start_indexer(&self, log: &Arc<LogHandle>) -> StoreResult<()> {
+        if self.indexing == Indexing::Off {
+            return Ok(());
+        }
+        self.pace.watch(log);
+        let mut indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+        if indexer.is_none() {
+            *indexer = Some(Indexer::start(&self.index, &self.folder)?);
+        }
+        Ok(())
+    }
+
+    /// Finishes what is queued and ends the threads.
+    pub(crate) fn close(&self) {
+        self.writer.stop();
+        self.pace.stop();
+        let indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(indexer) = indexer {
+            indexer.join();
+        }
+        self.readers.close();
+    }
+
+    /// Reads where it holds nobody up.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let readers = Arc::clone(&self.readers);
+        blocking(move || readers.with(read)).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn certificate_text(certificate: &KernelCertificate) -> StoreResult<String> {
+    canonical::to_string(certificate)
+        .map_err(|error| StoreError::Refused(format!("a certificate has no form: {error}")))
+}
+
+fn open_database(folder: &Folder, clock: &dyn Clock) -> StoreResult<Connection> {
+    let path = folder.database();
+    Folder::prepare(&path)?;
+    schema::open(&path, &|| crate::new_store_id(clock))
+}
+
+/// Makes the authority's key once in the life of a store. One that was taken away to a safer place
+/// is not made again.
+fn make_authority(folder: &Folder, database: &Connection) -> StoreResult<()> {
+    if schema::read_meta(database, AUTHORITY).map_err(failed)?.is_some() {
+        return Ok(());
+    }
+    // The transaction also keeps other processes from making another key meanwhile.
+    let alone =
+        Transaction::new_unchecked(database, TransactionBehavior::Immediate).map_err(failed)?;
+    if schema::read_meta(&alone, AUTHORITY).map_err(failed)?.is_some() {
+        return Ok(());
+    }
+    let key = match folder.authority()? {
+        Some(key) => key,
+        None => folder.make_authority()?,
+    };
+    schema::write_meta(&alone, AUTHORITY, &key.public_key().to_hex()).map_err(failed)?;
+    alone.commit().map_err(failed)
+}

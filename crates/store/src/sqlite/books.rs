@@ -1,0 +1,330 @@
+//! What the writer thread does in the shared database, one small step for each kind of request.
+
+use std::collections::HashMap;
+
+use chio_kernel::store::{
+    Alternative, Appended, Closing, IntentId, Refund, Reserved, StoreError, StoreResult,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::error::failed;
+use super::number::{LAST_PLACE, clamped, count, joined};
+use super::schema::{read_meta, write_meta};
+use crate::budget::{Choice, Debit, Spent, choose};
+
+/// Intent numbers are set aside in blocks, so that none is ever used twice though closed intents
+/// leave no trace.
+const INTENT_BLOCK: i64 = 1 << 16;
+
+/// The database, as its writer has it.
+pub(crate) struct Books {
+    connection: Connection,
+    /// Where each log of this process goes on. Forgotten whenever something is undone.
+    heads: HashMap<i64, Head>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    next_entry: i64,
+    next_intent: i64,
+    /// The first intent number that is not set aside.
+    intents_end: i64,
+}
+
+/// A reservation, ready to be written.
+#[derive(Debug)]
+pub(crate) struct ReservationRow {
+    pub(crate) body: Vec<u8>,
+    pub(crate) alternatives: Vec<Alternative>,
+    pub(crate) authority: Vec<String>,
+}
+
+/// A token, ready to be written.
+#[derive(Debug)]
+pub(crate) struct TokenRow {
+    pub(crate) id: String,
+    pub(crate) subject: String,
+    pub(crate) issued_at: u64,
+    pub(crate) expires_at: u64,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A checkpoint, ready to be written.
+#[derive(Debug)]
+pub(crate) struct CheckpointRow {
+    pub(crate) seq: u64,
+    pub(crate) end_seq: u64,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A log as its kernel or a certificate names it.
+#[derive(Debug, Clone)]
+pub(crate) struct LogRow {
+    pub(crate) log_id: String,
+    pub(crate) kernel_key: String,
+}
+
+impl Books {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection, heads: HashMap::new() }
+    }
+
+    /// The database itself.
+    pub(crate) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<usize> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.execute(params).map_err(failed)
+    }
+
+    pub(crate) fn begin(&self) -> StoreResult<()> {
+        self.execute("BEGIN IMMEDIATE", []).map(drop)
+    }
+
+    pub(crate) fn commit(&self) -> StoreResult<()> {
+        self.execute("COMMIT", []).map(drop)
+    }
+
+    pub(crate) fn savepoint(&self) -> StoreResult<()> {
+        self.execute("SAVEPOINT member", []).map(drop)
+    }
+
+    pub(crate) fn release_savepoint(&self) -> StoreResult<()> {
+        self.execute("RELEASE member", []).map(drop)
+    }
+
+    /// Undoes one member. Fails when the database has undone the whole transaction by itself.
+    pub(crate) fn undo_to_savepoint(&mut self) -> StoreResult<()> {
+        self.heads.clear();
+        self.execute("ROLLBACK TO member", []).map(drop)
+    }
+
+    /// Undoes everything since [`Books::begin`].
+    pub(crate) fn undo(&mut self) {
+        self.heads.clear();
+        if !self.connection.is_autocommit() {
+            // Should even this fail, then so does the next `begin`, and everybody is told.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Where this log goes on.
+    fn head(&mut self, log: i64) -> StoreResult<Head> {
+        if let Some(head) = self.heads.get(&log) {
+            return Ok(*head);
+        }
+        let sql = "SELECT coalesce(max(id), ?1) FROM entries WHERE id BETWEEN ?1 AND ?2";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let range = [joined(log, 0), joined(log, LAST_PLACE)];
+        let last: i64 = statement.query_row(range, |row| row.get(0)).map_err(failed)?;
+        let sql = "SELECT intents FROM logs WHERE number = ?1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let intents: i64 = statement.query_row([log], |row| row.get(0)).map_err(failed)?;
+        let next_entry = (last & LAST_PLACE) + 1;
+        let head = Head { next_entry, next_intent: intents, intents_end: intents };
+        self.heads.insert(log, head);
+        Ok(head)
+    }
+
+    /// How many entries a log has. Another process may have written it since we did.
+    pub(crate) fn reread_entries(&mut self, log: i64) -> StoreResult<u64> {
+        self.heads.remove(&log);
+        count(self.head(log)?.next_entry - 1)
+    }
+
+    /// The number of a log, which is known from then on.
+    pub(crate) fn log_number(&self, log: &LogRow) -> StoreResult<i64> {
+        self.execute(
+            "INSERT INTO logs(log_id, kernel_key) VALUES (?1, ?2) ON CONFLICT(log_id) DO NOTHING",
+            [&log.log_id, &log.kernel_key],
+        )?;
+        let sql = "SELECT number FROM logs WHERE log_id = ?1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.query_row([&log.log_id], |row| row.get(0)).map_err(failed)
+    }
+
+    /// Keeps the certificate of a log.
+    pub(crate) fn certify(&self, log: &LogRow, certificate: &str) -> StoreResult<()> {
+        self.log_number(log)?;
+        let sql = "UPDATE logs SET certificate = ?2 WHERE log_id = ?1";
+        self.execute(sql, [log.log_id.as_str(), certificate]).map(drop)
+    }
+
+    /// Takes the holds of the first alternative that fits and writes the intent. Everything is
+    /// looked up before anything is written.
+    pub(crate) fn reserve(&mut self, log: i64, row: &ReservationRow) -> StoreResult<Reserved> {
+        if let Some(reason) = self.stopped()? {
+            return Ok(Reserved::Stopped(reason));
+        }
+        for id in &row.authority {
+            if self.is_revoked(id)? {
+                return Ok(Reserved::Revoked(id.clone()));
+            }
+        }
+        let (alternative, debits) =
+            match choose(&row.alternatives, |id, index| self.spent(id, index))? {
+                Choice::Take(alternative, debits) => (alternative, debits),
+                Choice::Exhausted(missing) => return Ok(missing.answer()),
+                Choice::Nothing => return Err(crate::no_alternative()),
+            };
+        for debit in &debits {
+            self.debit(debit)?;
+        }
+        let intent = self.next_intent(log)?;
+        let chosen = i64::try_from(alternative).unwrap_or(i64::MAX);
+        self.execute(
+            "INSERT INTO intents(id, chosen, body) VALUES (?1, ?2, ?3)",
+            params![intent, chosen, row.body],
+        )?;
+        Ok(Reserved::Held { intent: IntentId(intent), alternative })
+    }
+
+    fn next_intent(&mut self, log: i64) -> StoreResult<i64> {
+        let mut head = self.head(log)?;
+        if head.next_intent >= head.intents_end {
+            head.intents_end = head.next_intent.saturating_add(INTENT_BLOCK);
+            if head.intents_end > LAST_PLACE {
+                return Err(StoreError::Refused("a log has no more intent numbers".to_owned()));
+            }
+            let sql = "UPDATE logs SET intents = ?2 WHERE number = ?1";
+            self.execute(sql, [log, head.intents_end])?;
+        }
+        let intent = joined(log, head.next_intent);
+        head.next_intent += 1;
+        self.heads.insert(log, head);
+        Ok(intent)
+    }
+
+    fn stopped(&self) -> StoreResult<Option<String>> {
+        read_meta(&self.connection, "stop").map_err(failed)
+    }
+
+    fn is_revoked(&self, capability_id: &str) -> StoreResult<bool> {
+        let sql = "SELECT 1 FROM revocations WHERE capability_id = ?1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.exists([capability_id]).map_err(failed)
+    }
+
+    fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
+        let sql = "SELECT invocations, units FROM budgets
+                   WHERE capability_id = ?1 AND grant_index = ?2";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let found = statement.query_row(params![capability_id, grant_index], read);
+        let (invocations, units) = found.optional().map_err(failed)?.unwrap_or_default();
+        Ok(Spent { invocations: count(invocations)?, units: count(units)? })
+    }
+
+    fn debit(&self, debit: &Debit<'_>) -> StoreResult<()> {
+        let (invocations, units) = (clamped(debit.invocations), clamped(debit.units));
+        self.execute(
+            "INSERT INTO budgets VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE
+             SET invocations = invocations + ?3, units = units + ?4",
+            params![debit.capability_id, debit.grant_index, invocations, units],
+        )
+        .map(drop)
+    }
+
+    fn give_back(&self, refund: &Refund) -> StoreResult<()> {
+        self.execute(
+            "UPDATE budgets SET invocations = max(0, invocations - ?3), units = max(0, units - ?4)
+             WHERE capability_id = ?1 AND grant_index = ?2",
+            params![
+                refund.capability_id,
+                refund.grant_index,
+                refund.invocations,
+                clamped(refund.units)
+            ],
+        )
+        .map(drop)
+    }
+
+    /// Appends an entry, and closes and settles its intent; nothing is written when that is not
+    /// open.
+    pub(crate) fn append(
+        &mut self,
+        log: i64,
+        body: &[u8],
+        closes: Option<&Closing>,
+    ) -> StoreResult<Appended> {
+        if let Some(closing) = closes {
+            // Whoever's log the intent is in: sweepers close those of others.
+            if self.execute("DELETE FROM intents WHERE id = ?1", [closing.intent.0])? == 0 {
+                return Ok(Appended::IntentClosed);
+            }
+            for refund in &closing.refunds {
+                self.give_back(refund)?;
+            }
+        }
+        let mut head = self.head(log)?;
+        if head.next_entry > LAST_PLACE {
+            return Err(StoreError::Refused("a log has no more room".to_owned()));
+        }
+        let id = joined(log, head.next_entry);
+        self.execute("INSERT INTO entries(id, body) VALUES (?1, ?2)", params![id, body])?;
+        let seq = count(head.next_entry)?;
+        head.next_entry += 1;
+        self.heads.insert(log, head);
+        Ok(Appended::At(seq))
+    }
+
+    pub(crate) fn checkpoint(&self, log: i64, row: &CheckpointRow) -> StoreResult<()> {
+        let (seq, end_seq) = (clamped(row.seq), clamped(row.end_seq));
+        let added = self.execute(
+            "INSERT INTO checkpoints(log, seq, end_seq, body) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT(log, seq) DO NOTHING",
+            params![log, seq, end_seq, row.body],
+        )?;
+        if added > 0 {
+            return Ok(());
+        }
+        let sql = "SELECT body = ?3 FROM checkpoints WHERE log = ?1 AND seq = ?2";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let same = statement.query_row(params![log, seq, row.body], |row| row.get(0));
+        if same.map_err(failed)? { Ok(()) } else { Err(crate::other_checkpoint(row.seq)) }
+    }
+
+    /// Keeps a token unless one with its id is known. Tells whether it is the one that is known.
+    pub(crate) fn remember(&self, row: &TokenRow) -> StoreResult<bool> {
+        self.execute(
+            "INSERT INTO tokens(id, subject, issued_at, expires_at, body)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(id) DO NOTHING",
+            params![row.id, row.subject, clamped(row.issued_at), clamped(row.expires_at), row.body],
+        )?;
+        let sql = "SELECT body = ?2 FROM tokens WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.query_row(params![row.id, row.body], |row| row.get(0)).map_err(failed)
+    }
+
+    /// Revokes a token. Tells whether it was not revoked before.
+    pub(crate) fn revoke(&self, capability_id: &str, at: u64) -> StoreResult<bool> {
+        if self.is_revoked(capability_id)? {
+            return Ok(false);
+        }
+        self.next_epoch()?;
+        self.execute(
+            "INSERT INTO revocations(capability_id, epoch, at)
+             VALUES (?1, (SELECT value FROM meta WHERE key = 'epoch'), ?2)",
+            params![capability_id, clamped(at)],
+        )?;
+        Ok(true)
+    }
+
+    /// Stops everything, or lets it go on.
+    pub(crate) fn stop(&self, reason: Option<&str>) -> StoreResult<()> {
+        if self.stopped()?.as_deref() == reason {
+            return Ok(());
+        }
+        self.next_epoch()?;
+        match reason {
+            Some(reason) => write_meta(&self.connection, "stop", reason).map_err(failed),
+            None => self.execute("DELETE FROM meta WHERE key = 'stop'", []).map(drop),
+        }
+    }
+
+    fn next_epoch(&self) -> StoreResult<()> {
+        self.execute("UPDATE meta SET value = value + 1 WHERE key = 'epoch'", []).map(drop)
+    }
+}

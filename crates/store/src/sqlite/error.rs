@@ -1,0 +1,38 @@
+//! What the database's errors mean to those who use a store.
+
+use chio_kernel::store::StoreError;
+use rusqlite::{Error, ErrorCode};
+
+/// Says what an error of the database means: that it is damaged, or that it may work later.
+pub(crate) fn failed(error: Error) -> StoreError {
+    if is_damage(&error) {
+        StoreError::Damaged(error.to_string())
+    } else {
+        StoreError::Unavailable(error.to_string())
+    }
+}
+
+/// Whether the database holds what cannot be right.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::SqliteFailure(failure, _) => matches!(
+            failure.code,
+            ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch
+                | ErrorCode::Unknown
+        ),
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnType(..)
+        | Error::QueryReturnedNoRows
+        | Error::Utf8Error(..) => true,
+        _ => false,
+    }
+}
+
+/// What is stored cannot be read as what it should be.
+pub(crate) fn unreadable(what: &str, error: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged(format!("{what} cannot be read: {error}"))
+}

@@ -1,0 +1,131 @@
+//! Receipts by what they are about: an index in a file of its own, that can be made again.
+//!
+//! Whoever holds the file lock advances it: the indexer thread of some process, or a query when
+//! nobody else does. An answer includes all that was durable when it was asked for.
+
+mod advance;
+mod indexer;
+mod query;
+mod schema;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chio_kernel::store::{ReceiptQuery, ReceiptRow, StoreError, StoreResult};
+use rusqlite::Connection;
+
+pub(crate) use indexer::Indexer;
+
+use super::folder::Folder;
+use super::pace::Pace;
+use super::read::heads;
+use advance::Advancer;
+
+/// How long a query waits for whoever advances the index.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long it waits before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// How often a damaged index is made again for one query.
+const MAX_REBUILDS: u32 = 2;
+
+/// How far the index is with each log.
+type Progress = HashMap<i64, i64>;
+
+pub(crate) struct Index {
+    path: PathBuf,
+    store_id: String,
+    advancer: Mutex<Advancer>,
+    pace: Arc<Pace>,
+}
+
+impl Index {
+    pub(crate) fn new(folder: &Folder, store_id: String, pace: Arc<Pace>) -> Self {
+        let path = folder.index();
+        let advancer = Advancer::new(path.clone(), folder.index_lock(), store_id.clone());
+        Self { path, store_id, advancer: Mutex::new(advancer), pace }
+    }
+
+    fn advancer(&self) -> MutexGuard<'_, Advancer> {
+        self.advancer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn query(
+        &self,
+        store: &Connection,
+        query: &ReceiptQuery,
+    ) -> StoreResult<Vec<ReceiptRow>> {
+        self.answer(store, |index| query::run(index, store, query))
+    }
+
+    pub(crate) fn find(
+        &self,
+        store: &Connection,
+        receipt_id: &str,
+    ) -> StoreResult<Option<ReceiptRow>> {
+        self.answer(store, |index| query::find(index, store, receipt_id))
+    }
+
+    /// Asks the index once it has everything that is in the store now.
+    fn answer<T>(
+        &self,
+        store: &Connection,
+        ask: impl Fn(&Connection) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        let wanted = heads(store)?;
+        let (start, mut rebuilds) = (Instant::now(), 0);
+        loop {
+            match self.ask_if_current(&wanted, &ask) {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(StoreError::Damaged(_)) if rebuilds < MAX_REBUILDS => {
+                    rebuilds += 1;
+                    self.advancer().mistrust();
+                }
+                Err(error) => return Err(error),
+            }
+            let caught_up = self.catch_up(store, &wanted)?;
+            if !caught_up && start.elapsed() > PATIENCE {
+                let message = "the index of receipts does not catch up with the log";
+                return Err(StoreError::Unavailable(message.to_owned()));
+            }
+            if !caught_up {
+                thread::sleep(LOOK_AGAIN);
+            }
+        }
+    }
+
+    /// Asks the index; none when it does not have all that is wanted.
+    fn ask_if_current<T>(
+        &self,
+        wanted: &[(i64, i64)],
+        ask: impl Fn(&Connection) -> StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
+        let Some(index) = schema::open_reader(&self.path, &self.store_id)? else {
+            return Ok(None);
+        };
+        // What is compared and what is answered is the index of one moment.
+        let moment = index.unchecked_transaction().map_err(super::error::failed)?;
+        let progress = schema::progress(&moment)?;
+        let has = |(log, seq): &(i64, i64)| *seq <= progress.get(log).copied().unwrap_or(0);
+        if wanted.iter().all(has) { ask(&moment).map(Some) } else { Ok(None) }
+    }
+
+    /// Advances the index up to here, if that is for us to do.
+    fn catch_up(&self, store: &Connection, wanted: &[(i64, i64)]) -> StoreResult<bool> {
+        let mut advancer = self.advancer();
+        let was_ours = advancer.is_ours();
+        let advanced = advancer.catch_up(store, wanted);
+        if let Ok(true) = advanced {
+            self.pace.note(advancer.progress());
+        }
+        if !was_ours {
+            advancer.release();
+        }
+        advanced
+    }
+}

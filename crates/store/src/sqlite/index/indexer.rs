@@ -1,0 +1,93 @@
+//! The thread that lets the index follow what this process and others write.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use chio_kernel::store::{StoreError, StoreResult};
+use rusqlite::Connection;
+
+use super::super::folder::Folder;
+use super::super::schema::open_reader;
+use super::{Index, schema};
+
+/// How long entries gather before they are indexed together.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// How long it sleeps when this process writes nothing: others may.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// How long an index may stand still before nobody waits for it.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// A running indexer.
+pub(crate) struct Indexer {
+    thread: JoinHandle<()>,
+}
+
+impl Indexer {
+    pub(crate) fn start(index: &Arc<Index>, folder: &Folder) -> StoreResult<Self> {
+        let (index, path) = (Arc::clone(index), folder.database());
+        let store = open_reader(&path)?;
+        let thread = thread::Builder::new()
+            .name("chio-store-index".to_owned())
+            .spawn(move || follow(&index, &store))
+            .map_err(|error| StoreError::Unavailable(format!("no indexer thread: {error}")))?;
+        Ok(Self { thread })
+    }
+
+    /// Waits for its end.
+    pub(crate) fn join(self) {
+        let _ = self.thread.join();
+    }
+}
+
+fn follow(index: &Index, store: &Connection) {
+    let mut last_advance = Instant::now();
+    while !index.pace.is_stopped() {
+        match step(index, store) {
+            Ok(Step::More) => {
+                last_advance = Instant::now();
+                index.pace.set_stuck(false);
+            }
+            Ok(Step::Done) => {
+                last_advance = Instant::now();
+                index.pace.set_stuck(false);
+                index.pace.sleep(IDLE);
+                thread::sleep(GATHER);
+            }
+            Ok(Step::Stands) | Err(_) => {
+                if last_advance.elapsed() > STANDSTILL {
+                    index.pace.set_stuck(true);
+                }
+                thread::sleep(GATHER);
+                index.pace.sleep(IDLE);
+            }
+        }
+    }
+    index.advancer().release();
+}
+
+/// What came of one look.
+enum Step {
+    /// There may be more to do.
+    More,
+    /// All is indexed, or somebody else is about it.
+    Done,
+    /// Somebody else should be about it, and is not.
+    Stands,
+}
+
+fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
+    let mut advancer = index.advancer();
+    if let Some(rows) = advancer.advance(store)? {
+        index.pace.note(advancer.progress());
+        return Ok(if rows == 0 { Step::Done } else { Step::More });
+    }
+    drop(advancer);
+    let Some(reader) = schema::open_reader(&index.path, &index.store_id)? else {
+        return Ok(Step::Stands);
+    };
+    let advanced = index.pace.note(&schema::progress(&reader)?);
+    Ok(if advanced || !index.pace.is_behind() { Step::Done } else { Step::Stands })
+}

@@ -1,0 +1,186 @@
+//! The log of one kernel in the shared database.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use chio_core::canonical;
+use chio_core::checkpoint::{KernelCheckpoint, log_id};
+use chio_kernel::store::{
+    Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Reservation, Reserved, StoreError,
+    StoreResult,
+};
+use rusqlite::Connection;
+
+use super::books::{CheckpointRow, ReservationRow};
+use super::error::{failed, unreadable};
+use super::number::{LAST_PLACE, clamped, joined, split};
+use super::readers::blocking;
+use super::{SqliteStore, read};
+
+/// A log that this process may write. Each request holds on to it, so that the lock outlives what
+/// is queued.
+#[derive(Debug)]
+pub(crate) struct LogHandle {
+    pub(crate) number: i64,
+    pub(crate) log_id: String,
+    /// Its last entry that is durable, as far as this process has been told.
+    durable: AtomicU64,
+    /// Its last entry that the index has, as far as this process has looked.
+    indexed: AtomicU64,
+    /// Whether its writer waits for the index. Not before the index was close for the first time:
+    /// to make one again for a long log takes a while.
+    paced: AtomicBool,
+    /// Others cannot take the slot while this is open.
+    _lock: File,
+}
+
+impl LogHandle {
+    /// A log with so many entries.
+    pub(crate) const fn new(number: i64, log_id: String, entries: u64, lock: File) -> Self {
+        let (durable, indexed) = (AtomicU64::new(entries), AtomicU64::new(0));
+        let paced = AtomicBool::new(false);
+        Self { number, log_id, durable, indexed, paced, _lock: lock }
+    }
+
+    /// Whether the index is behind by more than this and the writer should wait.
+    pub(crate) fn is_ahead(&self, most: u64) -> bool {
+        self.lag() > most && self.paced.load(Ordering::Relaxed)
+    }
+
+    /// Entries that the index does not have yet.
+    pub(crate) fn lag(&self) -> u64 {
+        let durable = self.durable.load(Ordering::Relaxed);
+        durable.saturating_sub(self.indexed.load(Ordering::Relaxed))
+    }
+
+    /// Notes how far the index is; from when it is this close, the writer waits for it. Tells
+    /// whether it got on.
+    pub(crate) fn note_indexed(&self, seq: u64, close: u64) -> bool {
+        let advanced = self.indexed.fetch_max(seq, Ordering::Relaxed) < seq;
+        if self.lag() <= close {
+            self.paced.store(true, Ordering::Relaxed);
+        }
+        advanced
+    }
+}
+
+/// Writes a log and settles in the shared books.
+pub(crate) struct SqliteLedger {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) log: Arc<LogHandle>,
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
+        if reservation.alternatives.is_empty() {
+            return Err(crate::no_alternative());
+        }
+        let body = serde_json::to_vec(&reservation)
+            .map_err(|error| StoreError::Refused(format!("an intent has no form: {error}")))?;
+        let Reservation { alternatives, authority, .. } = reservation;
+        let row = ReservationRow { body, alternatives, authority };
+        let log = Arc::clone(&self.log);
+        self.store.writer.run(move |books| books.reserve(log.number, &row)).await
+    }
+
+    async fn append(&self, entry: Entry) -> StoreResult<Appended> {
+        self.store.pace.wait_for_index(&self.log).await;
+        let log = Arc::clone(&self.log);
+        let append = move |books: &mut super::books::Books| {
+            books.append(log.number, &entry.body, entry.closes.as_ref())
+        };
+        let appended = self.store.writer.run(append).await?;
+        if let Appended::At(seq) = appended {
+            self.log.durable.fetch_max(seq, Ordering::Relaxed);
+        }
+        Ok(appended)
+    }
+
+    async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
+        if log_id(&checkpoint.body.kernel_key) != self.log.log_id {
+            return Err(crate::foreign_checkpoint());
+        }
+        let body = canonical::to_vec(&checkpoint)
+            .map_err(|error| StoreError::Refused(format!("a checkpoint has no form: {error}")))?;
+        let (seq, end_seq) = (checkpoint.body.checkpoint_seq, checkpoint.body.batch_end_seq);
+        let row = CheckpointRow { seq, end_seq, body };
+        let log = Arc::clone(&self.log);
+        self.store.writer.run(move |books| books.checkpoint(log.number, &row)).await
+    }
+
+    async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
+        let (store, log) = (Arc::clone(&self.store), self.log.number);
+        blocking(move || store.readers.with(|database| open_intents(database, log))).await
+    }
+
+    async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
+        let (store, log) = (Arc::clone(&self.store), self.log.number);
+        blocking(move || abandoned(&store, log)).await
+    }
+}
+
+fn open_intents(database: &Connection, log: i64) -> StoreResult<Vec<OpenIntent>> {
+    let sql = "SELECT id, chosen, body FROM intents WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let range = [joined(log, 0), joined(log, LAST_PLACE)];
+    let mut rows = statement.query(range).map_err(failed)?;
+    let mut intents = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let body = row.get_ref(2).map_err(failed)?;
+        let body = body.as_bytes().map_err(|error| unreadable("an intent", error))?;
+        let reservation =
+            serde_json::from_slice(body).map_err(|error| unreadable("an intent", error))?;
+        let id = IntentId(row.get(0).map_err(failed)?);
+        let chosen: i64 = row.get(1).map_err(failed)?;
+        let alternative =
+            usize::try_from(chosen).map_err(|error| unreadable("an intent", error))?;
+        intents.push(OpenIntent { id, reservation, alternative });
+    }
+    Ok(intents)
+}
+
+/// Finds logs with open intents whose slot nobody holds, and holds it.
+fn abandoned(store: &SqliteStore, own: i64) -> StoreResult<Vec<Abandoned>> {
+    let logs = store.readers.with(|database| logs_with_intents(database, own))?;
+    if logs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut abandoned = Vec::new();
+    for slot in store.folder.slots()? {
+        let Some(key) = slot.key()? else { continue };
+        let log_id = log_id(key.public());
+        let Some((number, _)) = logs.iter().find(|(_, found)| *found == log_id) else { continue };
+        let Some(lock) = slot.try_lock()? else { continue };
+        // Read again: its kernel may have closed some before it gave the lock back.
+        let intents = store.readers.with(|database| open_intents(database, *number))?;
+        if !intents.is_empty() {
+            abandoned.push(Abandoned { log_id, intents, lock: Box::new(lock) });
+        }
+    }
+    Ok(abandoned)
+}
+
+/// The logs, other than our own, that have open intents. A step for each log, however many intents
+/// they have.
+fn logs_with_intents(database: &Connection, own: i64) -> StoreResult<Vec<(i64, String)>> {
+    let sql = "SELECT id FROM intents WHERE id > ?1 ORDER BY id LIMIT 1";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let (mut logs, mut after) = (Vec::new(), 0_i64);
+    loop {
+        let mut found = statement.query([after]).map_err(failed)?;
+        let Some(row) = found.next().map_err(failed)? else { return Ok(logs) };
+        let (log, _) = split(row.get(0).map_err(failed)?);
+        after = joined(log, LAST_PLACE);
+        if log != own {
+            logs.extend(read::log_id(database, log)?.map(|log_id| (log, log_id)));
+        }
+    }
+}
+
+/// The place of an entry or checkpoint as the database has it.
+pub(crate) fn place(seq: u64) -> i64 {
+    clamped(seq).min(LAST_PLACE)
+}

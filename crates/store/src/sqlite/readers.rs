@@ -1,0 +1,55 @@
+//! Connections that only read, shared by whoever needs one for a moment.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use chio_kernel::store::{StoreError, StoreResult};
+use rusqlite::Connection;
+
+use super::schema;
+
+/// Connections that are kept for the next reader.
+const MAX_IDLE: usize = 4;
+
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Reads with a connection of one's own.
+    pub(crate) fn with<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => schema::open_reader(&self.path)?,
+        };
+        let found = read(&connection);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that failed may be broken; the next reader opens another.
+        if found.is_ok() && idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        found
+    }
+
+    /// Closes those that nobody uses.
+    pub(crate) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Runs what blocks where it holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}")))?
+}

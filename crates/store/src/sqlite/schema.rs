@@ -1,0 +1,166 @@
+//! The shared database: its tables, how it is opened, and whose it is.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use chio_kernel::store::{StoreError, StoreResult};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::error::failed;
+
+/// `Chio` in ASCII.
+const APPLICATION: i64 = 0x4368_696f;
+
+/// The schema that this program knows.
+const VERSION: i64 = 1;
+
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 64;
+
+/// How often a busy database is tried again, a millisecond apart, before we give up.
+const BUSY_TRIES: i32 = 5_000;
+
+const TABLES: &str = "
+CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE logs(
+    number INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL UNIQUE,
+    kernel_key TEXT NOT NULL,
+    certificate TEXT,
+    intents INTEGER NOT NULL DEFAULT 1
+);
+CREATE TABLE entries(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE intents(id INTEGER PRIMARY KEY, chosen INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE budgets(
+    capability_id TEXT NOT NULL,
+    grant_index INTEGER NOT NULL,
+    invocations INTEGER NOT NULL,
+    units INTEGER NOT NULL,
+    PRIMARY KEY(capability_id, grant_index)
+) WITHOUT ROWID;
+CREATE TABLE revocations(
+    capability_id TEXT PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX revocations_by_epoch ON revocations(epoch);
+CREATE TABLE tokens(
+    id TEXT PRIMARY KEY,
+    subject TEXT NOT NULL,
+    issued_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX tokens_by_subject ON tokens(subject, issued_at, expires_at);
+CREATE TABLE checkpoints(
+    log INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    end_seq INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY(log, seq)
+);
+CREATE INDEX checkpoints_by_end ON checkpoints(log, end_seq);
+INSERT INTO meta VALUES ('epoch', 0);
+";
+
+/// Opens the database to write in it, and makes its tables when it is new.
+pub(crate) fn open(path: &Path, new_store_id: &dyn Fn() -> String) -> StoreResult<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    refuse_foreign(&connection, path)?;
+    prepare(&connection).map_err(failed)?;
+    make_tables(&connection, new_store_id)?;
+    Ok(connection)
+}
+
+/// Opens the database to read it.
+pub(crate) fn open_reader(path: &Path) -> StoreResult<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.pragma_update(None, "mmap_size", 1_i64 << 30).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Opens any of our databases.
+pub(crate) fn connect(path: &Path, access: OpenFlags) -> StoreResult<Connection> {
+    let opened = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    let mut connection = opened.map_err(failed)?;
+    connection.busy_handler(Some(wait_while_busy)).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+/// Waits its turn. Shorter and more even naps than the database's own, because the one who has it
+/// gives it back within milliseconds.
+fn wait_while_busy(tries: i32) -> bool {
+    thread::sleep(Duration::from_millis(1));
+    tries < BUSY_TRIES
+}
+
+/// Refuses what is no database of ours, before anything in it is changed.
+fn refuse_foreign(connection: &Connection, path: &Path) -> StoreResult<()> {
+    let shown = path.display();
+    let found = connection
+        .query_row(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+             FROM pragma_application_id, pragma_user_version",
+            [],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)),
+        )
+        .map_err(|error| match failed(error) {
+            StoreError::Damaged(error) => {
+                StoreError::Damaged(format!("`{shown}` is no database of a store: {error}"))
+            }
+            other => other,
+        })?;
+    match found {
+        (0, 0, 0) => Ok(()),
+        (APPLICATION, version, _) if version <= VERSION => Ok(()),
+        (APPLICATION, version, _) => Err(StoreError::Refused(format!(
+            "`{shown}` was made by a newer chio: schema {version}, this one knows {VERSION}"
+        ))),
+        _ => Err(StoreError::Refused(format!(
+            "expected a database of chio, found another application's: `{shown}`"
+        ))),
+    }
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "page_size", 4096)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "cache_size", -32_768)
+}
+
+/// Makes the tables unless somebody has, also while others do the same.
+fn make_tables(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+    let made = make_tables_once(connection, new_store_id);
+    let ended = connection.execute_batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" });
+    made.and(ended).map_err(failed)
+}
+
+fn make_tables_once(
+    connection: &Connection,
+    new_store_id: &dyn Fn() -> String,
+) -> rusqlite::Result<()> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != 0 {
+        return Ok(());
+    }
+    connection.execute_batch(TABLES)?;
+    write_meta(connection, "store_id", &new_store_id())?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// A text of the `meta` table.
+pub(crate) fn read_meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    statement.query_row([key], |row| row.get(0)).optional()
+}
+
+/// Keeps a text in the `meta` table.
+pub(crate) fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?;
+    statement.execute([key, value]).map(drop)
+}

@@ -1,0 +1,75 @@
+//! Where a store is, as configuration and commands say it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use chio_kernel::store::StoreError;
+
+const MEMORY: &str = "memory:";
+const SQLITE: &str = "sqlite:";
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// In this process, gone with it: `memory:`.
+    Memory,
+    /// In a folder that holds keys, databases and locks: `sqlite:FOLDER`.
+    Sqlite(PathBuf),
+}
+
+impl FromStr for StoreUrl {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        if text == MEMORY {
+            return Ok(Self::Memory);
+        }
+        let Some(folder) = text.strip_prefix(SQLITE) else {
+            return Err(StoreError::Refused(format!(
+                "expected `memory:` or `sqlite:FOLDER` as store, found `{text}`"
+            )));
+        };
+        // `sqlite://data` would name a folder at the root, which nobody means by it.
+        if folder.is_empty() || folder.starts_with("//") {
+            return Err(StoreError::Refused(format!(
+                "expected a folder right after `sqlite:`, as in `sqlite:data`, found `{text}`"
+            )));
+        }
+        Ok(Self::Sqlite(PathBuf::from(folder)))
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str(MEMORY),
+            Self::Sqlite(folder) => write!(f, "{SQLITE}{}", folder.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StoreUrl;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in ["memory:", "sqlite:data", "sqlite:../a b/c", "sqlite:/var/lib/chio"] {
+            assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_was_expected() {
+        for text in ["", "memory", "memory:x", "postgres://a", "data", "SQLITE:x"] {
+            let message = text.parse::<StoreUrl>().unwrap_err().to_string();
+            assert!(message.contains("`memory:` or `sqlite:FOLDER`"), "{message}");
+            assert!(message.contains(&format!("found `{text}`")), "{message}");
+        }
+        for text in ["sqlite:", "sqlite://data", "sqlite:///data"] {
+            let message = text.parse::<StoreUrl>().unwrap_err().to_string();
+            assert!(message.contains("folder right after `sqlite:`"), "{message}");
+        }
+    }
+}
