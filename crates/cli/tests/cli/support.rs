@@ -1,27 +1,18 @@
 //! A folder of its own for each test, and the binary run in it.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chio_testkit::key;
-use serde_json::Value;
+pub(crate) use chio_testkit::process::Run;
 
 /// A moment at which the golden tokens are valid.
 pub(crate) const NOW: &str = "1700000100";
 
 /// A folder that is gone when dropped.
 pub(crate) struct Folder(PathBuf);
-
-/// What a run of the binary came to.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
 
 impl Folder {
     /// An empty folder.
@@ -83,15 +74,7 @@ impl Folder {
 
     /// Runs the binary with this on standard input.
     pub(crate) fn run_with(&self, input: &[u8], words: &[&str]) -> Run {
-        let mut child = self.command(words).spawn().unwrap();
-        // A command that does not read its input is free not to.
-        let _ = child.stdin.take().unwrap().write_all(input);
-        let output = child.wait_with_output().unwrap();
-        Run {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Run::of(&mut self.command(words), input)
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Run {
@@ -107,36 +90,6 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Run {
-    /// The same run, if it ended with this exit code.
-    #[track_caller]
-    pub(crate) fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "{self:#?}");
-        self
-    }
-
-    /// The same run, if it wrote this to standard output.
-    #[track_caller]
-    pub(crate) fn says(self, text: &str) -> Self {
-        assert!(self.stdout.contains(text), "expected {text:?} in {self:#?}");
-        self
-    }
-
-    /// The same run, if it wrote this to standard error.
-    #[track_caller]
-    pub(crate) fn complains(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "expected {text:?} in {self:#?}");
-        self
-    }
-
-    /// The JSON object that it wrote.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        assert!(self.stdout.ends_with("}\n"), "{self:#?}");
-        serde_json::from_str(&self.stdout).unwrap()
     }
 }
 

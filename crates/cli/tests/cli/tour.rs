@@ -1,11 +1,11 @@
-//! `chio up`.
+//! `chio tour`.
 
 use crate::support::Folder;
 
 #[test]
 fn the_tour_succeeds_and_leaves_nothing_behind() {
     let folder = Folder::new();
-    let run = folder.line("up").ends(0);
+    let run = folder.line("tour").ends(0);
     assert_eq!(run.stderr, "");
     assert!(folder.files().is_empty(), "{:?}", folder.files());
     run.says("$ chio key new --out authority.key")
@@ -21,16 +21,16 @@ fn the_tour_succeeds_and_leaves_nothing_behind() {
 #[test]
 fn the_tour_keeps_its_files_when_told_to() {
     let folder = Folder::new();
-    let run = folder.line("up --keep").ends(0);
+    let run = folder.line("tour --keep").ends(0);
     let files = folder.files();
     assert_eq!(files.len(), 1);
     run.says(&files[0]);
 
-    folder.line("up --dir tour").ends(0).says("tour");
+    folder.line("tour --dir tour").ends(0).says("tour");
     let line = "capability verify tour/agent.json --trusted-issuer tour/authority.key";
     folder.line(line).ends(0);
     folder.line("receipt verify tour/denied.json --trusted-key tour/kernel.key").ends(0);
-    folder.line("up --dir tour").ends(2).complains("expected an empty folder");
+    folder.line("tour --dir tour").ends(2).complains("expected an empty folder");
 }
 
 /// The tour's promise: what it shows is what one can type.
@@ -38,7 +38,7 @@ fn the_tour_keeps_its_files_when_told_to() {
 #[cfg(unix)]
 fn the_commands_of_the_tour_run_in_a_shell() {
     let folder = Folder::new();
-    let tour = folder.line("up --dir tour").ends(0).stdout;
+    let tour = folder.line("tour --dir tour").ends(0).stdout;
     let mut script = String::new();
     let mut goes_on = false;
     for line in tour.lines() {

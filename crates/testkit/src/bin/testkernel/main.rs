@@ -1,0 +1,210 @@
+//! A kernel for tests: composed of the same crates as the product, with what the product does not
+//! offer: guards, broken tools, and bounds that are small enough to run into.
+
+mod guards;
+mod tools;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::{
+    Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
+};
+use chio_demo::{DemoOptions, DemoServer};
+use chio_kernel::{ChioKernel, Clock, KernelConfig, KernelParts, SystemClock, SystemRandomness};
+use chio_native_edge::{Endpoint, NativeListener, NativeService, serve_stdio};
+use chio_store::{OpenStore, StoreUrl};
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::guards::TestGuard;
+use crate::tools::TestServer;
+
+/// A kernel for tests
+#[derive(Debug, Parser)]
+struct Args {
+    /// Listen at this Unix socket; standard input and output are served otherwise
+    #[arg(long)]
+    unix: Option<PathBuf>,
+    /// Listen at this TCP address
+    #[arg(long, conflicts_with = "unix")]
+    tcp: Option<SocketAddr>,
+    /// The folder of the store; in memory otherwise
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Whoever connects is this subject
+    #[arg(long, value_parser = public_key)]
+    peer: Option<PublicKey>,
+    /// An issuer besides the store's authority
+    #[arg(long, value_parser = public_key)]
+    trusted_issuer: Vec<PublicKey>,
+    /// A guard, as `KIND` or `KIND=WORD`; in this order
+    #[arg(long)]
+    guard: Vec<TestGuard>,
+    /// How long running calls may take to end when told to
+    #[arg(long, default_value_t = 10_000)]
+    patience_ms: u64,
+    #[command(flatten)]
+    kernel: KernelArgs,
+    #[command(flatten)]
+    edge: EdgeArgs,
+}
+
+/// How far one call may go.
+#[derive(Debug, clap::Args)]
+struct KernelArgs {
+    #[arg(long)]
+    deadline_ms: Option<u64>,
+    #[arg(long)]
+    max_chunks: Option<u64>,
+    #[arg(long)]
+    max_stream_bytes: Option<u64>,
+    #[arg(long)]
+    max_argument_bytes: Option<usize>,
+    #[arg(long)]
+    max_output_bytes: Option<usize>,
+    #[arg(long)]
+    checkpoint_size: Option<usize>,
+}
+
+/// How much one connection may ask for.
+#[derive(Debug, clap::Args)]
+struct EdgeArgs {
+    #[arg(long)]
+    max_connections: Option<usize>,
+    #[arg(long)]
+    max_in_flight: Option<usize>,
+    #[arg(long)]
+    max_in_flight_bytes: Option<usize>,
+    #[arg(long)]
+    max_queued_bytes: Option<usize>,
+    #[arg(long)]
+    linger_ms: Option<u64>,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::from_hex(text).map_err(|error| error.to_string())
+}
+
+fn set<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
+impl KernelArgs {
+    fn config(&self, trusted_issuers: Vec<PublicKey>) -> KernelConfig {
+        let mut config = KernelConfig { trusted_issuers, ..KernelConfig::default() };
+        let limits = &mut config.limits;
+        set(&mut limits.deadline, self.deadline_ms.map(Duration::from_millis));
+        set(&mut limits.max_chunks, self.max_chunks);
+        set(&mut limits.max_stream_bytes, self.max_stream_bytes);
+        set(&mut limits.max_argument_bytes, self.max_argument_bytes);
+        set(&mut limits.max_output_bytes, self.max_output_bytes);
+        set(&mut config.checkpoint_size, self.checkpoint_size);
+        config
+    }
+}
+
+impl EdgeArgs {
+    fn apply<T>(&self, service: &mut NativeService<T>) {
+        set(&mut service.max_connections, self.max_connections);
+        let limits = &mut service.limits;
+        set(&mut limits.max_in_flight, self.max_in_flight);
+        set(&mut limits.max_in_flight_bytes, self.max_in_flight_bytes);
+        set(&mut limits.max_queued_bytes, self.max_queued_bytes);
+        set(&mut limits.linger, self.linger_ms.map(Duration::from_millis));
+    }
+}
+
+/// Whoever reaches the door is this peer, or nobody in particular.
+struct SamePeer {
+    orchestrator: Arc<CrossProtocolOrchestrator>,
+    peer: Option<PublicKey>,
+}
+
+#[async_trait]
+impl Admission for SamePeer {
+    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
+        let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
+        Ok(Peer { subject: self.peer.clone(), session })
+    }
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(serve(args));
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let shutdown = CancellationToken::new();
+    let told = shutdown.clone();
+    tokio::spawn(async move {
+        terminate.recv().await;
+        told.cancel();
+    });
+    let log = Log::new(|line| {
+        let _ = writeln!(std::io::stderr(), "testkernel: {line}");
+    });
+    let (store, kernel) = start(&args).await?;
+    let orchestrator = Arc::new(CrossProtocolOrchestrator::new(kernel.clone()));
+    let admission =
+        Arc::new(SamePeer { orchestrator: Arc::clone(&orchestrator), peer: args.peer.clone() });
+    let mut service = NativeService::new(orchestrator, admission);
+    args.edge.apply(&mut service);
+    service.log = log.clone();
+    log.line(&format!("kernel {}", kernel.public_key()));
+    match args.unix.map(Endpoint::Unix).or(args.tcp.map(Endpoint::Tcp)) {
+        Some(endpoint) => {
+            let listener = NativeListener::bind(&endpoint).await?;
+            log.line(&format!("listening on {}", listener.endpoint()));
+            listener.serve(service, shutdown).await;
+        }
+        None => {
+            if let Err(error) = serve_stdio(&service, shutdown).await {
+                log.line(&format!("native connection ended: {error}"));
+            }
+        }
+    }
+    let drained = kernel.drain(Duration::from_millis(args.patience_ms)).await;
+    drop(kernel);
+    store.close();
+    Ok(drained?)
+}
+
+async fn start(args: &Args) -> Result<(OpenStore, ChioKernel)> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let url = args.data.clone().map_or(StoreUrl::Memory, StoreUrl::Sqlite);
+    let store = OpenStore::open(&url, Arc::clone(&clock))?;
+    let slot = store.take_slot(None)?;
+    let authority = store.authority()?.context("the store has no authority")?;
+    let mut trusted = args.trusted_issuer.clone();
+    trusted.push(authority.public_key().clone());
+    let public_key = slot.key.public_key().clone();
+    let notes = args.data.as_ref().map(|folder| folder.join("notes"));
+    let kernel = ChioKernel::start(KernelParts {
+        config: args.kernel.config(trusted),
+        key: slot.key,
+        ledger: slot.ledger,
+        store: store.shared(),
+        clock: Arc::clone(&clock),
+        randomness: Arc::new(SystemRandomness),
+        guards: args.guard.iter().cloned().map(|guard| Arc::new(guard) as _).collect(),
+    })
+    .await?;
+    let demo = DemoServer::new(DemoOptions { public_key: public_key.clone(), clock, notes })?;
+    kernel.register_tool_server(Box::new(demo))?;
+    kernel.register_tool_server(Box::new(TestServer::new(public_key)))?;
+    Ok((store, kernel))
+}

@@ -1,0 +1,11 @@
+//! Servers under test: a folder of their own, their process, and bare sockets to talk to them.
+
+mod folder;
+mod run;
+mod server;
+mod wire;
+
+pub use folder::Folder;
+pub use run::Run;
+pub use server::{Server, until};
+pub use wire::{Wire, request};

@@ -1,0 +1,78 @@
+//! A command that is run to its end.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What a run of a command came to.
+#[derive(Debug)]
+pub struct Run {
+    /// Its exit code.
+    pub code: i32,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Run {
+    /// Runs a command with this on standard input.
+    ///
+    /// # Panics
+    /// When it does not start, or ends by a signal.
+    #[track_caller]
+    pub fn of(command: &mut Command, input: &[u8]) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        // A command that does not read its input is free not to.
+        let _ = child.stdin.take().expect("a pipe").write_all(input);
+        let output = child.wait_with_output().expect("the output of a process");
+        Self {
+            code: output.status.code().expect("an exit code"),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// The same run, if it ended with this exit code.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The same run, if it wrote this to standard output.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "expected {text:?} in {self:#?}");
+        self
+    }
+
+    /// The same run, if it wrote this to standard error.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn complains(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "expected {text:?} in {self:#?}");
+        self
+    }
+
+    /// The JSON object that it wrote.
+    ///
+    /// # Panics
+    /// When it wrote something else.
+    #[track_caller]
+    #[must_use]
+    pub fn json(&self) -> Value {
+        assert!(self.stdout.ends_with("}\n"), "{self:#?}");
+        serde_json::from_str(&self.stdout).expect("a JSON object")
+    }
+}
