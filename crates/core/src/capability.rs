@@ -25,7 +25,7 @@ pub use delegation::{
     check_hop, delegate,
 };
 pub use dpop::{DPOP_LIFETIME, DPOP_SCHEMA, DPOP_SKEW, DpopBody, DpopError, DpopProof, DpopTarget};
-pub use matching::{ConstraintError, Match, Stage};
+pub use matching::{ConstraintError, Match, Patterns, Stage};
 pub use negotiation::{CapabilityNegotiation, NEGOTIATION_SCHEMA};
 pub use profile::{
     AggregateBudgetMarker, AggregateInvocationBudget, AggregateScope, AttenuationProof, GrantKind,

@@ -39,6 +39,7 @@ mod tests {
         ChioScope { grants, ..ChioScope::default() }
     }
 
+    // covers: CROSS-046
     #[test]
     fn grants_of_other_tools_go_and_wildcards_become_concrete() {
         let cases: [(&[(&str, &str)], usize); 5] = [

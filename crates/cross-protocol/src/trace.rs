@@ -213,6 +213,7 @@ mod tests {
 
     const TRACE_ID: &str = "efa25614ee4b46faa2f7d06e2f9d4d1a67e2f6b54affa1f62be82d23cf15ff59";
 
+    // covers: CROSS-042, CROSS-043
     #[test]
     fn the_evidence_has_the_published_form_and_hashes() {
         let bridge = "chio-bridge-a2a-native-a2a-task-1";

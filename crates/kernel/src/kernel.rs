@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::{CapabilityToken, Patterns};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::manifest::ToolManifest;
 use chio_core::protocol::DiscoveryProtocol;
@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) guards: Vec<Arc<dyn Guard>>,
     pub(crate) reviewers: ReviewerCount,
     pub(crate) cache: TokenCache,
+    pub(crate) patterns: Patterns,
     pub(crate) revocations: RevocationView,
     pub(crate) running: Running,
     pub(crate) log: ReceiptLog,
@@ -141,6 +142,7 @@ impl ChioKernel {
             trusted_issuers: config.trusted_issuers.clone(),
             reviewers: ReviewerCount::of(&guards),
             cache: TokenCache::new(config.token_cache),
+            patterns: Patterns::default(),
             running: Running::default(),
             servers: RwLock::default(),
             stop: CancellationToken::new(),

@@ -5,7 +5,6 @@ pub mod decoders;
 pub mod generate;
 pub mod golden;
 pub mod mutate;
-#[cfg(unix)]
 pub mod process;
 pub mod tamper;
 pub mod token;

@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask COMMAND`.
 
+mod bench;
 mod check;
 mod deps;
 mod fuzz;
@@ -56,6 +57,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[TARGET] [--seconds N] [--list] [--guided]",
         summary: "throw made-up input at the parsers; all targets when none is named",
         run: fuzz::run,
+    },
+    Command {
+        name: "bench",
+        arguments: "[--quick] [PART]...",
+        summary: "what the core and the road cost, against floors measured in the same run",
+        run: bench::run,
     },
     Command { name: "help", arguments: "", summary: "this page", run: help::run },
 ];
@@ -123,7 +130,10 @@ mod tests {
         assert!(error.is::<Usage>());
         let message = error.to_string();
         assert!(message.contains("`chekc`"), "{message}");
-        assert!(message.contains("check, test, requirements, deps, fuzz, help"), "{message}");
+        assert!(
+            message.contains("check, test, requirements, deps, fuzz, bench, help"),
+            "{message}"
+        );
     }
 
     #[test]

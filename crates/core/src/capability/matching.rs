@@ -3,9 +3,14 @@
 mod host;
 mod leaves;
 mod path;
+mod patterns;
+
+use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
+
+pub use self::patterns::Patterns;
 
 use self::leaves::{Leaf, members, string_leaves};
 use super::constraint::{Constraint, ModelRequirement};
@@ -57,6 +62,19 @@ impl Constraint {
         arguments: &Value,
         model: Option<&ModelMetadata>,
     ) -> Result<Match, ConstraintError> {
+        self.matches_with(arguments, model, &Patterns::default())
+    }
+
+    /// As [`Self::matches`], with patterns that were compiled before.
+    ///
+    /// # Errors
+    /// As [`Self::matches`].
+    pub fn matches_with(
+        &self,
+        arguments: &Value,
+        model: Option<&ModelMetadata>,
+        patterns: &Patterns,
+    ) -> Result<Match, ConstraintError> {
         Ok(match self {
             Self::PathPrefix(prefix) => path_prefix(prefix, arguments),
             Self::DomainExact(domain) => {
@@ -68,7 +86,7 @@ impl Constraint {
                 hosts(arguments, |host| host::glob(&pattern, host))
             }
             Self::RegexMatch(pattern) => {
-                let pattern = self.compile(pattern)?;
+                let pattern = self.compile(pattern, patterns)?;
                 any_leaf(arguments, |text| pattern.is_match(text), "matches the pattern")
             }
             Self::MaxLength(most) => {
@@ -78,10 +96,10 @@ impl Constraint {
             Self::Custom(name, expected) => custom(name, expected, arguments),
             Self::AudienceAllowlist(allowed) => allowlist(arguments, &AUDIENCE_MEMBERS, allowed),
             Self::MemoryStoreAllowlist(allowed) => allowlist(arguments, &STORE_MEMBERS, allowed),
-            Self::MemoryWriteDenyPatterns(patterns) => {
-                let patterns: Vec<_> =
-                    patterns.iter().map(|p| self.compile(p)).collect::<Result<_, _>>()?;
-                let denied = |text: &str| patterns.iter().any(|pattern| pattern.is_match(text));
+            Self::MemoryWriteDenyPatterns(denied) => {
+                let denied: Vec<_> =
+                    denied.iter().map(|p| self.compile(p, patterns)).collect::<Result<_, _>>()?;
+                let denied = |text: &str| denied.iter().any(|pattern| pattern.is_match(text));
                 no_leaf(arguments, denied, "matches a denied pattern")
             }
             Self::ModelConstraint(requirement) => model_constraint(requirement, model),
@@ -103,8 +121,8 @@ impl Constraint {
         })
     }
 
-    fn compile(&self, pattern: &str) -> Result<Regex, ConstraintError> {
-        Regex::new(pattern).map_err(|_| {
+    fn compile(&self, pattern: &str, known: &Patterns) -> Result<Arc<Regex>, ConstraintError> {
+        known.get(pattern).ok_or_else(|| {
             let problem = "expected a regular expression of reasonable size".to_owned();
             ConstraintError { kind: self.kind(), problem }
         })

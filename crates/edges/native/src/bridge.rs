@@ -1,8 +1,11 @@
-//! What the native protocol says about itself.
+//! What the native protocol says about itself, and its calls as the orchestrator takes them.
 
+use chio_core::crypto::PublicKey;
 use chio_core::message::ToolCallRequest;
+use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{
-    CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef, DiscoveryProtocol,
+    AUTHORITY_PATH, CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef, Denial,
+    DiscoveryProtocol, OrchestratedRequest,
 };
 use serde_json::Value;
 
@@ -28,4 +31,53 @@ impl CapabilityBridge for NativeBridge {
     fn protocol_context(&self, _envelope: &ToolCallRequest) -> Option<Value> {
         None
     }
+}
+
+impl NativeBridge {
+    /// The call of a message, by `peer` or else by the token's own subject. `has_own_id` is false
+    /// when another call of the connection has the id.
+    ///
+    /// A threshold proposal and its approvals are not forwarded: nothing counts them yet, and a
+    /// grant that asks for an approval denies without one.
+    pub(crate) fn call(
+        self,
+        request: ToolCallRequest,
+        peer: Option<&PublicKey>,
+        has_own_id: bool,
+    ) -> OrchestratedRequest {
+        let mut refusal = refusal(&request, has_own_id);
+        let capability_ref = self.extract(&request).unwrap_or_else(|error| {
+            refusal.get_or_insert_with(|| denial(AUTHORITY_PATH, error.to_string()));
+            None
+        });
+        OrchestratedRequest {
+            origin_request_id: request.id,
+            agent: peer.unwrap_or(&request.capability_token.subject).clone(),
+            token: request.capability_token,
+            server_id: request.server_id,
+            tool_name: request.tool,
+            arguments: request.params,
+            capability_ref,
+            dpop_proof: request.dpop_proof,
+            governed_intent: request.governed_intent,
+            approval: request.approval_token,
+            model: None,
+            trace_id: None,
+            refusal,
+        }
+    }
+}
+
+/// Why a request cannot be run as it is, if so.
+fn refusal(request: &ToolCallRequest, has_own_id: bool) -> Option<Denial> {
+    if !has_own_id {
+        let reason = "expected an id that no running call of this connection has";
+        return Some(denial("native.request_id", reason.to_owned()));
+    }
+    let conflict = request.check_approvals().err()?;
+    Some(denial("session_authorization", conflict.to_string()))
+}
+
+fn denial(guard: &str, reason: String) -> Denial {
+    Denial { code: ErrorCode::InvalidRequestShape, guard: guard.to_owned(), reason }
 }

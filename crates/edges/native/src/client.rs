@@ -219,3 +219,49 @@ impl fmt::Debug for NativeClient {
         f.debug_struct("NativeClient").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::script::request;
+
+    #[tokio::test]
+    async fn a_kernel_that_talks_nonsense_is_left() {
+        let heartbeat = b"\0\0\0\x14{\"type\":\"heartbeat\"}";
+        let cases: [(&[u8], &str); 5] = [
+            (&[255; 4], "message_too_large"),
+            (b"\0\0\0\x02[]", "expected a JSON object"),
+            (b"\0\0\0\x1c{\"type\":\"list_capabilities\"}", "list_capabilities"),
+            (&heartbeat[..7], "connection_closed"),
+            (heartbeat, "the kernel closed it"),
+        ];
+        for (bytes, expected) in cases {
+            let (mut kernel, ours) = tokio::io::duplex(4096);
+            let (reader, writer) = tokio::io::split(ours);
+            let client = NativeClient::over(reader, writer);
+            let call = client.call(request("r", "echo", Value::Null), |_, _| ());
+            let (outcome, ()) = tokio::join!(call, async {
+                kernel.write_all(bytes).await.unwrap();
+                kernel.shutdown().await.unwrap();
+            });
+            let error = outcome.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            // Everybody who comes later hears the same.
+            assert_eq!(client.heartbeat().await.unwrap_err().to_string(), error);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_fits_no_frame_is_not_sent() {
+        let (_kernel, ours) = tokio::io::duplex(4096);
+        let (reader, writer) = tokio::io::split(ours);
+        let client = NativeClient::over(reader, writer);
+        let large = Value::String("x".repeat(chio_core::frame::MAX_PAYLOAD));
+        for _ in 0..2 {
+            let outcome = client.call(request("r", "echo", large.clone()), |_, _| ()).await;
+            assert!(matches!(outcome, Err(ClientError::Frame(_))), "{outcome:?}");
+        }
+    }
+}

@@ -7,14 +7,14 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
-use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{Denial, OrchestratedRequest, Peer, Road};
+use chio_cross_protocol::{Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::NativeBridge;
 use crate::caller::{Link, NativeCaller};
 use crate::error::NativeError;
 use crate::frames::FrameReader;
@@ -112,11 +112,12 @@ where
         in_flight_bytes: 0,
         known: KnownTokens::default(),
     };
-    let end = connection.read(FrameReader::new(reader), &shutdown).await;
-    let end = connection.finish(end).await;
+    let mut frames = FrameReader::new(reader);
+    let end = connection.read(&mut frames, &shutdown).await;
+    let end = connection.finish(end, &mut frames).await;
     connection.link.outbox.finish();
-    let patience = end.calls_off || shutdown.is_cancelled();
-    let written = connection.flush(&mut writers, patience, &shutdown).await;
+    let hurried = end.calls_off || shutdown.is_cancelled();
+    let written = connection.flush(&mut writers, hurried, &shutdown).await;
     // Whoever is gone takes nothing more; that is no error.
     if end.calls_off { end.outcome } else { end.outcome.and(written) }
 }
@@ -160,7 +161,7 @@ impl<T: Road> Connection<T> {
     /// Reads and begins what is asked for, until there is nothing more to read.
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
-        mut frames: FrameReader<R>,
+        frames: &mut FrameReader<R>,
         shutdown: &CancellationToken,
     ) -> End {
         let mut revocations = Some(self.road.revocations());
@@ -170,7 +171,7 @@ impl<T: Road> Connection<T> {
         let mut broken = pin!(link.outbox.broken().cancelled());
         let mut ended = false;
         loop {
-            if let Err(error) = self.begin_arrived(&mut frames) {
+            if let Err(error) = self.begin_arrived(frames) {
                 return error.into();
             }
             if ended && (self.on_eof == OnEof::Cancel || self.has_room()) {
@@ -202,8 +203,10 @@ impl<T: Road> Connection<T> {
 
     /// Whether another message may be begun.
     fn has_room(&self) -> bool {
-        self.tasks.len() < self.limits.max_in_flight
-            && self.in_flight_bytes < self.limits.max_in_flight_bytes
+        // One message is always taken, whatever the limits say.
+        self.tasks.is_empty()
+            || (self.tasks.len() < self.limits.max_in_flight
+                && self.in_flight_bytes < self.limits.max_in_flight_bytes)
     }
 
     /// Begins what has arrived, as far as there is room.
@@ -226,25 +229,9 @@ impl<T: Road> Connection<T> {
 
     fn call(&mut self, request: ToolCallRequest, weight: usize) {
         let owns_id = self.link.take_id(&request.id);
-        let refusal = refusal(&request, owns_id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
         self.known.remember(&request.capability_token, weight);
-        let agent = self.peer.clone().unwrap_or_else(|| request.capability_token.subject.clone());
-        let request = OrchestratedRequest {
-            origin_request_id: request.id,
-            token: request.capability_token,
-            agent,
-            server_id: request.server_id,
-            tool_name: request.tool,
-            arguments: request.params,
-            capability_ref: None,
-            dpop_proof: request.dpop_proof,
-            governed_intent: request.governed_intent,
-            approval: request.approval_token,
-            model: None,
-            trace_id: None,
-            refusal,
-        };
+        let request = NativeBridge.call(request, self.peer.as_ref(), owns_id);
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
@@ -326,26 +313,34 @@ impl<T: Road> Connection<T> {
     }
 
     /// Waits for what was begun. When calls are called off, not for long.
-    async fn finish(&mut self, mut end: End) -> End {
+    async fn finish<R: AsyncRead + Unpin>(
+        &mut self,
+        mut end: End,
+        frames: &mut FrameReader<R>,
+    ) -> End {
         let link = Arc::clone(&self.link);
+        // Nothing more is begun, but going away still calls off.
+        let mut watches = self.on_eof == OnEof::Cancel;
         let mut deadline = None;
         loop {
             if end.calls_off && deadline.is_none() {
                 link.cancellation.cancel();
                 deadline = Some(Instant::now() + self.limits.linger);
             }
+            let waits = deadline.is_none();
             let step = tokio::select! {
                 biased;
-                () = link.outbox.broken().cancelled(), if !end.calls_off => {
-                    Err(NativeError::Io(gone()))
-                }
                 done = self.tasks.join_next() => match done {
                     Some(done) => self.reap(done),
                     None => return end,
                 },
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                    return end;
+                () = link.outbox.broken().cancelled(), if waits => Err(NativeError::Io(gone())),
+                more = frames.fill(), if waits && watches => {
+                    watches = matches!(more, Ok(true)) && frames.waiting() < READ_AHEAD;
+                    end.calls_off = !matches!(more, Ok(true));
+                    Ok(())
                 }
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if !waits => return end,
             };
             if let Err(error) = step {
                 end.calls_off = true;
@@ -376,21 +371,6 @@ impl<T: Road> Connection<T> {
             () = linger => Err(NativeError::Io(gone())),
         }
     }
-}
-
-/// Why a request cannot be run as it is, if so.
-fn refusal(request: &ToolCallRequest, owns_id: bool) -> Option<Denial> {
-    let denial = |guard: &str, reason: String| Denial {
-        code: ErrorCode::InvalidRequestShape,
-        guard: guard.to_owned(),
-        reason,
-    };
-    if !owns_id {
-        let reason = "expected an id that no running call of this connection has";
-        return Some(denial("native.request_id", reason.to_owned()));
-    }
-    let conflict = request.check_approvals().err()?;
-    Some(denial("session_authorization", conflict.to_string()))
 }
 
 /// The next revocation: a token's id, or none when some were missed.

@@ -64,3 +64,40 @@ impl KnownTokens {
 pub(crate) fn rests_on(token: &CapabilityToken, id: &str) -> bool {
     token.id == id || token.delegation_chain.iter().any(|link| link.capability_id == id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::token;
+
+    #[test]
+    fn the_oldest_are_forgotten_when_there_are_too_many() {
+        let mut known = KnownTokens::default();
+        for number in 0..=MAX_TOKENS {
+            known.remember(&token(&number.to_string(), &[]), 1);
+        }
+        assert_eq!(known.tokens.len(), MAX_TOKENS);
+        assert!(!known.tokens.contains_key("0"));
+        assert_eq!((known.order.len(), known.weight), (MAX_TOKENS, MAX_TOKENS));
+    }
+
+    #[test]
+    fn few_large_ones_are_too_many_too() {
+        let mut known = KnownTokens::default();
+        known.remember(&token("beyond", &[]), MAX_WEIGHT + 1);
+        assert!(known.tokens.is_empty());
+        for id in ["a", "b", "c"] {
+            known.remember(&token(id, &[]), MAX_WEIGHT / 2);
+        }
+        assert!(!known.tokens.contains_key("a"));
+        assert_eq!(known.weight, MAX_WEIGHT);
+    }
+
+    #[test]
+    fn a_token_rests_on_itself_and_its_ancestors() {
+        let token = token("child", &["root", "middle"]);
+        for (id, expected) in [("child", true), ("root", true), ("middle", true), ("r", false)] {
+            assert_eq!(rests_on(&token, id), expected, "{id}");
+        }
+    }
+}

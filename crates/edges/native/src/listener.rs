@@ -149,3 +149,6 @@ impl fmt::Debug for NativeListener {
         f.debug_struct("NativeListener").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

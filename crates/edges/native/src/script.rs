@@ -12,7 +12,6 @@ use chio_core::message::{
     AgentMessage, KernelMessage, ToolCallRequest, ToolCallResponse, ToolCallResult,
 };
 use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, ToolCallAction};
-use chio_core::signed::Signed;
 use chio_cross_protocol::{
     Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, Outcome, Peer, Road,
     Session, StoreResult,

@@ -53,7 +53,12 @@ fn main() {
     let wanted: Vec<&String> = arguments.iter().filter(|it| !it.starts_with("--")).collect();
     let scale = if quick {
         let turn = Duration::from_millis(if once { 50 } else { 500 });
-        Scale { turns: if once { 1 } else { 3 }, turn, long: turn * 10, large: if once { 300 } else { 100_000 } }
+        Scale {
+            turns: if once { 1 } else { 3 },
+            turn,
+            long: turn * 10,
+            large: if once { 300 } else { 100_000 },
+        }
     } else {
         Scale {
             turns: 5,

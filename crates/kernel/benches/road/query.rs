@@ -53,8 +53,11 @@ fn fill(rig: &Rig, calls: u64) {
             if tasks.len() >= CALLERS {
                 tasks.join_next().await.unwrap().unwrap();
             }
-            let (tool, arguments) =
-                if number % 100 == 0 { ("paid", serde_json::json!({})) } else { Tool::Echo.arguments(0) };
+            let (tool, arguments) = if number % 100 == 0 {
+                ("paid", serde_json::json!({}))
+            } else {
+                Tool::Echo.arguments(0)
+            };
             let (kernel, call) = (rig.kernel.clone(), rig.call(tool, arguments));
             let caller = Arc::clone(&rig.caller);
             tasks.spawn(async move { drop(kernel.evaluate(call, caller).await.unwrap()) });

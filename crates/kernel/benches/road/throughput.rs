@@ -16,7 +16,12 @@ pub(crate) fn in_memory(scale: Scale) {
         floors.push(floor::signing(scale.turn));
         ours.push(rig.rate(Tool::Echo, 1, scale.turn));
     }
-    report("evaluate echo, in memory, one core / raw signing", median(floors), median(ours), Some(0.5));
+    report(
+        "evaluate echo, in memory, one core / raw signing",
+        median(floors),
+        median(ours),
+        Some(0.5),
+    );
 }
 
 /// Many callers, every receipt synced, against the same callers without a disk.
@@ -26,7 +31,12 @@ pub(crate) fn durable(scale: Scale) {
 
 /// The same with an intent before and a receipt after.
 pub(crate) fn durable_effects(scale: Scale) {
-    against_memory(scale, Tool::NotePut, "durable note_put, 256 callers, unindexed / in memory", 0.5);
+    against_memory(
+        scale,
+        Tool::NotePut,
+        "durable note_put, 256 callers, unindexed / in memory",
+        0.5,
+    );
 }
 
 fn against_memory(scale: Scale, tool: Tool, what: &str, goal: f64) {

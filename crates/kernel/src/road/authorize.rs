@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chio_core::capability::{ChioScope, Match, Operation, ToolGrant, WILDCARD};
+use chio_core::capability::{ChioScope, Match, Operation, Patterns, ToolGrant, WILDCARD};
 use chio_core::money::MonetaryAmount;
 use chio_core::registry::ErrorCode;
 
@@ -65,7 +65,7 @@ impl Inner {
             let exact = (grant.server_id != WILDCARD, grant.tool_name != WILDCARD);
             std::cmp::Reverse((exact, candidate.kept.constraints.len()))
         });
-        let candidates = satisfied(call, candidates)?;
+        let candidates = satisfied(call, candidates, &self.patterns)?;
         if candidates.iter().any(|candidate| candidate.kept.dpop_required == Some(true)) {
             let reason = "the grant asks for a proof of possession, which is not supported yet";
             return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
@@ -126,13 +126,14 @@ fn candidates<'a>(
 fn satisfied<'a>(
     call: &ToolCall,
     candidates: Vec<Candidate<'a>>,
+    patterns: &Patterns,
 ) -> Result<Vec<Candidate<'a>>, Denial> {
     let (server, tool) = (&call.server_id, &call.tool_name);
     let mut reason = format!("tool `{tool}` on server `{server}` is not in the token's scope");
     let mut satisfied = Vec::with_capacity(candidates.len());
     let mut has_reason = false;
     for candidate in candidates {
-        match violation(call, candidate.kept)? {
+        match violation(call, candidate.kept, patterns)? {
             None => satisfied.push(candidate),
             Some(violated) if !has_reason => {
                 reason = violated;
@@ -148,10 +149,14 @@ fn satisfied<'a>(
 }
 
 /// Why a grant's constraints do not hold. A constraint that nobody here enforces does not hold.
-fn violation(call: &ToolCall, grant: &ToolGrant) -> Result<Option<String>, Denial> {
+fn violation(
+    call: &ToolCall,
+    grant: &ToolGrant,
+    patterns: &Patterns,
+) -> Result<Option<String>, Denial> {
     for constraint in &grant.constraints {
         let kind = constraint.kind();
-        let matched = constraint.matches(&call.arguments, call.model.as_ref());
+        let matched = constraint.matches_with(&call.arguments, call.model.as_ref(), patterns);
         match matched.map_err(|e| Denial::by_kernel(ErrorCode::CapabilityDenied, e.to_string()))? {
             Match::Holds => {}
             Match::Fails(reason) => {

@@ -11,6 +11,28 @@ use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::store::{Hold, Intent, IntentId, OpenIntent};
 
+/// The longest name that a receipt repeats, in bytes.
+const MAX_NAME: usize = 256;
+
+/// What of a call is larger than a receipt may carry.
+fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
+    let names = [
+        (&call.token.id, "a token id of at most 256 bytes"),
+        (&call.server_id, "a server name of at most 256 bytes"),
+        (&call.tool_name, "a tool name of at most 256 bytes"),
+    ];
+    let name = names.into_iter().find(|(name, _)| name.len() > MAX_NAME);
+    name.map(|(_, expected)| expected).or(too_long.then_some("shorter arguments"))
+}
+
+/// A name as a receipt can carry it: itself, or its hash.
+fn bounded(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    format!("sha256:{}", chio_core::hash::sha256_hex(name.as_bytes()))
+}
+
 /// A receipt in the making.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -24,8 +46,8 @@ pub(crate) struct Draft {
     pub(crate) metadata: Map<String, Value>,
     pub(crate) tenant_id: Option<String>,
     pub(crate) started_at: u64,
-    /// The arguments are larger than a receipt may carry.
-    pub(crate) oversize: bool,
+    /// What is too large for a receipt to carry, if anything is.
+    pub(crate) oversize: Option<&'static str>,
     /// The open intent, once there is one.
     pub(crate) intent: Option<IntentId>,
     /// What was debited with it.
@@ -43,8 +65,8 @@ impl Draft {
     ) -> Result<Self, KernelError> {
         let text = canonical::to_vec(&call.arguments)?;
         let parameter_hash = chio_core::hash::sha256_hex(&text);
-        let oversize = text.len() > kernel.config.limits.max_argument_bytes;
-        let action = if oversize {
+        let too_long = text.len() > kernel.config.limits.max_argument_bytes;
+        let action = if too_long {
             // A receipt must fit where the call fitted: it keeps the hash in place of the text.
             ToolCallAction::new(json!({"omitted_bytes": text.len(), "sha256": parameter_hash}))?
         } else {
@@ -58,16 +80,16 @@ impl Draft {
         }
         let mut draft = Self {
             request_id: call.request_id.clone(),
-            capability_id: call.token.id.clone(),
-            tool_server: call.server_id.clone(),
-            tool_name: call.tool_name.clone(),
+            capability_id: bounded(&call.token.id),
+            tool_server: bounded(&call.server_id),
+            tool_name: bounded(&call.tool_name),
             action,
-            redaction: if oversize { RedactionMode::Summary } else { RedactionMode::None },
+            redaction: if too_long { RedactionMode::Summary } else { RedactionMode::None },
             evidence: Vec::new(),
             metadata,
             tenant_id: session.tenant_id.clone(),
             started_at: kernel.clock.unix_seconds(),
-            oversize,
+            oversize: oversize(call, too_long),
             intent: None,
             holds: Vec::new(),
             price: None,
@@ -136,7 +158,7 @@ impl Draft {
             metadata,
             tenant_id: intent.tenant_id.clone(),
             started_at: intent.started_at,
-            oversize: false,
+            oversize: None,
             intent: Some(open.id),
             holds: Vec::new(),
             price: None,

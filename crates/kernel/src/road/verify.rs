@@ -31,9 +31,8 @@ impl Inner {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
-        if draft.oversize {
-            let most = self.config.limits.max_argument_bytes;
-            let reason = format!("expected at most {most} bytes of arguments, found more");
+        if let Some(expected) = draft.oversize {
+            let reason = format!("expected {expected}, found more than a receipt can carry");
             return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
         }
         if self.running.is_draining() {

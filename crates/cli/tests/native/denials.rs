@@ -1,0 +1,251 @@
+//! Every way in which the kernel itself says no. Each leaves one receipt.
+
+use chio_core::capability::{CapabilityToken, ToolGrant, Validity};
+use chio_core::message::ToolCallResponse;
+use chio_core::money::MonetaryAmount;
+use chio_core::receipt::NO_OUTPUT_HASH;
+use chio_testkit::key;
+use chio_testkit::token::{grant, token_at};
+use serde_json::{Value, json};
+
+use crate::support::{Shared, World, agent, now, reason, written};
+
+/// Calls a tool of the shared server, and checks the receipt that it leaves.
+#[track_caller]
+fn call(shared: &Shared, token: &CapabilityToken, tool: &str, params: Value) -> ToolCallResponse {
+    let response = shared.server.connect().call("1", token, tool, params);
+    assert_eq!(response.receipt.content_hash, NO_OUTPUT_HASH);
+    shared.world.check_receipt(&response);
+    response
+}
+
+/// Checks a denial with a reason of its own.
+#[track_caller]
+fn check(response: &ToolCallResponse, code: &str, words: &str) {
+    let error = &written(&response.result)["error"];
+    assert_eq!(error["code"], code, "{error}");
+    let reason = reason(&response.receipt);
+    assert!(reason.contains(words), "expected {words:?} in {reason:?}");
+    match code {
+        "capability_expired" | "capability_revoked" => assert_eq!(*error, json!({"code": code})),
+        "policy_denied" => {
+            assert_eq!(error["detail"], json!({"guard": "kernel", "reason": reason}));
+        }
+        _ => assert_eq!(error["detail"], *reason),
+    }
+}
+
+fn at(shared: &Shared, id: &str, issued_at: u64, expires_at: u64) -> CapabilityToken {
+    let validity = Validity { issued_at, expires_at };
+    let (authority, agent) = (shared.world.authority(), agent());
+    token_at(&authority, agent.public_key(), id, vec![grant("echo")], validity)
+}
+
+// covers: WIRE-038, WIRE-039, WIRE-041
+#[test]
+fn a_token_outside_its_window_is_expired() {
+    let shared = Shared::get();
+    let now = now();
+    let hi = || json!({"text": "hi"});
+    let response = call(&shared, &at(&shared, "expired-1", now - 100, now - 1), "echo", hi());
+    check(&response, "capability_expired", "expire");
+    let response = call(&shared, &at(&shared, "early-1", now + 100, now + 200), "echo", hi());
+    check(&response, "capability_expired", "not yet valid");
+}
+
+// covers: WIRE-040
+#[test]
+fn a_token_of_an_issuer_that_is_not_trusted_is_denied() {
+    let shared = Shared::get();
+    let validity = Validity { issued_at: now(), expires_at: now() + 60 };
+    let subject = agent();
+    let token =
+        token_at(&key(66), subject.public_key(), "stranger-1", vec![grant("echo")], validity);
+    let response = call(&shared, &token, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "issuer");
+}
+
+#[test]
+fn a_token_that_was_changed_after_it_was_signed_is_denied() {
+    let shared = Shared::get();
+    let original = shared.world.token("tampered-1", vec![grant("echo")]);
+    // Also when the kernel has met the original before.
+    shared.server.connect().call("0", &original, "echo", json!({"text": "hi"}));
+    let changes: [fn(&mut CapabilityToken); 4] = [
+        |token| token.scope.grants[0].tool_name = "*".to_owned(),
+        |token| token.expires_at += 1,
+        |token| token.subject = key(8).public_key().clone(),
+        |token| token.id = "tampered-2".to_owned(),
+    ];
+    for change in changes {
+        let mut token = original.clone();
+        change(&mut token);
+        let response = shared.server.connect().call("1", &token, "echo", json!({"text": "hi"}));
+        check(&response, "capability_denied", "signature");
+    }
+    assert_eq!(shared.world.receipts("tampered-1").len(), 4);
+    assert_eq!(shared.world.receipts("tampered-2").len(), 1);
+}
+
+#[test]
+fn two_tokens_with_one_id_are_not_both_accepted() {
+    let shared = Shared::get();
+    let first = shared.world.token("twin-1", vec![grant("echo")]);
+    let second = shared.world.token("twin-1", vec![grant("*")]);
+    let mut wire = shared.server.connect();
+    let response = wire.call("1", &first, "echo", json!({"text": "hi"}));
+    assert_eq!(written(&response.result)["status"], "ok");
+    let response = wire.call("2", &second, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "another token with the id");
+}
+
+#[test]
+fn what_the_token_does_not_speak_of_is_denied() {
+    let shared = Shared::get();
+    let token = shared.world.token("scope-1", vec![grant("echo")]);
+    check(&call(&shared, &token, "now", json!({})), "capability_denied", "not in the token's scope");
+    let mut only_read = grant("echo");
+    only_read.operations = serde_json::from_value(json!(["read_result"])).unwrap();
+    let token = shared.world.token("scope-2", vec![only_read]);
+    let response = call(&shared, &token, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "not in the token's scope");
+    let token = shared.world.token("scope-3", Vec::new());
+    let response = call(&shared, &token, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "not in the token's scope");
+}
+
+fn constrained(tool: &str, constraint: Value) -> ToolGrant {
+    let constraints = vec![serde_json::from_value(constraint).unwrap()];
+    ToolGrant { constraints, ..grant(tool) }
+}
+
+#[test]
+fn arguments_that_break_a_constraint_are_denied_and_others_are_not() {
+    let shared = Shared::get();
+    let grants = || vec![constrained("echo", json!({"type": "max_length", "value": 5}))];
+    let token = shared.world.token("length-1", grants());
+    let response = call(&shared, &token, "echo", json!({"text": "much too long"}));
+    check(&response, "capability_denied", "constraint `max_length` does not hold");
+    let token = shared.world.token("length-2", grants());
+    let response = shared.server.connect().call("1", &token, "echo", json!({"text": "short"}));
+    assert_eq!(written(&response.result)["status"], "ok");
+}
+
+#[test]
+fn a_constraint_that_nobody_enforces_and_a_broken_one_deny() {
+    let shared = Shared::get();
+    for (id, constraint) in [
+        ("unknown-constraint-1", json!({"type": "governed_intent_required"})),
+        ("unknown-constraint-2", json!({"type": "regex_match", "value": "("})),
+    ] {
+        let token = shared.world.token(id, vec![constrained("echo", constraint)]);
+        let response = call(&shared, &token, "echo", json!({"text": "hi"}));
+        check(&response, "capability_denied", "");
+    }
+}
+
+#[test]
+fn a_proof_of_possession_that_is_asked_for_and_not_given_denies() {
+    let shared = Shared::get();
+    let grants = vec![ToolGrant { dpop_required: Some(true), ..grant("echo") }];
+    let token = shared.world.token("dpop-1", grants);
+    let response = call(&shared, &token, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "proof of possession");
+}
+
+// covers: WIRE-043
+#[test]
+fn a_spent_budget_of_calls_denies_and_other_tokens_go_on() {
+    let shared = Shared::get();
+    let grants = vec![ToolGrant { max_invocations: Some(2), ..grant("echo") }];
+    let token = shared.world.token("calls-1", grants);
+    let mut wire = shared.server.connect();
+    for id in ["1", "2"] {
+        let response = wire.call(id, &token, "echo", json!({"text": "hi"}));
+        assert_eq!(written(&response.result)["status"], "ok");
+    }
+    let response = wire.call("3", &token, "echo", json!({"text": "hi"}));
+    check(&response, "policy_denied", "invocation budget exhausted for grant 0 of `calls-1`");
+    assert_eq!(shared.world.receipts("calls-1").len(), 3);
+}
+
+#[test]
+fn a_spent_budget_of_money_denies() {
+    let shared = Shared::get();
+    let budget = Some(MonetaryAmount::new(60, "USD"));
+    let token =
+        shared.world.token("money-1", vec![ToolGrant { max_total_cost: budget, ..grant("paid") }]);
+    let mut wire = shared.server.connect();
+    for id in ["1", "2"] {
+        let response = wire.call(id, &token, "paid", json!({"text": "hi"}));
+        assert_eq!(written(&response.result)["status"], "ok");
+    }
+    let response = wire.call("3", &token, "paid", json!({"text": "hi"}));
+    check(&response, "policy_denied", "cost budget exhausted");
+
+    let too_little = Some(MonetaryAmount::new(10, "USD"));
+    let grants = vec![ToolGrant { max_cost_per_invocation: too_little, ..grant("paid") }];
+    let token = shared.world.token("money-2", grants);
+    let response = call(&shared, &token, "paid", json!({"text": "hi"}));
+    check(&response, "policy_denied", "a call may cost 10 USD, this one costs 25 USD");
+    let euros = Some(MonetaryAmount::new(100, "EUR"));
+    let grants = vec![ToolGrant { max_total_cost: euros, ..grant("paid") }];
+    let token = shared.world.token("money-3", grants);
+    let response = call(&shared, &token, "paid", json!({"text": "hi"}));
+    check(&response, "policy_denied", "the budget is in EUR, the call costs USD");
+}
+
+#[test]
+fn an_unknown_server_and_an_unknown_tool_are_named() {
+    let shared = Shared::get();
+    let token = shared.world.token("nowhere-1", vec![grant("*/*")]);
+    let response = call(&shared, &token, "moon/land", json!({}));
+    check(&response, "tool_server_error", "no tool server `moon` is registered");
+    let token = shared.world.token("nowhere-2", vec![grant("*")]);
+    let response = call(&shared, &token, "land", json!({}));
+    check(&response, "tool_server_error", "tool server `demo` has no tool `land`");
+}
+
+#[test]
+fn another_subject_than_the_one_who_is_connected_is_denied() {
+    let world = World::new();
+    let server = world.serve("--peer agent.key");
+    let theirs = world.token_for(key(8).public_key(), "theirs-1", vec![grant("echo")]);
+    let mut wire = server.connect();
+    let response = wire.call("1", &theirs, "echo", json!({"text": "hi"}));
+    check(&response, "capability_denied", "expected the token's subject as caller");
+    world.check_receipt(&response);
+    let own = world.token("own-1", vec![grant("echo")]);
+    let response = wire.call("2", &own, "echo", json!({"text": "hi"}));
+    assert_eq!(written(&response.result)["status"], "ok");
+}
+
+#[test]
+fn an_emergency_stop_denies_everything_until_it_ends() {
+    let (world, server) = World::served();
+    let token = world.token("stopped-1", vec![grant("echo"), grant("note_put")]);
+    let mut wire = server.connect();
+    let hi = || json!({"text": "hi"});
+    assert_eq!(written(&wire.call("1", &token, "echo", hi()).result)["status"], "ok");
+    world.run(&["kernel", "stop", "--reason", "a fire drill", "--data", "s"]).ends(0);
+    let response = wire.call("2", &token, "echo", hi());
+    check(&response, "policy_denied", "everything is stopped: a fire drill");
+    let response = wire.call("3", &token, "note_put", json!({"name": "n", "text": "x"}));
+    check(&response, "policy_denied", "a fire drill");
+    assert!(wire.is_alive());
+    world.line("kernel list --data s").ends(0).says("STOPPED     a fire drill");
+    let listed = world.line("kernel list --data s --json").ends(0).json();
+    assert_eq!(listed["stopped"], "a fire drill");
+    world.run(&["kernel", "stop", "--reason", " ", "--data", "s"]).ends(1);
+
+    world.line("kernel resume --data s").ends(0);
+    let mut calls = 3;
+    chio_testkit::process::until("calls to run again", || {
+        calls += 1;
+        let response = wire.call("4", &token, "echo", hi());
+        (written(&response.result)["status"] == "ok").then_some(())
+    });
+    assert_eq!(world.receipts("stopped-1").len(), calls);
+    assert!(!world.folder.path("s/notes/notes.jsonl").metadata().is_ok_and(|it| it.len() > 0));
+    world.audit();
+}

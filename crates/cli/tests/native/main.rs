@@ -1,0 +1,19 @@
+//! The native transport end to end: the built binary, real sockets, real stores.
+#![cfg(test)]
+
+mod audit;
+mod calls;
+mod concurrency;
+mod delegation;
+mod denials;
+mod doors;
+mod frames;
+mod kernels;
+mod receipts;
+mod revocation;
+mod shutdown;
+mod stdio;
+mod streams;
+mod support;
+mod two_processes;
+mod up;

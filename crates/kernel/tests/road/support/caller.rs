@@ -1,0 +1,104 @@
+//! A caller that remembers what it got, and answers or leaves as it was told.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_kernel::{AskError, Caller, Gone, Question, Session};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Journal;
+
+/// A caller that remembers what it got.
+pub(crate) struct TestCaller {
+    session: Session,
+    cancellation: CancellationToken,
+    journal: Journal,
+    chunks: Mutex<Vec<(u64, Value)>>,
+    questions: Mutex<Vec<Question>>,
+    answers: Mutex<VecDeque<Result<Value, AskError>>>,
+    /// After so many chunks it is gone.
+    pub(crate) gone_after: Option<usize>,
+    /// From this chunk on it takes none, and never says so.
+    pub(crate) stuck_at: Option<usize>,
+    /// It never answers a question.
+    pub(crate) silent: AtomicBool,
+}
+
+impl TestCaller {
+    pub(crate) fn new(journal: &Journal) -> Self {
+        Self {
+            session: Session {
+                id: "session-1".to_owned(),
+                protocol: DiscoveryProtocol::Native,
+                peer: None,
+                tenant_id: Some("tenant-1".to_owned()),
+            },
+            cancellation: CancellationToken::new(),
+            journal: journal.clone(),
+            chunks: Mutex::default(),
+            questions: Mutex::default(),
+            answers: Mutex::default(),
+            gone_after: None,
+            stuck_at: None,
+            silent: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives this answer to the next question that has none yet.
+    pub(crate) fn answering(self, answer: Result<Value, AskError>) -> Self {
+        self.answers.lock().unwrap().push_back(answer);
+        self
+    }
+
+    /// Every chunk and its number.
+    pub(crate) fn chunks(&self) -> Vec<(u64, Value)> {
+        self.chunks.lock().unwrap().clone()
+    }
+
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        self.questions.lock().unwrap().clone()
+    }
+
+    /// Calls off.
+    pub(crate) fn cancel(&self) {
+        self.cancellation.cancel();
+    }
+}
+
+#[async_trait]
+impl Caller for TestCaller {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
+        let taken = self.chunks.lock().unwrap().len();
+        if self.gone_after.is_some_and(|most| taken >= most) {
+            return Err(Gone);
+        }
+        self.journal.note(format!("chunk {index}"));
+        if self.stuck_at.is_some_and(|at| taken >= at) {
+            std::future::pending::<()>().await;
+        }
+        self.chunks.lock().unwrap().push((index, data));
+        Ok(())
+    }
+
+    async fn ask(&self, question: Question) -> Result<Value, AskError> {
+        self.journal.note("ask");
+        self.questions.lock().unwrap().push(question);
+        if self.silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        let next = self.answers.lock().unwrap().pop_front();
+        next.unwrap_or(Err(AskError::Unsupported))
+    }
+
+    fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+}

@@ -1,0 +1,111 @@
+//! A ledger that fails or lingers when told, and tells the journal what it made durable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chio_core::checkpoint::KernelCheckpoint;
+use chio_kernel::store::{
+    Abandoned, Appended, Entry, Ledger, OpenIntent, Reservation, Reserved, StoreError, StoreResult,
+};
+
+use super::Journal;
+
+/// How long a lingering ledger keeps its answer to itself.
+pub(crate) const LINGER: Duration = Duration::from_secs(30);
+
+/// What a ledger can be told to do, for each of its writes.
+#[derive(Debug, Default)]
+pub(crate) struct Mood {
+    fails: AtomicBool,
+    lingers: AtomicBool,
+}
+
+impl Mood {
+    /// From now on fail, or not.
+    pub(crate) fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    /// The next write is done at once, but its answer comes late.
+    pub(crate) fn linger_once(&self) {
+        self.lingers.store(true, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> StoreResult<()> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("told to fail".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn linger(&self) {
+        if self.lingers.swap(false, Ordering::SeqCst) {
+            tokio::time::sleep(LINGER).await;
+        }
+    }
+}
+
+/// A ledger that fails when told.
+pub(crate) struct TestLedger {
+    inner: Arc<dyn Ledger>,
+    journal: Journal,
+    pub(crate) reserving: Mood,
+    pub(crate) appending: Mood,
+    pub(crate) checkpointing: Mood,
+    reservations: Mutex<Vec<Reservation>>,
+}
+
+impl TestLedger {
+    pub(crate) fn new(inner: Arc<dyn Ledger>, journal: &Journal) -> Self {
+        Self {
+            inner,
+            journal: journal.clone(),
+            reserving: Mood::default(),
+            appending: Mood::default(),
+            checkpointing: Mood::default(),
+            reservations: Mutex::default(),
+        }
+    }
+
+    /// Every reservation that was asked for.
+    pub(crate) fn reservations(&self) -> Vec<Reservation> {
+        self.reservations.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Ledger for TestLedger {
+    async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
+        self.reserving.check()?;
+        self.reservations.lock().unwrap().push(reservation.clone());
+        let reserved = self.inner.reserve(reservation).await?;
+        self.journal.note("reserve");
+        self.reserving.linger().await;
+        Ok(reserved)
+    }
+
+    async fn append(&self, entry: Entry) -> StoreResult<Appended> {
+        self.appending.check()?;
+        let appended = self.inner.append(entry).await?;
+        self.journal.note("append");
+        self.appending.linger().await;
+        Ok(appended)
+    }
+
+    async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
+        self.checkpointing.check()?;
+        self.inner.checkpoint(checkpoint).await?;
+        self.journal.note("checkpoint");
+        Ok(())
+    }
+
+    async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
+        self.inner.open_intents().await
+    }
+
+    async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
+        self.inner.abandoned().await
+    }
+}

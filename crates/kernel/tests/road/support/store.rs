@@ -1,0 +1,183 @@
+//! A store that fails when told, and one that lies about its logs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use chio_core::capability::CapabilityToken;
+use chio_core::certificate::KernelCertificate;
+use chio_core::checkpoint::KernelCheckpoint;
+use chio_core::crypto::PublicKey;
+use chio_kernel::store::{
+    LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore,
+    Revocations, SharedStore, StoreError, StoreResult, TokenStore,
+};
+
+/// A store that fails when told.
+pub(crate) struct TestStore {
+    inner: SharedStore,
+    revocations_fail: AtomicBool,
+    tokens_fail: AtomicBool,
+}
+
+impl TestStore {
+    pub(crate) const fn new(inner: SharedStore) -> Self {
+        let (revocations_fail, tokens_fail) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner, revocations_fail, tokens_fail }
+    }
+
+    pub(crate) fn fail_revocations(&self, fails: bool) {
+        self.revocations_fail.store(fails, Ordering::SeqCst);
+    }
+
+    pub(crate) fn fail_tokens(&self, fails: bool) {
+        self.tokens_fail.store(fails, Ordering::SeqCst);
+    }
+}
+
+fn check(fails: &AtomicBool) -> StoreResult<()> {
+    if fails.load(Ordering::SeqCst) {
+        return Err(StoreError::Unavailable("told to fail".to_owned()));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl RevocationStore for TestStore {
+    async fn epoch(&self) -> StoreResult<u64> {
+        check(&self.revocations_fail)?;
+        self.inner.epoch().await
+    }
+
+    async fn revoked_since(&self, epoch: u64) -> StoreResult<Revocations> {
+        check(&self.revocations_fail)?;
+        self.inner.revoked_since(epoch).await
+    }
+
+    async fn revoke(&self, capability_id: &str, at: u64) -> StoreResult<bool> {
+        self.inner.revoke(capability_id, at).await
+    }
+
+    async fn stop(&self, reason: Option<String>) -> StoreResult<()> {
+        self.inner.stop(reason).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for TestStore {
+    async fn remember(&self, token: &CapabilityToken) -> StoreResult<bool> {
+        check(&self.tokens_fail)?;
+        self.inner.remember(token).await
+    }
+
+    async fn tokens(&self, ids: &[String]) -> StoreResult<Vec<CapabilityToken>> {
+        check(&self.tokens_fail)?;
+        self.inner.tokens(ids).await
+    }
+
+    async fn held_by(
+        &self,
+        subject: &PublicKey,
+        now: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<CapabilityToken>> {
+        check(&self.tokens_fail)?;
+        self.inner.held_by(subject, now, limit).await
+    }
+}
+
+/// Passes everything about logs on.
+macro_rules! logs_of_inner {
+    () => {
+        async fn store_id(&self) -> StoreResult<String> {
+            self.inner.store_id().await
+        }
+
+        async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>> {
+            self.inner.covering(log_id, seq).await
+        }
+
+        async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
+            self.inner.admit(certificate).await
+        }
+    };
+}
+
+#[async_trait]
+impl LogStore for TestStore {
+    logs_of_inner!();
+
+    async fn logs(&self) -> StoreResult<Vec<LogSummary>> {
+        self.inner.logs().await
+    }
+
+    async fn entries(&self, log_id: &str, from: u64, limit: usize) -> StoreResult<Vec<LogEntry>> {
+        self.inner.entries(log_id, from, limit).await
+    }
+
+    async fn checkpoints(
+        &self,
+        log_id: &str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<KernelCheckpoint>> {
+        self.inner.checkpoints(log_id, from, limit).await
+    }
+}
+
+#[async_trait]
+impl ReceiptIndex for TestStore {
+    async fn query(&self, query: &ReceiptQuery) -> StoreResult<Vec<ReceiptRow>> {
+        self.inner.query(query).await
+    }
+
+    async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>> {
+        self.inner.find(receipt_id).await
+    }
+}
+
+type Change<T> = Box<dyn Fn(Vec<T>) -> Vec<T> + Send + Sync>;
+
+/// A store whose logs somebody has changed.
+pub(crate) struct LyingStore {
+    inner: SharedStore,
+    pub(crate) entries: Change<LogEntry>,
+    pub(crate) checkpoints: Change<KernelCheckpoint>,
+    pub(crate) logs: Change<LogSummary>,
+}
+
+impl LyingStore {
+    /// One that tells the truth so far.
+    pub(crate) fn new(inner: &SharedStore) -> Self {
+        Self {
+            inner: SharedStore::clone(inner),
+            entries: Box::new(|all| all),
+            checkpoints: Box::new(|all| all),
+            logs: Box::new(|all| all),
+        }
+    }
+}
+
+#[async_trait]
+impl LogStore for LyingStore {
+    logs_of_inner!();
+
+    async fn logs(&self) -> StoreResult<Vec<LogSummary>> {
+        Ok((self.logs)(self.inner.logs().await?))
+    }
+
+    async fn entries(&self, log_id: &str, from: u64, limit: usize) -> StoreResult<Vec<LogEntry>> {
+        let all = (self.entries)(self.inner.entries(log_id, 1, usize::MAX).await?);
+        Ok(all.into_iter().filter(|entry| entry.seq >= from).take(limit).collect())
+    }
+
+    async fn checkpoints(
+        &self,
+        log_id: &str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<Vec<KernelCheckpoint>> {
+        let all = (self.checkpoints)(self.inner.checkpoints(log_id, 1, usize::MAX).await?);
+        let later = all.into_iter().filter(|found| found.body.checkpoint_seq >= from);
+        Ok(later.take(limit).collect())
+    }
+}

@@ -1,0 +1,148 @@
+//! A tool server whose tools do what their arguments say.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_core::manifest::{
+    MANIFEST_SCHEMA, PricingModel, ToolDefinition, ToolManifest, ToolPricing,
+};
+use chio_core::money::MonetaryAmount;
+use chio_core::receipt::OperationKind;
+use chio_kernel::{
+    KernelError, Line, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
+};
+use chio_testkit::key;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::{Journal, SERVER, usd};
+
+/// A tool server whose tools do what their arguments say.
+pub(crate) struct TestTools {
+    manifest: ToolManifest,
+    journal: Journal,
+    gate: Arc<Semaphore>,
+}
+
+impl TestTools {
+    /// `gate` holds the tools `gate` and `paid_gate` back.
+    pub(crate) fn new(server_id: &str, journal: &Journal, gate: &Arc<Semaphore>) -> Self {
+        let flat = Some(price(PricingModel::Flat, Some(usd(10)), None));
+        let metered = Some(price(PricingModel::PerUnit, None, Some(usd(1))));
+        let per_call = Some(price(PricingModel::PerInvocation, None, Some(usd(4))));
+        let tools = vec![
+            tool("echo", false, None),
+            tool("effect", true, None),
+            tool("paid", false, flat.clone()),
+            tool("per_call", false, per_call),
+            tool("metered", false, metered),
+            tool("stream", false, None),
+            tool("effect_stream", true, None),
+            tool("fail", false, None),
+            tool("paid_fail", false, flat.clone()),
+            tool("panic", false, None),
+            tool("hang", false, None),
+            tool("gate", true, None),
+            tool("paid_gate", true, flat),
+            tool("ask", false, None),
+            tool("big", false, None),
+        ];
+        let manifest = ToolManifest {
+            schema: MANIFEST_SCHEMA.to_owned(),
+            server_id: server_id.to_owned(),
+            name: "Test tools".to_owned(),
+            description: None,
+            version: "1.0.0".to_owned(),
+            tools,
+            server_tools: Vec::new(),
+            required_permissions: None,
+            public_key: key(5).public_key().clone(),
+        };
+        Self { manifest, journal: journal.clone(), gate: Arc::clone(gate) }
+    }
+}
+
+fn tool(name: &str, has_side_effects: bool, pricing: Option<ToolPricing>) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: "A test tool".to_owned(),
+        input_schema: Map::new(),
+        output_schema: None,
+        pricing,
+        has_side_effects,
+        latency_hint: None,
+    }
+}
+
+fn price(
+    pricing_model: PricingModel,
+    base_price: Option<MonetaryAmount>,
+    unit_price: Option<MonetaryAmount>,
+) -> ToolPricing {
+    ToolPricing { pricing_model, base_price, unit_price, billing_unit: Some("call".to_owned()) }
+}
+
+/// The arguments of a question of this kind.
+fn kind(arguments: &Value) -> OperationKind {
+    let kind = arguments.get("kind").cloned().unwrap_or(json!("create_message"));
+    serde_json::from_value(kind).unwrap()
+}
+
+async fn stream(arguments: &Value, line: &Line<'_>) -> ToolOutput {
+    let chunks = arguments["chunks"].as_array().cloned().unwrap_or_default();
+    for chunk in chunks {
+        if line.chunk(chunk).await.is_err() {
+            break;
+        }
+    }
+    ToolOutput { value: arguments.get("value").cloned(), cost: None }
+}
+
+#[async_trait]
+impl ToolServerConnection for TestTools {
+    fn manifest(&self) -> &ToolManifest {
+        &self.manifest
+    }
+
+    async fn invoke(
+        &self,
+        permit: Permit,
+        invocation: ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, KernelError> {
+        assert_eq!(permit.request_id(), invocation.request_id, "the permit is for this call");
+        let arguments = invocation.arguments;
+        self.journal.note(format!("run {}", invocation.tool_name));
+        let cost = arguments.get("cost").cloned().map(|it| serde_json::from_value(it).unwrap());
+        match invocation.tool_name.as_str() {
+            "stream" | "effect_stream" => return Ok(stream(&arguments, line).await),
+            "fail" | "paid_fail" => {
+                let detail = arguments["detail"].as_str().unwrap_or("no such row").to_owned();
+                return Err(KernelError::ToolServerError(detail));
+            }
+            "panic" => panic!("told to"),
+            "hang" => std::future::pending().await,
+            "gate" | "paid_gate" => self.gate.acquire().await.unwrap().forget(),
+            "ask" => {
+                let question = Question { kind: kind(&arguments), params: arguments };
+                let answer = line.ask(question).await;
+                self.journal.note("answered");
+                return Ok(ToolOutput::value(match answer {
+                    Ok(answer) => json!({"answer": answer}),
+                    Err(error) => json!({"no_answer": error.to_string()}),
+                }));
+            }
+            "big" => {
+                let size = usize::try_from(arguments["size"].as_u64().unwrap()).unwrap();
+                return Ok(ToolOutput::value(Value::String("x".repeat(size))));
+            }
+            _ => {}
+        }
+        Ok(ToolOutput { value: Some(arguments), cost })
+    }
+}
+
+/// The tools under their usual name.
+pub(crate) fn usual(journal: &Journal, gate: &Arc<Semaphore>) -> Box<TestTools> {
+    Box::new(TestTools::new(SERVER, journal, gate))
+}

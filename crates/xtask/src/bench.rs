@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: what things cost, as ratios against floors measured in the same run.
+
+use anyhow::Result;
+
+use crate::Usage;
+use crate::shell::{cargo, outcome};
+use crate::steps::Outcome;
+
+/// The benchmarks, each a package and its target.
+pub(crate) const BENCHES: &[(&str, &str)] = &[("chio-core", "ratios"), ("chio-kernel", "road")];
+
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    if let Some(unknown) = arguments.iter().find(|it| it.starts_with('-') && *it != "--quick") {
+        return Err(Usage(format!("unknown argument `{unknown}`, expected --quick")).into());
+    }
+    let parts: Vec<&String> = arguments.iter().filter(|it| !it.starts_with('-')).collect();
+    for (package, target) in BENCHES {
+        // The core's benchmark has no parts to pick from.
+        if *package == "chio-core" && !parts.is_empty() {
+            continue;
+        }
+        let mut command = cargo(&["bench", "-p", package, "--bench", target, "--"]);
+        if *package != "chio-core" {
+            command.args(arguments);
+        }
+        if outcome(command)? != Outcome::Passed {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
