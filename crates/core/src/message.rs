@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::canonical::{self, CanonicalError};
 use crate::capability::{CapabilityToken, DpopProof};
 use crate::governance::{ApprovalToken, ExecutionNonce, GovernedTransactionIntent};
 use crate::receipt::ChioReceipt;
@@ -206,6 +207,33 @@ impl AgentMessage {
             _ => strict::reread(payload),
         }
     }
+}
+
+/// Writes a response around a receipt that is in its canonical form already: the same bytes as a
+/// [`KernelMessage::ToolCallResponse`] without a nonce, without writing the receipt again.
+///
+/// # Errors
+/// When the result has no canonical form.
+pub fn encode_response(
+    id: &str,
+    result: &ToolCallResult,
+    receipt: &[u8],
+) -> Result<Vec<u8>, CanonicalError> {
+    const AROUND: usize = 64;
+    let (id, result) = (canonical::to_vec(id)?, canonical::to_vec(result)?);
+    let mut payload = Vec::with_capacity(id.len() + result.len() + receipt.len() + AROUND);
+    for part in [
+        br#"{"id":"#.as_slice(),
+        &id,
+        br#","receipt":"#,
+        receipt,
+        br#","result":"#,
+        &result,
+        br#","type":"tool_call_response"}"#,
+    ] {
+        payload.extend_from_slice(part);
+    }
+    Ok(payload)
 }
 
 impl KernelMessage {

@@ -34,13 +34,13 @@ pub struct OrchestratedRequest {
     /// The capability reference that the caller sent, if the protocol carries one.
     pub capability_ref: Option<CrossProtocolCapabilityRef>,
     /// Proof that the caller holds the subject's key.
-    pub dpop_proof: Option<DpopProof>,
+    pub dpop_proof: Option<Box<DpopProof>>,
     /// Why, for how much, on whose behalf.
-    pub governed_intent: Option<GovernedTransactionIntent>,
+    pub governed_intent: Option<Box<GovernedTransactionIntent>>,
     /// An approval.
-    pub approval: Option<ApprovalToken>,
+    pub approval: Option<Box<ApprovalToken>>,
     /// The model that asks.
-    pub model: Option<ModelMetadata>,
+    pub model: Option<Box<ModelMetadata>>,
     /// The trace of the call that this one is made for; a new one when absent.
     pub trace_id: Option<String>,
     /// A denial that the edge has already decided on: it is signed, and nothing runs.

@@ -27,13 +27,13 @@ pub struct ToolCall {
     /// not within the token's is denied.
     pub scope: Option<ChioScope>,
     /// Proof that the caller holds the subject's key.
-    pub dpop_proof: Option<DpopProof>,
+    pub dpop_proof: Option<Box<DpopProof>>,
     /// Why, for how much, on whose behalf.
-    pub governed_intent: Option<GovernedTransactionIntent>,
+    pub governed_intent: Option<Box<GovernedTransactionIntent>>,
     /// An approval.
-    pub approval: Option<ApprovalToken>,
+    pub approval: Option<Box<ApprovalToken>>,
     /// The model that asks.
-    pub model: Option<ModelMetadata>,
+    pub model: Option<Box<ModelMetadata>>,
     /// Members for the receipt's metadata: how the call got here.
     pub evidence: Map<String, Value>,
     /// A denial that was already decided on the way; the kernel signs it and runs nothing.
@@ -133,6 +133,8 @@ pub struct Evaluation {
     pub outcome: Outcome,
     /// The signed account of it.
     pub receipt: ChioReceipt,
+    /// The receipt's canonical form, as it is in the log.
+    pub receipt_bytes: Vec<u8>,
     /// Its place in the kernel's log, from 1.
     pub seq: u64,
     /// What it was charged.

@@ -191,7 +191,8 @@ impl ChioKernel {
         call: ToolCall,
         caller: Arc<dyn Caller>,
     ) -> Result<Evaluation, KernelError> {
-        let inner = Arc::clone(&self.inner);
+        // Boxed, because a call is large and every stage hands it on.
+        let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
         let task = tokio::spawn(async move { inner.run(call, caller).await });
         task.await.unwrap_or(Err(KernelError::BrokenOff))
     }

@@ -29,7 +29,7 @@ impl Inner {
     /// receipt.
     pub(crate) async fn run(
         &self,
-        mut call: ToolCall,
+        mut call: Box<ToolCall>,
         caller: Arc<dyn Caller>,
     ) -> Result<Evaluation, KernelError> {
         let ticket = self.running.enter(&call.request_id);
@@ -45,7 +45,7 @@ impl Inner {
 
     async fn pass(
         &self,
-        call: ToolCall,
+        call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Ending, Denial> {

@@ -147,7 +147,7 @@ fn the_call_command_prints_the_value_and_names_the_receipt() {
     assert!(run.stderr.starts_with("stream: complete, 2 chunks\nreceipt: "), "{run:#?}");
     let run = world.run(&words(&["now", "--receipt-out", "denied.json"])).ends(1);
     assert!(run.stderr.starts_with("denied: kernel: "), "{run:#?}");
-    run.complains("[2100 capability_denied]");
+    run.complains("[capability_denied (2100)]");
     world.line("receipt verify denied.json").ends(0);
     world.run(&words(&["echo", "{"])).ends(1).complains("this is not JSON arguments");
     assert_eq!(world.receipts("command-1").len(), 4);

@@ -48,9 +48,9 @@ fn a_token_outside_its_window_is_expired() {
     let now = now();
     let hi = || json!({"text": "hi"});
     let response = call(&shared, &at(&shared, "expired-1", now - 100, now - 1), "echo", hi());
-    check(&response, "capability_expired", "expire");
+    check(&response, "capability_expired", "the token does not hold now");
     let response = call(&shared, &at(&shared, "early-1", now + 100, now + 200), "echo", hi());
-    check(&response, "capability_expired", "not yet valid");
+    check(&response, "capability_expired", "the token does not hold now");
 }
 
 // covers: WIRE-040
@@ -103,7 +103,11 @@ fn two_tokens_with_one_id_are_not_both_accepted() {
 fn what_the_token_does_not_speak_of_is_denied() {
     let shared = Shared::get();
     let token = shared.world.token("scope-1", vec![grant("echo")]);
-    check(&call(&shared, &token, "now", json!({})), "capability_denied", "not in the token's scope");
+    check(
+        &call(&shared, &token, "now", json!({})),
+        "capability_denied",
+        "not in the token's scope",
+    );
     let mut only_read = grant("echo");
     only_read.operations = serde_json::from_value(json!(["read_result"])).unwrap();
     let token = shared.world.token("scope-2", vec![only_read]);

@@ -560,3 +560,20 @@ fn errors_inside_a_request_keep_their_place() {
     let message = AgentMessage::decode(br#"{"type":"tool_call_request","id":7}"#).unwrap_err();
     assert!(message.to_string().ends_with("at line 1 column 34"), "{message}");
 }
+
+#[test]
+fn a_response_around_canonical_bytes_is_the_canonical_response() {
+    let results = [
+        ToolCallResult::Ok { value: json!({"z": 1, "a": "\u{7f}é"}) },
+        ToolCallResult::StreamComplete { total_chunks: 3 },
+        ToolCallResult::Err { error: ToolCallError::CapabilityExpired },
+    ];
+    for result in results {
+        let KernelMessage::ToolCallResponse(expected) = response(result.clone()) else {
+            panic!("a response")
+        };
+        let receipt = canonical::to_vec(&expected.receipt).unwrap();
+        let payload = encode_response(&expected.id, &result, &receipt).unwrap();
+        assert_eq!(payload, canonical::to_vec(&response(result)).unwrap());
+    }
+}

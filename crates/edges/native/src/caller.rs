@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use chio_core::frame::FrameError;
-use chio_core::message::{KernelMessage, ToolCallResponse};
+use chio_core::frame::{FrameError, MAX_PAYLOAD};
+use chio_core::message::{KernelMessage, encode_response};
 use chio_cross_protocol::{AskError, Caller, Evaluation, Gone, Question, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::NativeError;
-use crate::outbox::{self, Outbox, SendError};
+use crate::outbox::{Outbox, SendError};
 use crate::result;
 
 /// What the calls of one connection share.
@@ -55,18 +55,15 @@ impl NativeCaller {
 
     /// Sends the end of the call. That nobody takes it any more is no error: it is in the log.
     pub(crate) async fn respond(&self, evaluation: Evaluation) -> Result<(), NativeError> {
-        let mut message = KernelMessage::ToolCallResponse(Box::new(ToolCallResponse {
-            id: self.id.clone(),
-            result: result::result(evaluation.outcome),
-            receipt: evaluation.receipt,
-            execution_nonce: None,
-        }));
-        let payload = match (outbox::payload(&message), &mut message) {
-            (Err(FrameError::TooLarge(found)), KernelMessage::ToolCallResponse(response)) => {
-                response.result = result::too_large(found);
-                outbox::payload(&message)?
-            }
-            (payload, _) => payload?,
+        let receipt = &evaluation.receipt_bytes;
+        let payload = encode_response(&self.id, &result::result(evaluation.outcome), receipt)
+            .map_err(FrameError::from)?;
+        let payload = if payload.len() > MAX_PAYLOAD {
+            let found = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+            encode_response(&self.id, &result::too_large(found), receipt)
+                .map_err(FrameError::from)?
+        } else {
+            payload
         };
         // Before the answer leaves: whoever has it may use the id again.
         if self.owns_id {

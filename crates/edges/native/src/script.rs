@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chio_core::canonical;
 use chio_core::capability::{CapabilityToken, ChioScope, DelegationLink, Validity};
 use chio_core::crypto::{Keypair, PublicKey, Signature};
 use chio_core::frame::{self, Decoder};
@@ -158,7 +159,8 @@ impl Road for Script {
             return Err(KernelError::BrokenOff);
         }
         let outcome = self.outcome(request, &*caller).await;
-        Ok(Evaluation { outcome, receipt: receipt(), seq: 1, cost: None })
+        let receipt_bytes = canonical::to_vec(&receipt()).unwrap();
+        Ok(Evaluation { outcome, receipt: receipt(), receipt_bytes, seq: 1, cost: None })
     }
 
     async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {

@@ -28,7 +28,7 @@ impl Inner {
         &self,
         permit: Permit,
         held: Held,
-        mut call: ToolCall,
+        mut call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Ending {

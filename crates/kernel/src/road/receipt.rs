@@ -115,8 +115,11 @@ impl Inner {
         }
         let closes = draft.intent.map(|intent| Closing { intent, refunds: settlement.refunds });
         let receipt = self.sign(draft, decision(&ending.outcome), ending.content_hash)?;
-        let seq = self.append(&receipt, closes).await?;
-        Ok(Evaluation { outcome: ending.outcome, receipt, seq, cost: settlement.charged })
+        let body = canonical::to_vec(&receipt)?;
+        let receipt_bytes = body.clone();
+        let seq = self.append(body, closes).await?;
+        let (outcome, cost) = (ending.outcome, settlement.charged);
+        Ok(Evaluation { outcome, receipt, receipt_bytes, seq, cost })
     }
 
     fn sign(
@@ -142,12 +145,7 @@ impl Inner {
         Ok(receipt.signed(&self.key)?)
     }
 
-    async fn append(
-        &self,
-        receipt: &ChioReceipt,
-        closes: Option<Closing>,
-    ) -> Result<u64, KernelError> {
-        let body = canonical::to_vec(receipt)?;
+    async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
         match self.log.append(&*self.ledger, Entry { body, closes }).await? {
             Appended::At(seq) => Ok(seq),
             Appended::IntentClosed => Err(KernelError::Recovered),
@@ -175,7 +173,7 @@ impl Inner {
         let closes = Closing { intent: open.id, refunds: Vec::new() };
         let decision = Decision::Incomplete { reason: reason.to_owned() };
         let receipt = self.sign(draft, decision, NO_OUTPUT_HASH.to_owned())?;
-        match self.append(&receipt, Some(closes)).await {
+        match self.append(canonical::to_vec(&receipt)?, Some(closes)).await {
             Ok(_) => Ok(true),
             Err(KernelError::Recovered) => Ok(false),
             Err(error) => Err(error),

@@ -35,11 +35,6 @@ impl Journal {
         self.0.lock().unwrap().clone()
     }
 
-    /// Forgets what happened so far.
-    pub(crate) fn clear(&self) {
-        self.0.lock().unwrap().clear();
-    }
-
     pub(crate) fn count(&self, what: &str) -> usize {
         self.all().iter().filter(|event| *event == what).count()
     }

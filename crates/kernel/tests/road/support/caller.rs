@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use chio_core::protocol::DiscoveryProtocol;
@@ -21,11 +20,11 @@ pub(crate) struct TestCaller {
     questions: Mutex<Vec<Question>>,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
     /// After so many chunks it is gone.
-    pub(crate) gone_after: Option<usize>,
+    gone_after: Option<usize>,
     /// From this chunk on it takes none, and never says so.
-    pub(crate) stuck_at: Option<usize>,
+    stuck_at: Option<usize>,
     /// It never answers a question.
-    pub(crate) silent: AtomicBool,
+    silent: bool,
 }
 
 impl TestCaller {
@@ -44,13 +43,31 @@ impl TestCaller {
             answers: Mutex::default(),
             gone_after: None,
             stuck_at: None,
-            silent: AtomicBool::new(false),
+            silent: false,
         }
     }
 
     /// Gives this answer to the next question that has none yet.
     pub(crate) fn answering(self, answer: Result<Value, AskError>) -> Self {
         self.answers.lock().unwrap().push_back(answer);
+        self
+    }
+
+    /// Takes so many chunks and is gone then.
+    pub(crate) const fn gone_after(mut self, chunks: usize) -> Self {
+        self.gone_after = Some(chunks);
+        self
+    }
+
+    /// Takes so many chunks and never ends with the next.
+    pub(crate) const fn stuck_at(mut self, chunks: usize) -> Self {
+        self.stuck_at = Some(chunks);
+        self
+    }
+
+    /// Never answers.
+    pub(crate) const fn silent(mut self) -> Self {
+        self.silent = true;
         self
     }
 
@@ -91,7 +108,7 @@ impl Caller for TestCaller {
     async fn ask(&self, question: Question) -> Result<Value, AskError> {
         self.journal.note("ask");
         self.questions.lock().unwrap().push(question);
-        if self.silent.load(Ordering::SeqCst) {
+        if self.silent {
             std::future::pending::<()>().await;
         }
         let next = self.answers.lock().unwrap().pop_front();

@@ -18,6 +18,7 @@ pub(crate) struct Scripted {
     check: Arc<Check>,
     mode: ReviewMode,
     look: Arc<Look>,
+    hangs: bool,
     journal: Journal,
 }
 
@@ -28,6 +29,7 @@ pub(crate) fn guard(name: &str) -> Scripted {
         check: Arc::new(|_| Ok(Verdict::Allow.into())),
         mode: ReviewMode::Nothing,
         look: Arc::new(|_| Ok(Review::Pass)),
+        hangs: false,
         journal: Journal::default(),
     }
 }
@@ -67,6 +69,12 @@ impl Scripted {
         self
     }
 
+    /// Never says anything.
+    pub(crate) const fn hangs(mut self) -> Self {
+        self.hangs = true;
+        self
+    }
+
     /// Tells this journal whenever it is asked.
     pub(crate) fn telling(mut self, journal: &Journal) -> Self {
         self.journal = journal.clone();
@@ -82,6 +90,9 @@ impl Guard for Scripted {
 
     async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
         self.journal.note(format!("check {}", self.name));
+        if self.hangs && self.mode == ReviewMode::Nothing {
+            std::future::pending::<()>().await;
+        }
         (self.check)(input)
     }
 
@@ -91,6 +102,9 @@ impl Guard for Scripted {
 
     async fn review(&self, _input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
         self.journal.note(format!("review {}", self.name));
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
         (self.look)(output)
     }
 }

@@ -12,7 +12,7 @@ use chio_kernel::store::{
 
 use super::Journal;
 
-/// How long a lingering ledger keeps its answer to itself.
+/// How long a late write, or a late answer, takes.
 pub(crate) const LINGER: Duration = Duration::from_secs(30);
 
 /// What a ledger can be told to do, for each of its writes.
@@ -20,6 +20,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(30);
 pub(crate) struct Mood {
     fails: AtomicBool,
     lingers: AtomicBool,
+    dawdles: AtomicBool,
 }
 
 impl Mood {
@@ -33,9 +34,18 @@ impl Mood {
         self.lingers.store(true, Ordering::SeqCst);
     }
 
-    fn check(&self) -> StoreResult<()> {
+    /// The next write is done late.
+    pub(crate) fn dawdle_once(&self) {
+        self.dawdles.store(true, Ordering::SeqCst);
+    }
+
+    /// All that comes before a write.
+    async fn begin(&self) -> StoreResult<()> {
         if self.fails.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("told to fail".to_owned()));
+        }
+        if self.dawdles.swap(false, Ordering::SeqCst) {
+            tokio::time::sleep(LINGER).await;
         }
         Ok(())
     }
@@ -78,7 +88,7 @@ impl TestLedger {
 #[async_trait]
 impl Ledger for TestLedger {
     async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
-        self.reserving.check()?;
+        self.reserving.begin().await?;
         self.reservations.lock().unwrap().push(reservation.clone());
         let reserved = self.inner.reserve(reservation).await?;
         self.journal.note("reserve");
@@ -87,7 +97,7 @@ impl Ledger for TestLedger {
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        self.appending.check()?;
+        self.appending.begin().await?;
         let appended = self.inner.append(entry).await?;
         self.journal.note("append");
         self.appending.linger().await;
@@ -95,7 +105,7 @@ impl Ledger for TestLedger {
     }
 
     async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
-        self.checkpointing.check()?;
+        self.checkpointing.begin().await?;
         self.inner.checkpoint(checkpoint).await?;
         self.journal.note("checkpoint");
         Ok(())

@@ -85,26 +85,19 @@ impl TokenStore for TestStore {
     }
 }
 
-/// Passes everything about logs on.
-macro_rules! logs_of_inner {
-    () => {
-        async fn store_id(&self) -> StoreResult<String> {
-            self.inner.store_id().await
-        }
-
-        async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>> {
-            self.inner.covering(log_id, seq).await
-        }
-
-        async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
-            self.inner.admit(certificate).await
-        }
-    };
-}
-
 #[async_trait]
 impl LogStore for TestStore {
-    logs_of_inner!();
+    async fn store_id(&self) -> StoreResult<String> {
+        self.inner.store_id().await
+    }
+
+    async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>> {
+        self.inner.covering(log_id, seq).await
+    }
+
+    async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
+        self.inner.admit(certificate).await
+    }
 
     async fn logs(&self) -> StoreResult<Vec<LogSummary>> {
         self.inner.logs().await
@@ -159,7 +152,17 @@ impl LyingStore {
 
 #[async_trait]
 impl LogStore for LyingStore {
-    logs_of_inner!();
+    async fn store_id(&self) -> StoreResult<String> {
+        self.inner.store_id().await
+    }
+
+    async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>> {
+        self.inner.covering(log_id, seq).await
+    }
+
+    async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
+        self.inner.admit(certificate).await
+    }
 
     async fn logs(&self) -> StoreResult<Vec<LogSummary>> {
         Ok((self.logs)(self.inner.logs().await?))

@@ -78,7 +78,17 @@ impl Setup {
         }
     }
 
+    /// Takes a kernel's place without starting one.
+    pub(crate) fn hold_slot(&self) -> chio_store::Slot {
+        self.open.take_slot(None).unwrap()
+    }
+
+    /// Starts a kernel; panics when it does not start.
     pub(crate) async fn start(self) -> World {
+        self.try_start().await.unwrap()
+    }
+
+    pub(crate) async fn try_start(self) -> Result<World, KernelError> {
         let slot = self.open.take_slot(None).unwrap();
         let ledger = Arc::new(TestLedger::new(slot.ledger, &self.journal));
         let store = Arc::new(TestStore::new(self.open.shared()));
@@ -92,10 +102,9 @@ impl Setup {
             randomness: Arc::<Counting>::clone(&self.randomness),
             guards: self.guards,
         })
-        .await
-        .unwrap();
+        .await?;
         kernel.register_tool_server(tools::usual(&self.journal, &gate)).unwrap();
-        World {
+        Ok(World {
             kernel,
             ledger,
             store,
@@ -105,7 +114,7 @@ impl Setup {
             randomness: self.randomness,
             open: self.open,
             journal: self.journal,
-        }
+        })
     }
 }
 

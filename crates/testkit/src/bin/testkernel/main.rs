@@ -165,19 +165,24 @@ async fn serve(args: Args) -> Result<()> {
     args.edge.apply(&mut service);
     service.log = log.clone();
     log.line(&format!("kernel {}", kernel.public_key()));
+    let patience = Duration::from_millis(args.patience_ms);
     match args.unix.map(Endpoint::Unix).or(args.tcp.map(Endpoint::Tcp)) {
         Some(endpoint) => {
             let listener = NativeListener::bind(&endpoint).await?;
             log.line(&format!("listening on {}", listener.endpoint()));
-            listener.serve(service, shutdown).await;
+            // The patience begins with the signal, not with the end of the last connection.
+            tokio::join!(listener.serve(service, shutdown.clone()), async {
+                shutdown.cancelled().await;
+                let _ = kernel.drain(patience).await;
+            });
         }
         None => {
-            if let Err(error) = serve_stdio(&service, shutdown).await {
+            if let Err(error) = serve_stdio(&service, shutdown.clone()).await {
                 log.line(&format!("native connection ended: {error}"));
             }
         }
     }
-    let drained = kernel.drain(Duration::from_millis(args.patience_ms)).await;
+    let drained = kernel.drain(patience).await;
     drop(kernel);
     store.close();
     Ok(drained?)

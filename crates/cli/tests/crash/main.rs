@@ -1,0 +1,15 @@
+//! Processes that die, disks that forget and disks that fail: nothing that was answered is lost,
+//! and nothing runs unrecorded.
+//!
+//! Every test prints its seed; `CHIO_CRASH_SEED` runs it again.
+#![cfg(test)]
+
+mod books;
+mod check;
+mod failing_disk;
+mod kill;
+mod load;
+mod power_cut;
+mod shim;
+mod support;
+mod two_processes;

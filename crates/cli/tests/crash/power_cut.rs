@@ -1,0 +1,139 @@
+//! Power cuts: the process dies, and with it all that it had not synced.
+
+use std::process::Command;
+
+use chio_testkit::process::Server;
+use chio_testkit::token::grant;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::check::Counted;
+use crate::load::{Load, Plan, call, runtime};
+use crate::shim::{Disk, Spared};
+use crate::support::{Chance, World, at_most, endpoint, for_money};
+
+/// How often the power is cut under load.
+const CUTS: usize = 10;
+/// What one load calls at most.
+const CALLS: u64 = 150;
+/// More syncs than a start and a few calls take.
+const MANY_SYNCS: u64 = 200;
+
+const MANY: u64 = 100_000;
+
+/// Tokens with and without budgets, and what is to come of the budgets.
+fn plan(world: &mut World) -> Plan {
+    let calls = u32::try_from(MANY).unwrap();
+    let grants = vec![grant("echo"), at_most("note_put", calls), for_money("paid", MANY), grant("count_to")];
+    let token = world.token("all", grants);
+    let counted = |grant, calls, cents| Counted { capability: "all", grant, presented: &["all"], calls, cents };
+    world.counted = vec![counted(1, Some(MANY), None), counted(2, None, Some(MANY))];
+    let calls = ["echo", "note_put", "paid", "count_to"].map(|tool| (tool, token.clone())).to_vec();
+    Plan { calls, connections: 3, callers: 8, most: CALLS, reconnect: false }
+}
+
+/// A server that this test starts under a disk. To run another program, such as one that does not
+/// sync by itself, is to change this.
+fn command(world: &World) -> Command {
+    world.serve_command("a.sock")
+}
+
+#[test]
+fn what_was_not_synced_may_be_lost_but_nothing_that_was_answered_or_done() {
+    let mut chance = Chance::of("power cut");
+    let (mut world, runtime) = (World::new(), runtime());
+    let Some(disk) = Disk::of(&world, "power cuts") else { return };
+    let mut planned = None;
+    let mut answered = 0;
+    for round in 0..CUTS {
+        let mut server = Server::start(disk.under(&mut command(&world)));
+        let plan = planned.get_or_insert_with(|| plan(&mut world));
+        let books = world.check(&format!("start {round}"));
+        assert!(books.intents.is_empty(), "calls are left open: {:#?}", books.intents);
+        let load = Load::start(&runtime, endpoint(&server), plan, format!("p{round}"), &mut chance);
+        chance.pause(1, 250);
+        server.kill();
+        answered += load.finish(&runtime, &mut world);
+        let spared = if chance.once_in(2) { Spared::None } else { Spared::Some };
+        disk.cut(spared, &mut chance);
+        let when = format!("cut {round}, spared: {spared:?}");
+        world.check(&when);
+        world.audit_copy(&when);
+    }
+    assert!(answered > CUTS, "hardly anything was answered");
+    let mut server = world.serve();
+    world.check("in the end");
+    server.end();
+    world.audit("in the end");
+}
+
+/// The check would find a loss if there was one: on a disk that only pretends to sync, there is.
+#[test]
+fn a_disk_that_lies_about_syncs_is_found_out() {
+    let mut chance = Chance::of("lying disk");
+    let (mut world, runtime) = (World::new(), runtime());
+    let Some(disk) = Disk::of(&world, "power cuts on a disk that lies") else { return };
+    world.serve().end();
+    let plan = plan(&mut world);
+    let mut lied_to = command(&world);
+    let mut server = Server::start(disk.under(&mut lied_to).env("CHIO_SHIM_FORGET", "store.db"));
+    let load = Load::start(&runtime, endpoint(&server), &plan, "x".to_owned(), &mut chance);
+    let answered = load.finish(&runtime, &mut world);
+    assert_eq!(u64::try_from(answered).unwrap(), CALLS);
+    server.kill();
+    assert_eq!(world.problems(), Vec::<String>::new(), "before the power is cut, all is well");
+    disk.cut(Spared::None, &mut chance);
+    let found = world.problems();
+    let lost = |what: &str| found.iter().filter(|problem| problem.contains(what)).count();
+    assert_eq!(lost("lost: the receipt of answer"), answered, "{found:#?}");
+    assert!(lost("was put without a record") > 0, "{found:#?}");
+}
+
+/// From the first byte of a store on: a power cut before each single sync of a first start and of
+/// a few calls.
+#[test]
+fn wherever_the_power_is_cut_in_a_first_start_and_its_first_calls_the_store_starts_again() {
+    let (mut chance, runtime) = (Chance::of("first start"), runtime());
+    let mut answers = Vec::new();
+    for sync in 1.. {
+        assert!(sync < MANY_SYNCS, "it never came to an end: {answers:?}");
+        let mut world = World::new();
+        let Some(disk) = Disk::of(&world, "power cuts in a first start") else { return };
+        let mut doomed = command(&world);
+        disk.under(&mut doomed).env("CHIO_SHIM_CUT", sync.to_string());
+        let mut server = Server::spawn(&mut doomed);
+        let all = few_calls(&mut world, &mut server, &runtime);
+        server.kill();
+        answers.push(world.record.answers.len());
+        disk.cut(Spared::None, &mut chance);
+        let when = format!("cut before sync {sync}");
+        let mut restarted = world.serve();
+        let books = world.check(&when);
+        assert!(books.intents.is_empty(), "{when}: {:#?}", books.intents);
+        few_calls(&mut world, &mut restarted, &runtime);
+        world.check(&format!("{when}, after more calls"));
+        world.audit(&when);
+        if all {
+            break;
+        }
+    }
+    // It was cut before, between and after the calls.
+    for count in 0..=3 {
+        assert!(answers.contains(&count), "{answers:?}");
+    }
+}
+
+/// Three calls, one after the other. False when the server did not live to answer them all.
+fn few_calls(world: &mut World, server: &mut Server, runtime: &Runtime) -> bool {
+    if !server.listens() {
+        return false;
+    }
+    let plan = plan(world);
+    for (at, (tool, token)) in plan.calls.into_iter().take(3).enumerate() {
+        let id = format!("f{}-{at}", world.record.answers.len());
+        let answer = call(runtime, endpoint(server), token, tool, &id, json!({"text": id, "name": "n"}));
+        let Some(answer) = answer else { return false };
+        world.record.answers.push(answer);
+    }
+    true
+}

@@ -1,0 +1,118 @@
+//! Two processes on one store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chio_core::capability::ToolGrant;
+use chio_core::message::KernelMessage;
+use chio_native_edge::NativeClient;
+use chio_testkit::key;
+use chio_testkit::process::{request, until};
+use chio_testkit::token::{child, grant};
+use serde_json::json;
+
+use crate::support::{World, agent, block_on, written};
+
+#[test]
+fn two_processes_have_slots_and_logs_of_their_own_and_one_truth() {
+    let world = World::new();
+    let (mut first, mut second) = (world.serve(""), world.serve_at("b.sock", ""));
+    assert_ne!(first.kernel_key(), second.kernel_key());
+    let token = world.token("both-1", vec![grant("echo"), grant("note_put")]);
+    let (mut one, mut other) = (first.connect(), second.connect());
+    for wire in [&mut one, &mut other] {
+        let response = wire.call("1", &token, "note_put", json!({"name": "n", "text": "x"}));
+        assert_eq!(written(&response.result)["status"], "ok");
+    }
+    let listed = world.line("kernel list --data s --json").ends(0).json();
+    let kernels = listed["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 2);
+    assert_ne!(kernels[0]["log_id"], kernels[1]["log_id"]);
+    assert!(kernels.iter().all(|kernel| kernel["receipts"] == 1), "{listed}");
+
+    // Revoked by somebody else, told and enforced by both.
+    world.line("capability revoke both-1 --data s").ends(0);
+    for wire in [&mut one, &mut other] {
+        let told = wire.message();
+        assert_eq!(told, Some(KernelMessage::CapabilityRevoked { id: "both-1".to_owned() }));
+        let response = wire.call("2", &token, "echo", json!({"text": "hi"}));
+        assert_eq!(written(&response.result)["error"]["code"], "capability_revoked");
+    }
+    assert_eq!(world.receipts("both-1").len(), 4);
+    first.end();
+    second.end();
+    let audit = world.audit();
+    assert_eq!(audit["logs"].as_array().unwrap().len(), 2);
+    assert_eq!(audit["receipts"], 4);
+
+    // A third takes the first free slot.
+    let third = world.serve("");
+    assert_eq!(third.kernel_key(), first.kernel_key());
+}
+
+/// Sixty-four callers, two processes, two tokens handed on from one that has a thousand calls.
+#[test]
+fn a_thousand_calls_are_a_thousand_whoever_makes_them_wherever() {
+    const BUDGET: u32 = 1000;
+    let world = World::new();
+    let (mut first, mut second) = (world.serve(""), world.serve_at("b.sock", ""));
+    let authority = world.authority();
+    let grants = vec![ToolGrant { max_invocations: Some(BUDGET), ..grant("note_put") }];
+    let parent = world.token("thousand", grants);
+    world.write_token("parent.json", &parent);
+    world.line("capability import parent.json --data s").ends(0);
+    let siblings = [(8, "sibling-1"), (7, "sibling-2")]
+        .map(|(seed, id)| child(&authority, &parent, &agent(), key(seed).public_key(), id));
+    let ran = Arc::new(AtomicU64::new(0));
+    block_on(async {
+        let mut callers = tokio::task::JoinSet::new();
+        for number in 0..64 {
+            let server = if number % 2 == 0 { &first } else { &second };
+            let endpoint = server.endpoint().parse().unwrap();
+            let (token, ran) = (siblings[number / 2 % 2].clone(), Arc::clone(&ran));
+            callers.spawn(async move {
+                let client = NativeClient::connect(&endpoint).await.unwrap();
+                for call in 0.. {
+                    let note = json!({"name": format!("n{number}"), "text": call.to_string()});
+                    let request = request(&call.to_string(), &token, "note_put", note);
+                    let response = client.call(request, |_, _| ()).await.unwrap();
+                    let result = written(&response.result);
+                    if result["status"] != "ok" {
+                        let detail = result["error"]["detail"].to_string();
+                        assert!(detail.contains("budget exhausted"), "{result}");
+                        return;
+                    }
+                    ran.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        callers.join_all().await;
+    });
+    assert_eq!(ran.load(Ordering::Relaxed), u64::from(BUDGET));
+    let puts = world.folder.read("s/notes/notes.jsonl").lines().count();
+    assert_eq!(puts, 1000);
+    assert_eq!(world.rows("--outcome allow").len(), 1000);
+    assert_eq!(world.rows("--outcome deny").len(), 64);
+    first.end();
+    second.end();
+    let audit = world.audit();
+    assert_eq!(audit["receipts"], 1064);
+    assert!(audit["logs"].as_array().unwrap().iter().all(|log| log["pending"] == 0));
+}
+
+#[test]
+fn a_token_issued_into_the_store_is_known_to_every_process() {
+    let world = World::new();
+    let first = world.serve("--peer agent.key");
+    let second = world.serve_at("b.sock", "--peer agent.key");
+    let line = "capability issue --data s --grant demo/echo --subject agent.key --id shared-1";
+    world.line(line).ends(0);
+    for server in [&first, &second] {
+        let endpoint = server.endpoint();
+        let socket = endpoint.strip_prefix("unix:").unwrap();
+        until("the token to be listed", || {
+            let run = world.run(&["native", "list", "--unix", socket]).ends(0);
+            run.stdout.contains("shared-1").then_some(())
+        });
+    }
+}

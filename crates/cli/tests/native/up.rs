@@ -1,0 +1,108 @@
+//! `chio up`.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use chio_testkit::process::{Run, Server};
+
+use crate::support::World;
+
+/// Starts `chio up` and reads what it prints, up to its last line.
+fn up(world: &World, words: &[&str]) -> (Server, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = world.command(&[&["up"], words].concat());
+    let server = Server::spawn(command.stdout(Stdio::from(writer)));
+    // So that a process that ends ends its output.
+    drop(command);
+    let mut printed = String::new();
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
+        printed.push_str(&line);
+        printed.push('\n');
+        if line.starts_with("Ctrl-C") {
+            break;
+        }
+    }
+    (server, printed)
+}
+
+/// The commands that were printed, run in a shell as they stand.
+fn shell(world: &World, printed: &str) -> Run {
+    let commands: Vec<_> = printed.lines().filter(|line| line.starts_with("  chio ")).collect();
+    assert_eq!(commands.len(), 3, "{printed}");
+    let binary = env!("CARGO_BIN_EXE_chio");
+    let script = format!("set -e\nchio() {{ '{binary}' \"$@\"; }}\n{}", commands.join("\n"));
+    let mut shell = Command::new("sh");
+    Run::of(shell.arg("-c").arg(script).current_dir(world.folder.root()), b"")
+}
+
+#[test]
+fn the_first_run_just_works_and_its_commands_work_as_printed() {
+    let world = World::new();
+    let (mut server, printed) = up(&world, &[]);
+    assert!(printed.contains("tools       demo: echo, now, note_put"), "{printed}");
+    let run = shell(&world, &printed).ends(0);
+    let run = run.says("{\"text\":\"hello\"}").says("demo/echo").says("result      clean");
+    assert!(run.stderr.starts_with("receipt: "), "{run:#?}");
+    server.signal("INT");
+    assert!(server.wait().success(), "{}", server.stderr());
+    assert!(!world.folder.path(".chio/native.sock").exists());
+    let audit = world.line("log audit --json").ends(0).json();
+    assert_eq!(
+        (audit["receipts"].as_u64(), audit["logs"][0]["pending"].as_u64()),
+        (Some(1), Some(0))
+    );
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let found = std::fs::metadata(world.folder.path(name)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(".chio"), 0o700);
+    for name in ["authority.key", "demo/agent.key", "demo/token.json", "kernels/0/key", "store.db"]
+    {
+        assert_eq!(mode(&format!(".chio/{name}")), 0o600, "{name}");
+    }
+
+    // The next time, everything is still there.
+    let token = world.folder.read(".chio/demo/token.json");
+    let (mut server, printed) = up(&world, &[]);
+    shell(&world, &printed).ends(0);
+    assert_eq!(world.folder.read(".chio/demo/token.json"), token);
+    server.end();
+    let audit = world.line("log audit --json").ends(0).json();
+    assert_eq!(audit["receipts"], 2);
+}
+
+#[test]
+fn its_state_can_be_kept_elsewhere_and_the_commands_say_so() {
+    let world = World::new();
+    let (_server, printed) = up(&world, &["--data", "elsewhere"]);
+    shell(&world, &printed).ends(0).says("result      clean");
+    assert!(!world.folder.path(".chio").exists());
+}
+
+#[test]
+fn a_second_one_in_the_same_folder_says_that_the_first_runs() {
+    let world = World::new();
+    let (_server, printed) = up(&world, &[]);
+    let run = world.line("up");
+    assert!(run.code == 1 || run.code == 2, "{run:#?}");
+    let run = run.complains("somebody already answers on the socket");
+    assert!(run.stderr.contains(".chio/native.sock"), "{run:#?}");
+    shell(&world, &printed).ends(0);
+}
+
+#[test]
+fn other_kernels_work_beside_it() {
+    let world = World::new();
+    let (server, printed) = up(&world, &[]);
+    let socket = world.folder.path("b.sock");
+    let words = ["native", "serve", "--data", ".chio", "--unix", socket.to_str().unwrap()];
+    let second = Server::start(&mut world.command(&words));
+    assert!(!printed.contains(&second.kernel_key()), "{printed}");
+    let token = ".chio/demo/token.json";
+    let call = ["native", "call", "--unix", "b.sock", "--token", token, "demo", "now"];
+    world.run(&call).ends(0);
+    let audit = world.line("log audit --json").ends(0).json();
+    assert_eq!(audit["logs"].as_array().unwrap().len(), 2);
+    drop(server);
+}

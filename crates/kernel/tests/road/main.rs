@@ -1,0 +1,24 @@
+//! The one road, end to end, on a store in memory: every way that a call can end, what its receipt
+//! says then, and what is durable at each step.
+#![cfg(test)]
+
+mod allow;
+mod audit;
+mod budgets;
+mod bundle;
+mod cache;
+mod delegation;
+mod denials;
+mod endings;
+mod guards;
+mod handle;
+mod intents;
+mod log;
+mod money;
+mod permit;
+mod questions;
+mod recovery;
+mod redaction;
+mod review;
+mod streams;
+mod support;
