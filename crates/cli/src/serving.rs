@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,26 @@ impl Served {
         let mut service = NativeService::new(Arc::clone(&self.orchestrator), admission);
         service.log = operator_log();
         service
+    }
+
+    /// Serves until there is nothing more to serve or the process is told to end, then ends in
+    /// good order. Calls that take too long then are called off, so that their doors can close.
+    pub(crate) async fn serve(
+        self,
+        serving: impl Future<Output = ()>,
+        shutdown: &CancellationToken,
+    ) -> Result<()> {
+        let told = async {
+            shutdown.cancelled().await;
+            self.kernel.drain(PATIENCE).await
+        };
+        let mut serving = pin!(serving);
+        tokio::select! {
+            () = &mut serving => {}
+            // What could not be drained is told by the end, which tries again.
+            _ = told => serving.await,
+        }
+        self.end().await
     }
 
     /// Ends in good order: running calls, the last checkpoint, the store.

@@ -4,6 +4,7 @@
  * CHIO_SHIM_SHADOW  a folder that mirrors what of the data folder would survive a power cut: each
  *                   file as of its last sync, each name as of the last sync of its file or folder
  * CHIO_SHIM_FORGET  syncs of files whose names begin with this only pretend: a disk that lies
+ * CHIO_SHIM_CUT     the process is killed before this sync, counted from 1
  * CHIO_SHIM_FAULT   while this file exists, the databases fail: `full` in it makes writes fail with
  *                   ENOSPC, half-way where they are long; anything else makes syncs fail with EIO
  *
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,7 @@
 #define ROOM (PATH_MAX + 64)
 
 static const char *data, *shadow, *forget, *fault;
+static long left = -1; /* syncs until the power is cut; negative: never */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -51,6 +54,8 @@ static void begin(void) {
     shadow = getenv("CHIO_SHIM_SHADOW");
     forget = getenv("CHIO_SHIM_FORGET");
     fault = getenv("CHIO_SHIM_FAULT");
+    const char *cut = getenv("CHIO_SHIM_CUT");
+    if (cut) left = atol(cut);
 }
 
 static const char *file_name(const char *path) {
@@ -244,6 +249,10 @@ static int sync_it(int fd) {
     if (forget && !strncmp(file_name(path), forget, strlen(forget))) return 0;
     int kept = errno;
     pthread_mutex_lock(&turn);
+    if (left > 0 && --left == 0) {
+        kill(getpid(), SIGKILL);
+        for (;;) pause();
+    }
     if (S_ISDIR(found.st_mode)) keep_names(path);
     if (S_ISREG(found.st_mode)) keep_file(fd, path);
     pthread_mutex_unlock(&turn);

@@ -62,9 +62,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let token = demo_token(io, &served.store, &args.data).await?;
         welcome(io, args, &served, &token)?;
         io.flush()?;
-        listener.serve(served.native(None), shutdown).await;
-        io.say("ending: finishing what runs, signing the last checkpoint")?;
-        served.end().await
+        let (service, until) = (served.native(None), shutdown.clone());
+        served.serve(listener.serve(service, shutdown), &until).await?;
+        io.say("ended: everything that ran is in the log")
     })?;
     Ok(Outcome::Well)
 }

@@ -1,1 +1,146 @@
-//! To come.
+//! A disk that is full or broken for a while: nothing runs unrecorded, the process survives, and
+//! service resumes by itself.
+
+use chio_core::receipt::Decision;
+use chio_native_edge::NativeClient;
+use chio_testkit::process::{Server, request, until};
+use chio_testkit::token::grant;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::books::Entry;
+use crate::check::Counted;
+use crate::load::{Load, Plan, runtime};
+use crate::shim::{Disk, Fault, Spared};
+use crate::support::{Chance, World, at_most, endpoint, for_money};
+
+/// How often the disk fails under load.
+const FAILURES: usize = 5;
+/// How many more answers show that service has resumed.
+const RESUMED: usize = 20;
+const MANY: u64 = 100_000;
+
+fn plan(world: &mut World) -> Plan {
+    let calls = u32::try_from(MANY).unwrap();
+    let grants = vec![
+        grant("echo"),
+        at_most("note_put", calls),
+        for_money("paid", MANY),
+        at_most("sleep", calls),
+        grant("count_to"),
+    ];
+    let token = world.token("all", grants);
+    let counted = |grant, calls, cents| Counted {
+        capability: "all",
+        grant,
+        presented: &["all"],
+        calls,
+        cents,
+    };
+    world.counted = vec![
+        counted(1, Some(MANY), None),
+        counted(2, None, Some(MANY)),
+        counted(3, Some(MANY), None),
+    ];
+    let tools = ["echo", "note_put", "paid", "sleep", "count_to"];
+    let mut calls = tools.map(|tool| (tool, token.clone())).to_vec();
+    // A side effect is recorded before it happens also where no budget is debited.
+    calls.push(("note_put", world.token("free", vec![grant("note_put")])));
+    Plan { calls, connections: 3, callers: 6, most: MANY, reconnect: true }
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_lets_nothing_run_unrecorded() {
+    fails_for_a_while(Fault::Full, "full disk");
+}
+
+#[test]
+fn a_disk_that_cannot_sync_for_a_while_lets_nothing_run_unrecorded() {
+    fails_for_a_while(Fault::Sync, "broken sync");
+}
+
+fn fails_for_a_while(fault: Fault, test: &str) {
+    let mut chance = Chance::of(test);
+    let (mut world, runtime) = (World::new(), runtime());
+    let Some(disk) = Disk::of(&world, test) else { return };
+    let mut server = Server::start(disk.under(&mut world.serve_command("a.sock")));
+    let plan = plan(&mut world);
+    let load = Load::start(&runtime, endpoint(&server), &plan, "l".to_owned(), &mut chance);
+    for round in 0..FAILURES {
+        wait_for_answers(&load);
+        disk.fail(fault);
+        chance.pause(10, 250);
+        // Also while it fails and calls come in.
+        world.check(&format!("failure {round}"));
+        disk.mend();
+    }
+    wait_for_answers(&load);
+    load.stop(&runtime, &mut world);
+    ends_while_the_disk_fails(&mut world, &disk, fault, &server, &runtime, &plan);
+    world.wait_until_closed();
+    world.check("mended");
+    world.audit("mended");
+    world.check_index(&runtime, "mended");
+    let load = Load::start(&runtime, endpoint(&server), &plan, "d".to_owned(), &mut chance);
+    wait_for_answers(&load);
+    disk.fail(fault);
+    chance.pause(5, 100);
+    server.kill();
+    load.stop(&runtime, &mut world);
+    disk.mend();
+    disk.cut(Spared::Some, &mut chance);
+    dead_on_a_failing_disk(&mut world);
+}
+
+/// Waits until the server answers as ever.
+fn wait_for_answers(load: &Load) {
+    let before = load.answered();
+    until("service to resume", || (load.answered() > before + RESUMED).then_some(()));
+}
+
+/// A call that ends while its receipt cannot be written is not answered, and gets a receipt that
+/// says so when the disk works again.
+fn ends_while_the_disk_fails(
+    world: &mut World,
+    disk: &Disk,
+    fault: Fault,
+    server: &Server,
+    runtime: &Runtime,
+    plan: &Plan,
+) {
+    world.wait_until_closed();
+    let token = &plan.calls[0].1;
+    let client = runtime.block_on(NativeClient::connect(&endpoint(server))).unwrap();
+    let late = request("late", token, "sleep", json!({"ms": 700}));
+    let call = runtime.spawn(async move { client.call(late, |_, _| ()).await });
+    let open = until("the call to begin", || {
+        let books = world.books();
+        books.intents.first().map(|open| open.reservation.intent.request_id.clone())
+    });
+    disk.fail(fault);
+    let answer = runtime.block_on(call).unwrap();
+    assert!(answer.is_err(), "an answer without a receipt: {answer:?}");
+    let still: Vec<_> = world.books().intents;
+    assert_eq!(still.len(), 1, "the disk fails, and yet: {still:#?}");
+    disk.mend();
+    world.wait_until_closed();
+    let books = world.books();
+    let of_it = |entry: &&std::sync::Arc<Entry>| {
+        let metadata = entry.receipt.metadata.as_ref().unwrap();
+        metadata["receipt_context"]["request_id"] == open.as_str()
+    };
+    let found: Vec<_> =
+        books.receipts.iter().filter(of_it).map(|it| &it.receipt.decision).collect();
+    assert!(matches!(*found, [Some(Decision::Incomplete { .. })]), "{found:#?}");
+}
+
+/// A process that dies on a failing disk, with the power, leaves a store that holds.
+fn dead_on_a_failing_disk(world: &mut World) {
+    world.check("dead");
+    world.audit_copy("dead");
+    let mut restarted = world.serve();
+    let books = world.check("restarted");
+    assert!(books.intents.is_empty());
+    restarted.end();
+    world.audit("in the end");
+}

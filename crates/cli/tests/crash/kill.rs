@@ -20,7 +20,7 @@ const FEW: u32 = 120;
 
 /// Tokens with and without budgets, and what is to come of the budgets.
 fn plan(world: &mut World) -> Plan {
-    let free = world.token("free", vec![grant("echo"), grant("count_to")]);
+    let free = world.token("free", vec![grant("echo"), grant("count_to"), grant("note_put")]);
     let many =
         world.token("many", vec![at_most("note_put", 100_000), for_money("paid", 1_000_000)]);
     let few = world.token("few", vec![at_most("note_put", FEW)]);
@@ -49,7 +49,8 @@ fn plan(world: &mut World) -> Plan {
     ];
     let calls = vec![
         ("echo", free.clone()),
-        ("count_to", free),
+        ("count_to", free.clone()),
+        ("note_put", free),
         ("note_put", many.clone()),
         ("note_put", few),
         ("paid", many),
@@ -83,6 +84,9 @@ fn a_kernel_that_is_killed_at_any_moment_loses_nothing_it_answered_and_records_a
         }
         server = world.serve();
         let books = world.check(&format!("after {name}, restarted"));
+        if round % 6 == 0 {
+            world.check_index(&runtime, &name);
+        }
         assert!(books.intents.is_empty(), "calls are left open: {:#?}", books.intents);
     }
     assert_eq!(early, EARLY_KILLS);
@@ -118,6 +122,7 @@ fn end_well(
     server.end();
     let books = world.check("in the end");
     world.audit("in the end");
+    world.check_index(runtime, "in the end");
     assert!(books.intents.is_empty());
     assert_eq!(books.budgets[&("few".to_owned(), 0)].0, u64::from(FEW));
     let incomplete = |it: &&std::sync::Arc<crate::books::Entry>| {

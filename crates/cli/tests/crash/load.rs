@@ -141,7 +141,7 @@ impl Shared {
 }
 
 /// Parameters that no other call has, where the tool takes any.
-fn params(tool: &str, id: &str, chance: &mut Chance) -> Value {
+pub(crate) fn params(tool: &str, id: &str, chance: &mut Chance) -> Value {
     match tool {
         "note_put" => {
             json!({"name": format!("n{}", chance.within(0, NOTE_NAMES)), "text": id})

@@ -1,14 +1,16 @@
 //! Power cuts: the process dies, and with it all that it had not synced.
 
-use std::process::Command;
+use std::fs::File;
+use std::process::{Child, Command};
 
-use chio_testkit::process::Server;
+use chio_core::receipt::Decision;
+use chio_native_edge::{Endpoint, NativeClient};
+use chio_testkit::process::{Server, request, until};
 use chio_testkit::token::grant;
-use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::check::Counted;
-use crate::load::{Load, Plan, call, runtime};
+use crate::load::{Load, Plan, params, runtime};
 use crate::shim::{Disk, Spared};
 use crate::support::{Chance, World, at_most, endpoint, for_money};
 
@@ -20,22 +22,35 @@ const CALLS: u64 = 150;
 const MANY_SYNCS: u64 = 200;
 
 const MANY: u64 = 100_000;
+const SOCKET: &str = "a.sock";
+const SAID: &str = "said";
 
 /// Tokens with and without budgets, and what is to come of the budgets.
 fn plan(world: &mut World) -> Plan {
     let calls = u32::try_from(MANY).unwrap();
-    let grants = vec![grant("echo"), at_most("note_put", calls), for_money("paid", MANY), grant("count_to")];
+    let grants =
+        vec![grant("echo"), at_most("note_put", calls), for_money("paid", MANY), grant("count_to")];
     let token = world.token("all", grants);
-    let counted = |grant, calls, cents| Counted { capability: "all", grant, presented: &["all"], calls, cents };
+    let free = world.token("free", vec![grant("note_put")]);
+    let counted = |grant, calls, cents| Counted {
+        capability: "all",
+        grant,
+        presented: &["all"],
+        calls,
+        cents,
+    };
     world.counted = vec![counted(1, Some(MANY), None), counted(2, None, Some(MANY))];
-    let calls = ["echo", "note_put", "paid", "count_to"].map(|tool| (tool, token.clone())).to_vec();
+    let tools = ["echo", "note_put", "paid", "count_to"];
+    let mut calls = tools.map(|tool| (tool, token.clone())).to_vec();
+    // A side effect is recorded before it happens also where no budget is debited.
+    calls.push(("note_put", free));
     Plan { calls, connections: 3, callers: 8, most: CALLS, reconnect: false }
 }
 
 /// A server that this test starts under a disk. To run another program, such as one that does not
 /// sync by itself, is to change this.
 fn command(world: &World) -> Command {
-    world.serve_command("a.sock")
+    world.serve_command(SOCKET)
 }
 
 #[test]
@@ -59,6 +74,7 @@ fn what_was_not_synced_may_be_lost_but_nothing_that_was_answered_or_done() {
         let when = format!("cut {round}, spared: {spared:?}");
         world.check(&when);
         world.audit_copy(&when);
+        world.check_index(&runtime, &when);
     }
     assert!(answered > CUTS, "hardly anything was answered");
     let mut server = world.serve();
@@ -99,20 +115,20 @@ fn wherever_the_power_is_cut_in_a_first_start_and_its_first_calls_the_store_star
         assert!(sync < MANY_SYNCS, "it never came to an end: {answers:?}");
         let mut world = World::new();
         let Some(disk) = Disk::of(&world, "power cuts in a first start") else { return };
-        let mut doomed = command(&world);
-        disk.under(&mut doomed).env("CHIO_SHIM_CUT", sync.to_string());
-        let mut server = Server::spawn(&mut doomed);
-        let all = few_calls(&mut world, &mut server, &runtime);
-        server.kill();
+        let mut planned = None;
+        let mut doomed = Doomed::spawn(&world, &disk, sync);
+        let all = doomed.listens(&world) && few_calls(&mut world, &mut planned, &runtime, "one");
+        doomed.kill();
         answers.push(world.record.answers.len());
         disk.cut(Spared::None, &mut chance);
         let when = format!("cut before sync {sync}");
-        let mut restarted = world.serve();
+        let mut server = world.serve();
         let books = world.check(&when);
         assert!(books.intents.is_empty(), "{when}: {:#?}", books.intents);
-        few_calls(&mut world, &mut restarted, &runtime);
+        assert!(few_calls(&mut world, &mut planned, &runtime, "two"), "{when}: no answer");
         world.check(&format!("{when}, after more calls"));
         world.audit(&when);
+        server.kill();
         if all {
             break;
         }
@@ -124,16 +140,51 @@ fn wherever_the_power_is_cut_in_a_first_start_and_its_first_calls_the_store_star
 }
 
 /// Three calls, one after the other. False when the server did not live to answer them all.
-fn few_calls(world: &mut World, server: &mut Server, runtime: &Runtime) -> bool {
-    if !server.listens() {
-        return false;
-    }
-    let plan = plan(world);
-    for (at, (tool, token)) in plan.calls.into_iter().take(3).enumerate() {
-        let id = format!("f{}-{at}", world.record.answers.len());
-        let answer = call(runtime, endpoint(server), token, tool, &id, json!({"text": id, "name": "n"}));
-        let Some(answer) = answer else { return false };
+fn few_calls(world: &mut World, planned: &mut Option<Plan>, runtime: &Runtime, name: &str) -> bool {
+    let plan = planned.get_or_insert_with(|| plan(world)).clone();
+    for (tool, token) in &plan.calls[1..4] {
+        let call = runtime.block_on(async {
+            let client = NativeClient::connect(&Endpoint::Unix(world.folder.path(SOCKET))).await?;
+            let id = format!("{name}-{tool}");
+            let params = params(tool, &id, &mut Chance::default());
+            client.call(request(&id, token, tool, params), |_, _| ()).await
+        });
+        let Ok(answer) = call else { return false };
+        assert_eq!(answer.receipt.decision, Some(Decision::Allow));
         world.record.answers.push(answer);
     }
     true
+}
+
+/// A server that may die before it listens. It is killed when dropped.
+struct Doomed(Child);
+
+impl Doomed {
+    /// Starts a server whose power is cut before this sync, counted from 1.
+    fn spawn(world: &World, disk: &Disk, sync: u64) -> Self {
+        let mut command = command(world);
+        disk.under(&mut command).env("CHIO_SHIM_CUT", sync.to_string());
+        let said = File::create(world.folder.path(SAID)).unwrap();
+        Self(command.stderr(said).spawn().unwrap())
+    }
+
+    /// Waits until it listens or is dead.
+    fn listens(&mut self, world: &World) -> bool {
+        until("a server that lives or dies", || {
+            let dead = self.0.try_wait().unwrap().is_some();
+            let listens = world.folder.read(SAID).contains("listening on");
+            (dead || listens).then_some(listens)
+        })
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }

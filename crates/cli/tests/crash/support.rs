@@ -4,16 +4,20 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::capability::{CapabilityToken, ToolGrant};
 use chio_core::crypto::{Keypair, random_bytes};
 use chio_core::money::MonetaryAmount;
+use chio_kernel::store::ReceiptQuery;
 use chio_kernel::{Clock, SystemClock};
 use chio_native_edge::Endpoint;
+use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::key;
 use chio_testkit::process::{Folder, Run, Server, until};
 use chio_testkit::token::{self, grant};
+use tokio::runtime::Runtime;
 
 use crate::books::Books;
 use crate::check::{Counted, Record, problems};
@@ -39,6 +43,7 @@ pub(crate) fn skip(name: &str, reason: &str) {
 }
 
 /// Chance that can be had again.
+#[derive(Default)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -162,6 +167,26 @@ impl World {
         let run = Run::of(command.current_dir(self.folder.root()), b"");
         assert_eq!(run.code, 0, "{when}: {run:#?}");
         assert_eq!(run.json()["valid"], true, "{when}: {run:#?}");
+    }
+
+    /// Checks that the index of receipts, asked through the store, has each receipt once.
+    #[track_caller]
+    pub(crate) fn check_index(&mut self, runtime: &Runtime, when: &str) {
+        let url = StoreUrl::Sqlite(self.data());
+        let store = OpenStore::open_existing(&url, Arc::new(SystemClock::default())).unwrap();
+        let mut query = ReceiptQuery { limit: 500, ..ReceiptQuery::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = runtime.block_on(store.shared().query(&query)).unwrap();
+            let Some(last) = page.last() else { break };
+            query.cursor = Some(last.cursor);
+            found.extend(page.into_iter().map(|row| row.body));
+        }
+        store.close();
+        let mut logged: Vec<_> = self.books().receipts.iter().map(|it| it.body.clone()).collect();
+        found.sort();
+        logged.sort();
+        assert!(found == logged, "{when}: the index has {}, not {}", found.len(), logged.len());
     }
 
     /// Waits until no call is open in any log.

@@ -174,6 +174,38 @@ fn a_spent_budget_of_calls_denies_and_other_tokens_go_on() {
 }
 
 #[test]
+fn a_call_that_is_denied_before_it_runs_spends_nothing_and_one_that_fails_does() {
+    let shared = Shared::get();
+    let limited = |tool: &str| ToolGrant { max_invocations: Some(1), ..grant(tool) };
+    let constraint = serde_json::from_value(json!({"type": "max_length", "value": 5})).unwrap();
+    let short = ToolGrant { constraints: vec![constraint], ..limited("echo") };
+    let token = shared.world.token("spent-1", vec![short, limited("note_get")]);
+    let mut wire = shared.server.connect();
+    let mut call = |tool, params| written(&wire.call("1", &token, tool, params).result);
+    assert_eq!(call("echo", json!({"text": "much too long"}))["status"], "err");
+    assert_eq!(call("echo", json!({"text": "short"}))["status"], "ok");
+    assert_eq!(call("echo", json!({"text": "short"}))["error"]["code"], "policy_denied");
+    let failed = call("note_get", json!({"name": "none"}));
+    assert_eq!(failed["error"]["code"], "tool_server_error");
+    assert_eq!(call("note_get", json!({"name": "none"}))["error"]["code"], "policy_denied");
+}
+
+#[test]
+fn a_token_that_was_met_before_still_expires() {
+    let shared = Shared::get();
+    let token = at(&shared, "brief-1", now() - 10, now() + 2);
+    let mut wire = shared.server.connect();
+    let mut call = || written(&wire.call("1", &token, "echo", json!({"text": "hi"})).result);
+    assert_eq!(call()["status"], "ok");
+    chio_testkit::process::until("the token to expire", || {
+        let result = call();
+        let expired = result == json!({"status": "err", "error": {"code": "capability_expired"}});
+        assert!(expired || result["status"] == "ok", "{result}");
+        expired.then_some(())
+    });
+}
+
+#[test]
 fn a_spent_budget_of_money_denies() {
     let shared = Shared::get();
     let budget = Some(MonetaryAmount::new(60, "USD"));

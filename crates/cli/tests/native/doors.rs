@@ -206,3 +206,23 @@ fn the_client_says_clearly_that_nobody_is_there() {
     let run = world.line("native list --unix nobody.sock").ends(2);
     run.complains("cannot connect to `unix:").complains("nobody.sock");
 }
+
+#[test]
+fn what_is_no_store_is_refused_and_left_as_it_was() {
+    let world = World::new();
+    world.folder.write("file", "precious");
+    let run = world.line("native serve --unix a.sock --data file").ends(2);
+    run.complains("expected a folder for the store");
+    std::fs::create_dir(world.folder.path("s")).unwrap();
+    let foreign = rusqlite::Connection::open(world.folder.path("s/store.db")).unwrap();
+    foreign.execute_batch("CREATE TABLE precious(x); INSERT INTO precious VALUES (1);").unwrap();
+    drop(foreign);
+    let before = std::fs::read(world.folder.path("s/store.db")).unwrap();
+    let run = world.line("native serve --unix a.sock --data s").ends(2);
+    assert!(run.stderr.contains("store.db") || run.stderr.contains("database"), "{run:#?}");
+    assert_eq!(std::fs::read(world.folder.path("s/store.db")).unwrap(), before);
+    world.folder.write("s/store.db", "this is no database at all, whatever its name says");
+    let run = world.line("native serve --unix a.sock --data s").ends(2);
+    assert!(!run.stderr.contains("panicked"), "{run:#?}");
+    assert!(!world.folder.path("a.sock").exists());
+}

@@ -174,6 +174,21 @@ fn arguments_beyond_what_a_receipt_can_carry_are_denied_with_one() {
 }
 
 #[test]
+fn a_payload_of_nothing_but_depth_breaks_nothing() {
+    let shared = Shared::get();
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let deep = format!("{}1{}", open.repeat(500_000), close.repeat(500_000));
+        let whole = format!("{{\"type\":\"heartbeat\",\"x\":{deep}}}");
+        for payload in [deep, whole, open.repeat(1_000_000)] {
+            let mut wire = shared.server.connect();
+            wire.send_payload(payload.as_bytes());
+            assert_eq!(wire.message(), None);
+        }
+    }
+    assert!(shared.server.connect().is_alive());
+}
+
+#[test]
 fn nothing_is_sent_unasked() {
     let shared = Shared::get();
     let mut wire = shared.server.connect();

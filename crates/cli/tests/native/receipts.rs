@@ -203,13 +203,16 @@ fn some_receipts_are_exported_by_filter_or_by_id() {
     world.line("receipt export --data s --id nobody").ends(1).complains("`nobody`");
 }
 
+/// Something that is done to a bundle.
+type Change = fn(&mut Value);
+
 #[test]
 fn an_export_that_was_tampered_with_is_refused_and_the_reason_is_named() {
     let (world, _server) = stocked();
     world.line("receipt export --data s --out all.json").ends(0);
     let bundle: Value = serde_json::from_str(&world.folder.read("all.json")).unwrap();
     let id = bundle["entries"][0]["receipt"]["id"].as_str().unwrap().to_owned();
-    let changes: [(fn(&mut Value), String); 9] = [
+    let changes: [(Change, String); 9] = [
         (|it| it["entries"][0]["receipt"]["tool_name"] = json!("other"), format!("receipt {id}: ")),
         (
             |it| it["entries"][0]["receipt"]["action"]["parameters"] = json!({"text": "z"}),

@@ -75,7 +75,7 @@ fn a_second_signal_ends_it_at_once_and_the_next_start_makes_up_for_it() {
 #[test]
 fn a_call_that_a_crash_cut_short_gets_its_receipt_at_the_next_start() {
     let (world, mut server) = World::served();
-    let grants = vec![ToolGrant { max_invocations: Some(5), ..grant("sleep") }];
+    let grants = vec![ToolGrant { max_invocations: Some(1), ..grant("sleep") }];
     let token = world.token("crash-1", [grants, vec![grant("echo")]].concat());
     let mut wire = server.connect();
     wire.call("0", &token, "echo", json!({"text": "hi"}));
@@ -96,6 +96,10 @@ fn a_call_that_a_crash_cut_short_gets_its_receipt_at_the_next_start() {
     assert_eq!(receipts[0].tool_name, "sleep");
     assert!(matches!(receipts[0].decision, Some(Decision::Incomplete { .. })), "{receipts:?}");
     assert_eq!(receipts[0].action.parameters, json!({"ms": 60_000}));
+    // What it had reserved is spent: it may have run.
+    let response = server.connect().call("2", &token, "sleep", json!({"ms": 1}));
+    let detail = &written(&response.result)["error"]["detail"];
+    assert!(detail.to_string().contains("budget exhausted"), "{detail}");
     server.end();
     let audit = world.audit();
     assert_eq!(audit["logs"][0]["open_intents"], 0);

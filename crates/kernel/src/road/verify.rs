@@ -35,6 +35,11 @@ impl Inner {
             let reason = format!("expected {expected}, found more than a receipt can carry");
             return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
         }
+        if call.governed_intent.is_some() {
+            // Whoever states an intent relies on its being enforced and recorded.
+            let reason = "governed intents are not supported yet";
+            return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
+        }
         if self.running.is_draining() {
             return Err(Denial::by_kernel(ErrorCode::InternalError, "the kernel is shutting down"));
         }

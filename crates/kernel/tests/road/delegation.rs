@@ -178,7 +178,7 @@ async fn a_parent_that_may_not_be_handed_on_is_denied() {
     use chio_core::capability::{Operation, ToolGrant};
     let world = World::new().await;
     let kept = ToolGrant { operations: vec![Operation::Invoke], ..grant("echo") };
-    let parent = token("parent", &[kept.clone()]);
+    let parent = token("parent", std::slice::from_ref(&kept));
     world.run(world.call(&parent, "echo", json!(1))).await;
     let base = draft("child", &[kept]);
     let token = forced_child("child", 3, vec![link(&parent, 2, 3, NOW)], &base);

@@ -162,7 +162,7 @@ async fn a_constraint_that_does_not_hold_or_that_nobody_enforces_denies() {
 async fn a_grant_that_asks_for_a_proof_of_possession_denies() {
     let world = World::new().await;
     let asks = ToolGrant { dpop_required: Some(true), ..grant("echo") };
-    let ended = world.run_with(&[asks.clone()], "echo", json!(1)).await;
+    let ended = world.run_with(std::slice::from_ref(&asks), "echo", json!(1)).await;
     assert_denied(&ended, Code::CapabilityDenied, "proof of possession");
     // One matching grant that asks is enough.
     let ended = world.run_with(&[grant("echo"), asks], "echo", json!(1)).await;
@@ -241,8 +241,8 @@ async fn names_that_are_too_long_leave_only_their_hash() {
     let world = World::new().await;
     let long = "n".repeat(100_000);
     let hash = format!("sha256:{}", sha256_hex(long.as_bytes()));
-    let anything = ToolGrant { server_id: "*".to_owned(), ..grant("*") };
-    let (plain, named) = (token("cap-1", &[anything.clone()]), token(&long, &[anything]));
+    let anything = [ToolGrant { server_id: "*".to_owned(), ..grant("*") }];
+    let (plain, named) = (token("cap-1", &anything), token(&long, &anything));
     let call = |token: &Token, server: &str, tool: &str| {
         let request_id = world.kernel.new_request_id();
         ToolCall::new(request_id, token.clone(), server, tool, json!(1))

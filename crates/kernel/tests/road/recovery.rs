@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::capability::ToolGrant;
 use chio_core::receipt::Decision;
 use chio_core::registry::ErrorCode as Code;
 use chio_kernel::store::TokenStore as _;
@@ -10,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::support::tokens::{agent, child, counted, priced, token};
 use crate::support::world::assert_denied;
-use crate::support::{Setup, World};
+use crate::support::{Setup, World, grant};
 
 /// A runtime of its own, so that a crash is the end of all its tasks.
 fn runtime() -> Runtime {
@@ -18,11 +19,11 @@ fn runtime() -> Runtime {
 }
 
 /// Starts a kernel, has it run a call of a tool that waits, and lets it die.
-fn crash(grants: Vec<chio_core::capability::ToolGrant>, tool: &'static str) -> (Setup, String) {
+fn crash(grants: &[ToolGrant], tool: &'static str) -> (Setup, String) {
     let runtime = runtime();
     let (world, request_id) = runtime.block_on(async {
         let world = World::new().await;
-        let token = token("cap-1", &grants);
+        let token = token("cap-1", grants);
         world.run(world.call(&token, "echo", json!("before"))).await;
         let call = world.call(&token, tool, json!({"n": 1}));
         let request_id = call.request_id.clone();
@@ -41,7 +42,7 @@ fn crash(grants: Vec<chio_core::capability::ToolGrant>, tool: &'static str) -> (
 
 #[test]
 fn the_next_start_signs_for_calls_that_a_crash_cut_off() {
-    let (next, request_id) = crash(vec![crate::support::grant("*")], "gate");
+    let (next, request_id) = crash(&[grant("*")], "gate");
     runtime().block_on(async {
         let world = next.start().await;
         let receipts = world.receipts_of(&request_id).await;
@@ -62,8 +63,8 @@ fn the_next_start_signs_for_calls_that_a_crash_cut_off() {
 
 #[test]
 fn recovery_charges_all_that_was_held() {
-    let grants = vec![crate::support::grant("echo"), priced("paid_gate", 15)];
-    let (next, request_id) = crash(grants.clone(), "paid_gate");
+    let grants = [grant("echo"), priced("paid_gate", 15)];
+    let (next, request_id) = crash(&grants, "paid_gate");
     runtime().block_on(async {
         let world = next.start().await;
         let receipt = world.receipts_of(&request_id).await.remove(0);
@@ -79,8 +80,8 @@ fn recovery_charges_all_that_was_held() {
 
 #[test]
 fn recovery_keeps_the_count() {
-    let grants = vec![crate::support::grant("echo"), counted("gate", 1)];
-    let (next, _) = crash(grants.clone(), "gate");
+    let grants = [grant("echo"), counted("gate", 1)];
+    let (next, _) = crash(&grants, "gate");
     runtime().block_on(async {
         let world = next.start().await;
         let call = world.call(&token("cap-1", &grants), "gate", json!({}));
@@ -90,7 +91,7 @@ fn recovery_keeps_the_count() {
 
 #[test]
 fn a_neighbour_signs_for_a_kernel_that_is_gone() {
-    let (next, request_id) = crash(vec![crate::support::grant("*")], "gate");
+    let (next, request_id) = crash(&[grant("*")], "gate");
     runtime().block_on(async {
         // The neighbour has a log of its own: the crashed kernel's place is taken meanwhile.
         let crashed = next;

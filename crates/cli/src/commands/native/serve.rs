@@ -80,19 +80,22 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let served = Served::start(setup).await?;
         let service = served.native(peer);
         log.line(&format!("kernel {}", served.kernel.public_key()));
-        match listener {
-            Some(listener) => {
-                log.line(&format!("listening on {}", listener.endpoint()));
-                listener.serve(service, shutdown).await;
-            }
-            None => {
-                log.line("serving standard input and output");
-                if let Err(error) = serve_stdio(&service, shutdown).await {
-                    log.line(&format!("native connection ended: {error}"));
+        let served_until = shutdown.clone();
+        let serving = async {
+            match listener {
+                Some(listener) => {
+                    log.line(&format!("listening on {}", listener.endpoint()));
+                    listener.serve(service, shutdown).await;
+                }
+                None => {
+                    log.line("serving standard input and output");
+                    if let Err(error) = serve_stdio(&service, shutdown).await {
+                        log.line(&format!("native connection ended: {error}"));
+                    }
                 }
             }
-        }
-        served.end().await
+        };
+        served.serve(serving, &served_until).await
     })?;
     Ok(Outcome::Well)
 }

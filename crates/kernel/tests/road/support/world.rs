@@ -289,11 +289,11 @@ impl World {
         let next = Setup::beside(&self);
         let ledger: Weak<TestLedger> = Arc::downgrade(&self.ledger);
         drop(self);
-        for _ in 0..1000 {
+        for _ in 0..2000 {
             if ledger.strong_count() == 0 {
                 return next;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         panic!("the kernel does not let go of its ledger");
     }
