@@ -27,9 +27,8 @@ pub async fn inclusion(
     let Some(checkpoint) = store.covering(log_id, seq).await? else { return Ok(None) };
     let body = &checkpoint.body;
     let size = usize::try_from(body.tree_size).unwrap_or(usize::MAX);
-    let entries = store.entries(log_id, body.batch_start_seq, size).await?;
-    let leaves: Vec<Hash> = entries.iter().map(|entry| leaf_hash(&entry.body)).collect();
-    let whole = leaves.len() == size && entries.last().is_some_and(|e| e.seq == body.batch_end_seq);
+    let leaves = leaves(store, log_id, body.batch_start_seq, size).await?;
+    let whole = leaves.len() == size;
     match ReceiptInclusion::build(&checkpoint, &leaves, seq).filter(|_| whole) {
         Some(proof) => Ok(Some((checkpoint, proof))),
         None => {
@@ -38,6 +37,27 @@ pub async fn inclusion(
             Err(StoreError::Damaged(problem))
         }
     }
+}
+
+/// The leaves of so many entries from this place on, as far as there are no gaps.
+async fn leaves(
+    store: &(impl LogStore + ?Sized),
+    log_id: &str,
+    from: u64,
+    count: usize,
+) -> StoreResult<Vec<Hash>> {
+    let mut leaves = Vec::with_capacity(count.min(PAGE));
+    while leaves.len() < count {
+        let next = from + u64::try_from(leaves.len()).unwrap_or(u64::MAX);
+        // Large entries come in several answers.
+        let page = store.entries(log_id, next, count - leaves.len()).await?;
+        let gapless = page.iter().zip(next..).all(|(entry, seq)| entry.seq == seq);
+        if page.is_empty() || !gapless {
+            break;
+        }
+        leaves.extend(page.iter().map(|entry| leaf_hash(&entry.body)));
+    }
+    Ok(leaves)
 }
 
 /// The proof that checkpoint `to` of a log extends checkpoint `from`.

@@ -314,7 +314,7 @@ pub struct LogEntry {
     pub body: Vec<u8>,
 }
 
-/// The logs of a store, to read.
+/// The logs of a store, to read. Answers are bounded: a short one is not the end, an empty one is.
 #[async_trait]
 pub trait LogStore: Send + Sync {
     /// The name of the store, which certificates carry.
@@ -402,7 +402,7 @@ pub struct ReceiptRow {
 }
 
 /// Receipts by what they are about. Every answer includes all that was durable when it was asked
-/// for.
+/// for. Answers are bounded: a short one is not the end, an empty one is.
 #[async_trait]
 pub trait ReceiptIndex: Send + Sync {
     /// At most `limit` receipts. When there may be more, the last row's cursor leads on.

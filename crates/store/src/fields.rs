@@ -28,7 +28,9 @@ impl<'a> Fields<'a> {
     pub(crate) fn read(body: &'a [u8]) -> Self {
         match serde_json::from_slice::<Body<'a>>(body) {
             Ok(body) => body.into(),
-            Err(_) => serde_json::from_slice(body).map(from_value).unwrap_or_default(),
+            Err(_) => {
+                serde_json::from_slice(body).map(|body| from_value(&body)).unwrap_or_default()
+            }
         }
     }
 
@@ -207,7 +209,7 @@ impl<'a> From<Body<'a>> for Fields<'a> {
 }
 
 /// The slow way, for bodies with a member of an unexpected type.
-fn from_value(body: Value) -> Fields<'static> {
+fn from_value(body: &Value) -> Fields<'static> {
     let at = |path: &str| body.pointer(path);
     let text = |path: &str| at(path).and_then(Value::as_str).map(|text| text.to_owned().into());
     let verdict = at("/decision/verdict").cloned();
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!((fields.timestamp, fields.cost), (Some(7), Some(5)));
         assert_eq!(fields.currency.as_deref(), Some("USD"));
         assert_eq!(fields.trace_id.as_deref(), Some("t"));
-        assert_eq!(super::from_value(body.clone()), fields);
+        assert_eq!(super::from_value(&body), fields);
     }
 
     #[test]

@@ -74,6 +74,13 @@ impl OpenStore {
         }))
     }
 
+    /// A store that loses what it says is durable: for the test that shows that such a loss would be
+    /// noticed.
+    #[doc(hidden)]
+    pub fn open_unsynced(folder: &std::path::Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        Ok(Self(Backend::Sqlite(Arc::new(SqliteStore::open_unsynced(folder, clock)?))))
+    }
+
     /// Opens a store that must exist. No key is made, and the query index advances only when
     /// somebody asks. A memory store is always a new one.
     ///

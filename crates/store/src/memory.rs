@@ -4,7 +4,7 @@ mod ledger;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
@@ -70,7 +70,28 @@ struct MemorySlot {
 struct Indexed {
     log: usize,
     seq: u64,
-    fields: Fields<'static>,
+    /// Read when somebody asks for the first time: most receipts are never asked for.
+    fields: OnceLock<Fields<'static>>,
+}
+
+impl Indexed {
+    fn fields(&self, state: &State) -> &Fields<'static> {
+        self.fields.get_or_init(|| {
+            let body = state.logs.get(self.log).and_then(|log| log.entry(self.seq));
+            Fields::read(body.map_or(&[], Vec::as_slice)).into_owned()
+        })
+    }
+}
+
+impl Log {
+    fn entry(&self, seq: u64) -> Option<&Vec<u8>> {
+        self.entries.get(usize::try_from(seq.checked_sub(1)?).ok()?)
+    }
+
+    /// Where the checkpoint of this number is or goes. They are kept by number.
+    fn place_of(&self, checkpoint_seq: u64) -> usize {
+        self.checkpoints.partition_point(|found| found.body.checkpoint_seq < checkpoint_seq)
+    }
 }
 
 impl MemoryStore {
@@ -170,7 +191,7 @@ impl State {
     fn row(&self, place: usize) -> Option<ReceiptRow> {
         let found = self.receipts.get(place)?;
         let log = self.logs.get(found.log)?;
-        let body = log.entries.get(usize::try_from(found.seq.checked_sub(1)?).ok()?)?.clone();
+        let body = log.entry(found.seq)?.clone();
         let cursor = u64::try_from(place).ok()?.checked_add(1)?;
         Some(ReceiptRow { cursor, log_id: log.log_id.clone(), seq: found.seq, body })
     }
@@ -280,7 +301,7 @@ impl LogStore for MemoryStore {
     ) -> StoreResult<Vec<KernelCheckpoint>> {
         let state = self.state();
         let Some(log) = state.log(log_id) else { return Ok(Vec::new()) };
-        let later = log.checkpoints.iter().filter(|found| found.body.checkpoint_seq >= from);
+        let later = log.checkpoints.iter().skip(log.place_of(from));
         Ok(later.take(bounds::rows(limit)).cloned().collect())
     }
 
@@ -314,7 +335,11 @@ impl ReceiptIndex for MemoryStore {
             let beyond = query
                 .cursor
                 .is_none_or(|from| if query.newest_first { cursor < from } else { cursor > from });
-            beyond && state.receipts.get(*place).is_some_and(|found| found.fields.answer(query))
+            beyond
+                && state
+                    .receipts
+                    .get(*place)
+                    .is_some_and(|found| found.fields(&state).answer(query))
         };
         let rows = places.filter(fits).take(bounds::rows(query.limit));
         rows.map(|place| state.row(place).ok_or_else(lost)).collect()
@@ -322,7 +347,7 @@ impl ReceiptIndex for MemoryStore {
 
     async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>> {
         let state = self.state();
-        let is_it = |found: &Indexed| found.fields.id.as_deref() == Some(receipt_id);
+        let is_it = |found: &Indexed| found.fields(&state).id.as_deref() == Some(receipt_id);
         Ok(state.receipts.iter().position(is_it).and_then(|place| state.row(place)))
     }
 }

@@ -4,6 +4,7 @@
 //! requests at a time. `index.db` can be made again from it at any time.
 
 mod books;
+mod checkpointer;
 mod error;
 mod folder;
 mod index;
@@ -34,6 +35,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::certify::{certificate, in_use};
 use crate::{Indexing, Slot};
 use books::{Books, LogRow};
+use checkpointer::Checkpointer;
 use error::{failed, unreadable};
 use folder::{Folder, NewSlot, SlotKey};
 use index::{Index, Indexer};
@@ -51,6 +53,7 @@ pub(crate) struct SqliteStore {
     store_id: String,
     clock: Arc<dyn Clock>,
     writer: Writer,
+    checkpointer: Arc<Checkpointer>,
     readers: Arc<Readers>,
     /// A connection of its own for what every call asks, so that it is never behind a long read.
     epochs: Mutex<Connection>,
@@ -79,6 +82,15 @@ impl SqliteStore {
         Self::start(folder, connection, clock, indexing)
     }
 
+    /// As [`SqliteStore::open`], without waiting for the disk.
+    pub(crate) fn open_unsynced(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        let folder = Folder::make(path)?;
+        let connection = open_database(&folder, clock.as_ref())?;
+        make_authority(&folder, &connection)?;
+        connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
+        Self::start(folder, connection, clock, Indexing::On)
+    }
+
     /// Opens the store that must be in this folder. No key is made.
     pub(crate) fn open_existing(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
         let folder = Folder::existing(path)?;
@@ -97,8 +109,13 @@ impl SqliteStore {
         let database = folder.database();
         let pace = Arc::new(Pace::default());
         let index = Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&pace)));
-        let woken = Arc::clone(&pace);
-        let writer = Writer::start(Books::new(connection), Arc::new(move || woken.wake()))?;
+        let checkpointer = Arc::new(Checkpointer::start(&database)?);
+        let (woken, noted) = (Arc::clone(&pace), Arc::clone(&checkpointer));
+        let after_group = Arc::new(move |books: &mut Books| {
+            woken.wake();
+            noted.note(books.take_written(), books.connection());
+        });
+        let writer = Writer::start(Books::new(connection), after_group)?;
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
             readers: Arc::new(Readers::new(database)),
@@ -106,6 +123,7 @@ impl SqliteStore {
             store_id,
             clock,
             writer,
+            checkpointer,
             index,
             pace,
             indexing,
@@ -192,6 +210,7 @@ impl SqliteStore {
     /// Finishes what is queued and ends the threads.
     pub(crate) fn close(&self) {
         self.writer.stop();
+        self.checkpointer.stop();
         self.pace.stop();
         let indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(indexer) = indexer {

@@ -16,8 +16,7 @@ use crate::support::{World, agent};
 /// `list-1` has allow echo ×2, deny now, tool error note_get; `list-2` of another subject has
 /// paid ×2 and a cancelled sleep.
 fn stocked() -> (World, Server) {
-    let world = World::new();
-    let server = world.serve("--deadline 1s");
+    let (world, server) = World::served();
     let one = world.token("list-1", vec![grant("echo"), grant("note_get")]);
     let paid = ToolGrant {
         max_total_cost: Some(chio_core::money::MonetaryAmount::new(1000, "USD")),
@@ -32,7 +31,9 @@ fn stocked() -> (World, Server) {
     wire.call("4", &one, "note_get", json!({"name": "none"}));
     wire.call("5", &two, "paid", json!({"text": "c"}));
     wire.call("6", &two, "paid", json!({"text": "d"}));
-    wire.call("7", &two, "sleep", json!({"ms": 60_000}));
+    wire.send_call("7", &two, "sleep", json!({"ms": 60_000}));
+    wire.shut();
+    wire.response();
     (world, server)
 }
 

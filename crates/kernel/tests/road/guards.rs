@@ -81,6 +81,12 @@ async fn guards_see_only_calls_that_the_token_allows() {
         assert!(ended.receipt.evidence.is_empty());
     }
     assert!(journal.all().is_empty());
+    // Nor a revoked one, though the kernel knows it well.
+    let token = crate::support::tokens::token("cap-1", &[grant("echo")]);
+    world.run(world.call(&token, "echo", json!(1))).await;
+    world.kernel.revoke("cap-1").await.unwrap();
+    world.run(world.call(&token, "echo", json!(1))).await;
+    assert_eq!(journal.all(), ["check a"]);
 }
 
 #[tokio::test]

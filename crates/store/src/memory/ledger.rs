@@ -1,6 +1,6 @@
 //! The log of one kernel in a memory store.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
@@ -11,7 +11,6 @@ use chio_kernel::store::{
 
 use super::{Indexed, State, lock, lost};
 use crate::budget::{Choice, Debit, Spent, choose};
-use crate::fields::Fields;
 
 /// Keeps others from a slot as long as it lives.
 pub(super) struct SlotGuard {
@@ -106,7 +105,6 @@ impl Ledger for MemoryLedger {
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        let fields = Fields::read(&entry.body).into_owned();
         let mut state = lock(&self.guard.state);
         if entry.closes.as_ref().is_some_and(|closing| !state.close(closing)) {
             return Ok(Appended::IntentClosed);
@@ -114,7 +112,7 @@ impl Ledger for MemoryLedger {
         let log = state.logs.get_mut(self.log).ok_or_else(lost)?;
         log.entries.push(entry.body);
         let seq = super::count(log.entries.len());
-        state.receipts.push(Indexed { log: self.log, seq, fields });
+        state.receipts.push(Indexed { log: self.log, seq, fields: OnceLock::new() });
         Ok(Appended::At(seq))
     }
 
@@ -125,10 +123,13 @@ impl Ledger for MemoryLedger {
             return Err(crate::foreign_checkpoint());
         }
         let seq = checkpoint.body.checkpoint_seq;
-        match log.checkpoints.iter().find(|found| found.body.checkpoint_seq == seq) {
+        let place = log.place_of(seq);
+        match log.checkpoints.get(place) {
             Some(found) if *found == checkpoint => {}
-            Some(_) => return Err(crate::other_checkpoint(seq)),
-            None => log.checkpoints.push(checkpoint),
+            Some(found) if found.body.checkpoint_seq == seq => {
+                return Err(crate::other_checkpoint(seq));
+            }
+            _ => log.checkpoints.insert(place, checkpoint),
         }
         Ok(())
     }

@@ -21,6 +21,8 @@ pub(crate) struct Books {
     connection: Connection,
     /// Where each log of this process goes on. Forgotten whenever something is undone.
     heads: HashMap<i64, Head>,
+    /// Bytes written since somebody asked.
+    written: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +68,12 @@ pub(crate) struct LogRow {
 
 impl Books {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, heads: HashMap::new() }
+        Self { connection, heads: HashMap::new(), written: 0 }
+    }
+
+    /// Bytes of entries and intents written since the last time.
+    pub(crate) const fn take_written(&mut self) -> usize {
+        std::mem::replace(&mut self.written, 0)
     }
 
     /// The database itself.
@@ -95,7 +102,12 @@ impl Books {
         self.execute("RELEASE member", []).map(drop)
     }
 
-    /// Undoes one member. Fails when the database has undone the whole transaction by itself.
+    /// Whether there is no transaction any more.
+    pub(crate) fn is_undone(&self) -> bool {
+        self.connection.is_autocommit()
+    }
+
+    /// Undoes one member.
     pub(crate) fn undo_to_savepoint(&mut self) -> StoreResult<()> {
         self.heads.clear();
         self.execute("ROLLBACK TO member", []).map(drop)
@@ -104,7 +116,7 @@ impl Books {
     /// Undoes everything since [`Books::begin`].
     pub(crate) fn undo(&mut self) {
         self.heads.clear();
-        if !self.connection.is_autocommit() {
+        if !self.is_undone() {
             // Should even this fail, then so does the next `begin`, and everybody is told.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
@@ -178,6 +190,7 @@ impl Books {
             "INSERT INTO intents(id, chosen, body) VALUES (?1, ?2, ?3)",
             params![intent, chosen, row.body],
         )?;
+        self.written = self.written.saturating_add(row.body.len());
         Ok(Reserved::Held { intent: IntentId(intent), alternative })
     }
 
@@ -267,6 +280,7 @@ impl Books {
         let seq = count(head.next_entry)?;
         head.next_entry += 1;
         self.heads.insert(log, head);
+        self.written = self.written.saturating_add(body.len());
         Ok(Appended::At(seq))
     }
 

@@ -4,6 +4,7 @@ use chio_kernel::store::StoreError;
 use rusqlite::{Error, ErrorCode};
 
 /// Says what an error of the database means: that it is damaged, or that it may work later.
+#[expect(clippy::needless_pass_by_value, reason = "this is what `map_err` hands over")]
 pub(crate) fn failed(error: Error) -> StoreError {
     if is_damage(&error) {
         StoreError::Damaged(error.to_string())

@@ -44,6 +44,11 @@ impl LogHandle {
         Self { number, log_id, durable, indexed, paced, _lock: lock }
     }
 
+    /// Notes that the log is durable up to here.
+    pub(crate) fn note_durable(&self, seq: u64) {
+        self.durable.fetch_max(seq, Ordering::Relaxed);
+    }
+
     /// Whether the index is behind by more than this and the writer should wait.
     pub(crate) fn is_ahead(&self, most: u64) -> bool {
         self.lag() > most && self.paced.load(Ordering::Relaxed)
@@ -94,7 +99,7 @@ impl Ledger for SqliteLedger {
         };
         let appended = self.store.writer.run(append).await?;
         if let Appended::At(seq) = appended {
-            self.log.durable.fetch_max(seq, Ordering::Relaxed);
+            self.log.note_durable(seq);
         }
         Ok(appended)
     }

@@ -107,3 +107,43 @@ impl Pace {
         self.stopped.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::fs::{self, File};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::super::tests::Scratch;
+    use super::{LogHandle, MAX_LAG, Pace};
+
+    /// Whether the writer of this log may go on.
+    async fn goes_on(pace: &Pace, log: &LogHandle) -> bool {
+        timeout(Duration::from_millis(20), pace.wait_for_index(log)).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_writer_waits_for_an_index_that_was_close_and_fell_behind() {
+        let scratch = Scratch::new();
+        fs::create_dir_all(&scratch.0).unwrap();
+        let lock = File::create(scratch.0.join("lock")).unwrap();
+        let log = Arc::new(LogHandle::new(1, "log".to_owned(), 10 * MAX_LAG, lock));
+        let pace = Pace::default();
+        pace.watch(&log);
+        assert!(goes_on(&pace, &log).await, "the index is made again: nobody waits for it");
+        let far = i64::try_from(10 * MAX_LAG).unwrap();
+        pace.note(&HashMap::from([(1, far)]));
+        assert!(goes_on(&pace, &log).await, "it is close");
+        log.note_durable(11 * MAX_LAG + 1);
+        assert!(!goes_on(&pace, &log).await, "it fell behind");
+        pace.set_stuck(true);
+        assert!(goes_on(&pace, &log).await, "it goes nowhere");
+        pace.set_stuck(false);
+        assert!(!goes_on(&pace, &log).await);
+        pace.note(&HashMap::from([(1, far + 1)]));
+        assert!(goes_on(&pace, &log).await, "it is close again");
+    }
+}

@@ -21,6 +21,13 @@ const STATEMENTS: usize = 64;
 /// How often a busy database is tried again, a millisecond apart, before we give up.
 const BUSY_TRIES: i32 = 5_000;
 
+/// Bytes of a page: four receipts of an ordinary size fit one.
+pub(crate) const PAGE: i64 = 8192;
+
+/// Bytes of the write-ahead log at which the database itself makes an end; long before, others have
+/// moved it: see [`super::checkpointer`].
+const LONGEST_LOG: i64 = 256 << 20;
+
 const TABLES: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE logs(
@@ -125,9 +132,10 @@ fn refuse_foreign(connection: &Connection, path: &Path) -> StoreResult<()> {
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", 4096)?;
+    connection.pragma_update(None, "page_size", PAGE)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG / PAGE)?;
     connection.pragma_update(None, "cache_size", -32_768)
 }
 

@@ -1,1 +1,162 @@
-//! What only the SQLite store promises.
+//! What the writer promises when something goes wrong.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use chio_kernel::SystemClock;
+use chio_kernel::store::{Appended, Entry, LogStore, RevocationStore, StoreError};
+
+use super::SqliteStore;
+use super::books::Books;
+use crate::Indexing;
+
+/// A folder that is gone when dropped.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("chio-store-{}-{number}", process::id())))
+    }
+
+    pub(crate) fn open(&self, indexing: Indexing) -> Arc<SqliteStore> {
+        let clock = Arc::new(SystemClock::default());
+        Arc::new(SqliteStore::open(&self.0, clock, indexing).unwrap())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn entry(text: &str) -> Entry {
+    Entry { body: text.as_bytes().to_vec(), closes: None }
+}
+
+/// Keeps the writer busy, so that what follows becomes one group.
+fn busy(_: &mut Books) -> Result<(), StoreError> {
+    thread::sleep(Duration::from_millis(30));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let log = store.logs().await.unwrap().len();
+    assert_eq!(log, 1);
+    let half = store.writer.run(|books| {
+        books.append(1, b"half", None)?;
+        books.revoke("half", 1)?;
+        Err::<(), _>(StoreError::Refused("half-way".to_owned()))
+    });
+    let broken = store.writer.run(|books| {
+        let sql = "INSERT INTO entries(id, body) VALUES (1, NULL)";
+        books.connection().execute(sql, []).map_err(super::failed)
+    });
+    let (_, first, half, second, broken, third) = tokio::join!(
+        store.writer.run(busy),
+        slot.ledger.append(entry("first")),
+        half,
+        slot.ledger.append(entry("second")),
+        broken,
+        slot.ledger.append(entry("third")),
+    );
+    assert_eq!(first.unwrap(), Appended::At(1));
+    assert_eq!(half, Err(StoreError::Refused("half-way".to_owned())));
+    assert_eq!(second.unwrap(), Appended::At(2));
+    assert!(matches!(broken, Err(StoreError::Damaged(_))));
+    assert_eq!(third.unwrap(), Appended::At(3));
+    let entries = store.entries(&slot.certificate.log_id, 1, 10).await.unwrap();
+    let bodies: Vec<_> = entries.iter().map(|entry| entry.body.as_slice()).collect();
+    assert_eq!(bodies, [b"first".as_slice(), b"second", b"third"]);
+    assert_eq!(store.epoch().await.unwrap(), 0);
+}
+
+/// Lets the database grow to so many pages.
+async fn set_room(store: &SqliteStore, pages: i64) {
+    let set = move |books: &mut Books| {
+        let pragma = format!("PRAGMA max_page_count = {pages}");
+        books.connection().query_row(&pragma, [], |row| row.get::<_, i64>(0)).map_err(super::failed)
+    };
+    store.writer.run(set).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_service_resumes_when_there_is_room() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let large = "x".repeat(100_000);
+    assert_eq!(slot.ledger.append(entry(&large)).await.unwrap(), Appended::At(1));
+    set_room(&store, 1).await;
+    let tries = [slot.ledger.append(entry(&large)), slot.ledger.append(entry(&large))];
+    let (_, [first, second]) = tokio::join!(store.writer.run(busy), async {
+        let [first, second] = tries;
+        let (first, second) = tokio::join!(first, second);
+        [first, second]
+    });
+    for refused in [first, second] {
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Unavailable(text) if text.contains("full")),
+            "{error}"
+        );
+    }
+    assert_eq!(store.epoch().await.unwrap(), 0);
+    assert_eq!(store.entries(&slot.certificate.log_id, 1, 10).await.unwrap().len(), 1);
+    set_room(&store, 1 << 20).await;
+    assert_eq!(slot.ledger.append(entry(&large)).await.unwrap(), Appended::At(2));
+    assert!(store.revoke("a", 1).await.unwrap());
+}
+
+#[tokio::test]
+async fn nobody_hangs_when_the_writer_is_gone() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let die = store.writer.run(|_| -> Result<(), StoreError> { panic!("a test of the end") });
+    let (died, queued) = tokio::join!(die, slot.ledger.append(entry("queued")));
+    assert!(matches!(died, Err(StoreError::Unavailable(_))));
+    assert!(matches!(queued, Err(StoreError::Unavailable(_))));
+    let later = slot.ledger.append(entry("later")).await;
+    assert!(matches!(later, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn closing_finishes_what_is_queued_and_answers_those_who_come_later() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::On);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let queued = tokio::spawn({
+        let ledger = Arc::clone(&slot.ledger);
+        async move { ledger.append(entry("queued")).await }
+    });
+    tokio::task::yield_now().await;
+    store.close();
+    assert_eq!(queued.await.unwrap().unwrap(), Appended::At(1));
+    let later = slot.ledger.append(entry("later")).await;
+    assert!(matches!(later, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn the_write_ahead_log_does_not_grow_without_bound() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let large = "x".repeat(4 << 20);
+    for _ in 0..64 {
+        slot.ledger.append(entry(&large)).await.unwrap();
+    }
+    let length = fs::metadata(scratch.0.join("store.db-wal")).unwrap().len();
+    assert!(length < 160 << 20, "{length}");
+}

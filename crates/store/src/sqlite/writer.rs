@@ -27,14 +27,14 @@ enum Message {
     Stop,
 }
 
-/// What is called after each group that is durable.
-pub(crate) type AfterGroup = Arc<dyn Fn() + Send + Sync>;
+/// What is called after each group.
+pub(crate) type AfterGroup = Arc<dyn Fn(&mut Books) + Send + Sync>;
 
 /// One request of a group.
 trait Member: Send {
-    /// Does its part of the transaction, perhaps for a second time after all was undone. False
-    /// when that failed, perhaps half-way.
-    fn run(&mut self, books: &mut Books) -> bool;
+    /// Does its part of the transaction, perhaps for a second time after all was undone. It may
+    /// fail half-way.
+    fn run(&mut self, books: &mut Books) -> StoreResult<()>;
 
     /// Tells the one who asked what came of it, given what became of the group.
     fn answer(self: Box<Self>, group: &StoreResult<()>);
@@ -52,19 +52,21 @@ where
     T: Send,
     R: FnOnce(StoreResult<T>) + Send,
 {
-    fn run(&mut self, books: &mut Books) -> bool {
+    fn run(&mut self, books: &mut Books) -> StoreResult<()> {
         let outcome = (self.work)(books);
-        let succeeded = outcome.is_ok();
+        let ran = outcome.as_ref().map(drop).map_err(Clone::clone);
         self.outcome = Some(outcome);
-        succeeded
+        ran
     }
 
     fn answer(self: Box<Self>, group: &StoreResult<()>) {
-        let outcome = match group {
-            Ok(()) => self.outcome.unwrap_or_else(|| Err(closed())),
+        let Self { work, outcome, reply } = *self;
+        // Before the answer: once it is known, nothing of the request holds a lock any more.
+        drop(work);
+        reply(match group {
+            Ok(()) => outcome.unwrap_or_else(|| Err(closed())),
             Err(error) => Err(error.clone()),
-        };
-        (self.reply)(outcome);
+        });
     }
 }
 
@@ -148,7 +150,7 @@ fn serve(requests: &Receiver<Message>, mut books: Books, after_group: &AfterGrou
         if !group.is_empty() {
             let outcome = run_group(&mut books, &mut group);
             group.drain(..).for_each(|member| member.answer(&outcome));
-            after_group();
+            after_group(&mut books);
         }
         if stop {
             return;
@@ -169,14 +171,18 @@ fn try_group(books: &mut Books, group: &mut [Box<dyn Member>]) -> StoreResult<()
     books.begin()?;
     // Refusals write nothing, so members hardly ever fail: first all of them are tried without a
     // savepoint each, which would cost more than most members do.
-    if group.iter_mut().all(|member| member.run(books)) {
+    if group.iter_mut().all(|member| member.run(books).is_ok()) {
         return books.commit();
     }
     books.undo();
     books.begin()?;
     for member in group {
         books.savepoint()?;
-        if !member.run(books) {
+        if let Err(error) = member.run(books) {
+            // Some errors, such as a full disk, undo the whole transaction by themselves.
+            if books.is_undone() {
+                return Err(error);
+            }
             books.undo_to_savepoint()?;
         }
         books.release_savepoint()?;

@@ -86,11 +86,11 @@ async fn gather(
     let mut more = false;
     while args.id.is_empty() {
         let page = store.query(&query).await?;
-        let is_last = page.len() < PAGE;
-        query.cursor = page.last().map(|row| row.cursor);
+        let Some(last) = page.last() else { break };
+        query.cursor = Some(last.cursor);
         rows.extend(page);
         more = rows.len() > args.limit;
-        if is_last || more {
+        if more {
             break;
         }
     }

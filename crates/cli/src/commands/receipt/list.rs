@@ -1,6 +1,7 @@
 //! `chio receipt list`: the receipts of a store, by what they are about.
 
 use anyhow::Result;
+use chio_kernel::store::ReceiptQuery;
 use serde_json::{Value, json};
 
 use super::filter::Filter;
@@ -40,14 +41,17 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let limit = usize::try_from(args.limit)?;
-    let mut query = args.filter.query(io, limit + 1)?;
+    let mut query = args.filter.query(io, limit)?;
     query.cursor = args.cursor;
     query.newest_first = !args.oldest_first;
     let store = args.store.open_existing(io)?.shared();
-    // One more than asked for, to see that there is more.
-    let mut rows = block_on(async { Ok(store.query(&query).await?) })?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
+    let (rows, more) = block_on(async {
+        let rows = store.query(&query).await?;
+        // Whether there is more is a question of its own: answers may be short.
+        let after = ReceiptQuery { cursor: rows.last().map(|row| row.cursor), limit: 1, ..query };
+        let more = !rows.is_empty() && !store.query(&after).await?.is_empty();
+        Ok((rows, more))
+    })?;
     let next = rows.last().filter(|_| more).map(|row| row.cursor);
     if args.json {
         let receipts: Vec<Value> = rows.iter().map(row::document).collect::<Result<_>>()?;

@@ -1,0 +1,111 @@
+//! The thread that moves what is durable from the write-ahead log into the database, so that the
+//! writer seldom has to.
+//!
+//! It never makes the writer wait, and for that very reason never comes to the end of a log that is
+//! being written: the log grows. When it is long, the writer moves the little that is left, after
+//! which the log begins anew.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use chio_kernel::store::{StoreError, StoreResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::schema::{PAGE, connect};
+
+/// Bytes that are written between two moves.
+const STRIDE: usize = 8 << 20;
+
+/// Bytes of a log that the writer moves to its end.
+const LONG_LOG: i64 = 64 << 20;
+
+/// Bytes of a log at which the writer waits for those who read it and for other processes.
+const TOO_LONG_LOG: i64 = 2 * LONG_LOG;
+
+pub(crate) struct Checkpointer {
+    log: Arc<Log>,
+    signal: Mutex<Signal>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is known of the write-ahead log.
+#[derive(Default)]
+struct Log {
+    /// Its length in bytes when somebody looked.
+    length: AtomicI64,
+    /// Held by whoever moves it, since two at once would only get in each other's way.
+    moving: Mutex<()>,
+}
+
+struct Signal {
+    /// Bytes since the thread was called the last time.
+    written: usize,
+    /// None when it has ended.
+    call: Option<SyncSender<()>>,
+}
+
+impl Checkpointer {
+    pub(crate) fn start(database: &Path) -> StoreResult<Self> {
+        let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let log = Arc::new(Log::default());
+        // A call that comes while it works is remembered; more than one need not be.
+        let (call, calls) = sync_channel(1);
+        let moved = Arc::clone(&log);
+        let thread = thread::Builder::new()
+            .name("chio-store-checkpointer".to_owned())
+            .spawn(move || serve(&calls, &moved, &connection))
+            .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
+        let signal = Mutex::new(Signal { written: 0, call: Some(call) });
+        Ok(Self { log, signal, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Notes that the writer has made so many bytes durable. Called between its transactions.
+    pub(crate) fn note(&self, bytes: usize, writer: &Connection) {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        signal.written = signal.written.saturating_add(bytes);
+        if signal.written < STRIDE {
+            return;
+        }
+        signal.written = 0;
+        match self.log.length.load(Ordering::Relaxed) {
+            TOO_LONG_LOG.. => self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)"),
+            LONG_LOG.. => self.log.move_to_end(writer, PASSIVE),
+            _ => drop(signal.call.as_ref().map(|call| call.try_send(()))),
+        }
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.signal.lock().unwrap_or_else(PoisonError::into_inner).call = None;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Moves what can be moved without waiting for anybody.
+const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+
+impl Log {
+    /// Moves what the thread has left. Then the length is not known until the thread looks again.
+    fn move_to_end(&self, writer: &Connection, how: &str) {
+        let _alone = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        // If it fails, the log stays, and the next stride tries again.
+        let _ = writer.query_row(how, [], |_| Ok(()));
+        self.length.store(0, Ordering::Relaxed);
+    }
+}
+
+fn serve(calls: &Receiver<()>, log: &Log, connection: &Connection) {
+    while calls.recv().is_ok() {
+        let _alone = log.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = connection.query_row(PASSIVE, [], |row| row.get::<_, i64>(1));
+        // Minus one when another process was at it.
+        let length = frames.unwrap_or(0).max(0).saturating_mul(PAGE);
+        log.length.store(length, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,61 @@
+//! A process that is killed: what it was told is durable is there, and its place is free.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use chio_store::{OpenStore, StoreUrl};
+
+use crate::support::{Scratch, append, clock};
+
+/// Names the folder in which the other process writes.
+const FOLDER: &str = "CHIO_TEST_CRASH_FOLDER";
+
+/// Not a test of its own: what the other process runs. It writes until it is killed.
+#[tokio::test]
+async fn the_process_that_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).unwrap();
+    let slot = store.take_slot(None).unwrap();
+    for number in 1.. {
+        let seq = append(slot.ledger.as_ref(), number).await;
+        writeln!(std::io::stdout(), "durable {seq}").unwrap();
+    }
+}
+
+/// Runs the other process until it has told of so many entries, and kills it. Gives the last that
+/// it told of.
+fn run_and_kill(scratch: &Scratch, entries: usize) -> u64 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::the_process_that_is_killed", "--nocapture"])
+        .env(FOLDER, scratch.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = lines.filter_map(|line| line.strip_prefix("durable ")?.parse().ok());
+    let last = told.nth(entries).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What it had told before the end came counts as well.
+    told.last().unwrap_or(last)
+}
+
+#[tokio::test]
+async fn what_was_durable_survives_and_the_slot_is_taken_again() {
+    let scratch = Scratch::new();
+    let mut told = 0;
+    for round in 1..=3 {
+        let last = run_and_kill(&scratch, 40);
+        assert!(last > told, "round {round}");
+        told = last;
+    }
+    let store = scratch.open();
+    let logs = store.shared().logs().await.unwrap();
+    assert_eq!(logs.len(), 1, "each took the slot of the one before");
+    assert!(logs[0].entries >= told, "{} of {told}", logs[0].entries);
+    let entries = store.shared().entries(&logs[0].log_id, 1, 10_000).await.unwrap();
+    let places: Vec<u64> = entries.iter().map(|entry| entry.seq).collect();
+    assert_eq!(places, (1..=logs[0].entries).collect::<Vec<_>>());
+    let slot = store.take_slot(None).unwrap();
+    assert_eq!(append(slot.ledger.as_ref(), 1).await, logs[0].entries + 1);
+}

@@ -1,0 +1,160 @@
+//! The folder: what is in it, who may read it, and what is refused.
+
+use std::fs;
+use std::path::Path;
+
+use chio_core::crypto::Keypair;
+use chio_kernel::store::StoreError;
+use chio_store::{OpenStore, StoreUrl};
+
+use crate::support::{Scratch, append, clock};
+
+/// The message of the refusal to open.
+fn refusal(opened: Result<OpenStore, StoreError>) -> String {
+    match opened {
+        Ok(_) => panic!("expected a refusal"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn an_authority_key_is_made_once() {
+    let scratch = Scratch::new();
+    let made = scratch.open().authority().unwrap().unwrap();
+    let text = fs::read_to_string(scratch.path().join("authority.key")).unwrap();
+    assert_eq!(text.len(), 65);
+    let read = Keypair::from_seed_hex(text.trim_end()).unwrap();
+    assert_eq!(read.public_key(), made.public_key());
+    let again = scratch.open().authority().unwrap().unwrap();
+    assert_eq!(again.public_key(), made.public_key());
+}
+
+#[test]
+fn an_authority_key_that_was_taken_to_a_safer_place_is_not_replaced() {
+    let scratch = Scratch::new();
+    let slot = scratch.open().take_slot(None).unwrap();
+    let certificate = slot.certificate.clone();
+    drop(slot);
+    fs::remove_file(scratch.path().join("authority.key")).unwrap();
+    let store = scratch.open();
+    assert!(store.authority().unwrap().is_none());
+    // The kernel that it certified goes on; a new one cannot be certified.
+    let slot = store.take_slot(None).unwrap();
+    assert_eq!(slot.certificate, certificate);
+    assert!(matches!(store.take_slot(None), Err(StoreError::Refused(_))));
+}
+
+#[test]
+fn what_must_exist_is_not_made() {
+    let scratch = Scratch::new();
+    let message = refusal(OpenStore::open_existing(&scratch.url(), clock()));
+    assert!(message.contains("found none"), "{message}");
+    assert!(!scratch.path().exists());
+    drop(scratch.open());
+    let store = OpenStore::open_existing(&scratch.url(), clock()).unwrap();
+    assert!(store.authority().unwrap().is_some());
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_is_refused() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path().parent().unwrap()).unwrap();
+    fs::write(scratch.path(), "x").unwrap();
+    for opened in [scratch.try_open(), OpenStore::open_existing(&scratch.url(), clock())] {
+        let message = refusal(opened);
+        assert!(message.contains("expected a folder"), "{message}");
+    }
+    assert_eq!(fs::read_to_string(scratch.path()).unwrap(), "x");
+}
+
+fn with_database(scratch: &Scratch, change: &str) {
+    let database = rusqlite::Connection::open(scratch.path().join("store.db")).unwrap();
+    database.execute_batch(change).unwrap();
+}
+
+#[test]
+fn a_newer_schema_is_refused_by_name() {
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    with_database(&scratch, "PRAGMA user_version = 99");
+    let message = refusal(scratch.try_open());
+    assert!(message.contains("made by a newer chio: schema 99, this one knows 1"), "{message}");
+}
+
+#[test]
+fn the_database_of_another_application_is_refused_and_left_alone() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.path()).unwrap();
+    with_database(&scratch, "CREATE TABLE songs(title)");
+    let message = refusal(scratch.try_open());
+    assert!(message.contains("another application's"), "{message}");
+    fs::write(scratch.path().join("store.db"), "x".repeat(5000)).unwrap();
+    let message = refusal(scratch.try_open());
+    assert!(message.contains("is no database of a store"), "{message}");
+}
+
+#[test]
+fn a_damaged_key_is_reported_and_not_replaced() {
+    let scratch = Scratch::new();
+    drop(scratch.open().take_slot(None).unwrap());
+    let path = scratch.path().join("kernels/0/key");
+    fs::write(&path, "half a k").unwrap();
+    let error = scratch.open().take_slot(None).unwrap_err();
+    assert!(matches!(&error, StoreError::Damaged(text) if text.contains("kernels")), "{error}");
+    assert_eq!(fs::read_to_string(path).unwrap(), "half a k");
+}
+
+#[test]
+fn a_secret_that_is_kept_elsewhere_is_not_copied() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let key = Keypair::from_seed(&[9; 32]);
+    let public = key.public_key().to_hex();
+    let slot = store.take_slot(Some(key)).unwrap();
+    let folder = scratch.path().join("kernels/0");
+    assert_eq!(fs::read_to_string(folder.join("public")).unwrap().trim_end(), public);
+    assert!(!folder.join("key").exists());
+    drop(slot);
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[cfg(unix)]
+fn check_modes(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            assert_eq!(mode(&path), 0o700, "{}", path.display());
+            check_modes(&path);
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_can_read_what_is_made() {
+    let scratch = Scratch::new();
+    // No indexer, so that no file comes or goes while we look.
+    let store = scratch.open_without_indexing();
+    let slots = [store.take_slot(None).unwrap(), store.take_slot(None).unwrap()];
+    store.shared().find("something").await.unwrap();
+    append(slots[0].ledger.as_ref(), 1).await;
+    store.shared().find("something").await.unwrap();
+    assert!(scratch.path().join("index.db").exists());
+    assert_eq!(mode(&scratch.path()), 0o700);
+    assert_eq!(mode(scratch.path().parent().unwrap()), 0o700);
+    check_modes(&scratch.path());
+    drop(slots);
+}
+
+#[test]
+fn a_relative_folder_stays_the_same_one() {
+    let url: StoreUrl = "sqlite:some/where".parse().unwrap();
+    assert_eq!(url, StoreUrl::Sqlite(Path::new("some/where").to_owned()));
+}
