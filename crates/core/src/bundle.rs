@@ -110,8 +110,13 @@ impl ReceiptBundle {
             self.check_consistency(evidence, &mut report);
         }
         self.check_each_extends(&mut report);
+        let mut seen = std::collections::HashSet::new();
         for entry in &self.entries {
             self.check_entry(entry, &trusted, &mut report);
+            if !seen.insert(entry.receipt.id()) {
+                let name = entry.receipt.id();
+                report.problems.push(format!("receipt {name}: it is in the bundle twice"));
+            }
         }
         report
     }

@@ -87,15 +87,25 @@ impl Denial {
     /// A denial by the kernel itself.
     #[must_use]
     pub fn by_kernel(code: ErrorCode, reason: impl Into<String>) -> Self {
-        Self { code, guard: Self::KERNEL.to_owned(), reason: reason.into() }
+        Self { code, guard: Self::KERNEL.to_owned(), reason: shortened(reason.into()) }
     }
 
     /// A denial by a guard.
     #[must_use]
     pub fn by_guard(guard: &str, reason: impl Into<String>) -> Self {
         let guard = guard.to_owned();
-        Self { code: ErrorCode::GuardDenied, guard, reason: reason.into() }
+        Self { code: ErrorCode::GuardDenied, guard, reason: shortened(reason.into()) }
     }
+}
+
+/// The most that somebody else's words may take up in a receipt, in bytes: it has to fit into a
+/// frame.
+const MAX_WORDS: usize = 16 << 10;
+
+/// Words of guards, tools and callers, cut where they are too long for a receipt.
+pub(crate) fn shortened(mut words: String) -> String {
+    words.truncate(words.floor_char_boundary(MAX_WORDS));
+    words
 }
 
 /// How a call ended.

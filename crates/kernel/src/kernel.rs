@@ -338,12 +338,16 @@ async fn poll_revocations(kernel: Weak<Inner>, stop: CancellationToken) {
 async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
     let mut due = None;
     while let Some(inner) = kernel.upgrade() {
-        let pause = inner.config.checkpoint_interval;
+        let (pause, full) = (inner.config.checkpoint_interval, Arc::clone(&inner.log.full));
+        // Whoever waits does not keep the kernel alive.
+        drop(inner);
+        let at = *due.get_or_insert_with(|| tokio::time::Instant::now() + pause);
         let partial = tokio::select! {
             () = stop.cancelled() => return,
-            () = inner.log.full.notified() => false,
-            () = tokio::time::sleep_until(*due.get_or_insert_with(|| tokio::time::Instant::now() + pause)) => true,
+            () = full.notified() => false,
+            () = tokio::time::sleep_until(at) => true,
         };
+        let Some(inner) = kernel.upgrade() else { return };
         if partial {
             due = None;
             // What fails now is tried again at the next beat.

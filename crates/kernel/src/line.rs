@@ -6,19 +6,24 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chio_core::canonical;
-use chio_core::hash::sha256_hex;
-use chio_core::receipt::{ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, TerminalState};
+use chio_core::hash::{Hash, sha256_hex};
+use chio_core::receipt::{
+    ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
+};
 use chio_core::signed::Signed;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{Denial, Outcome};
+use crate::call::{Denial, Outcome, shortened};
 use crate::caller::{AskError, Caller, Gone, Question, Session};
 use crate::error::KernelError;
 use crate::guard::ReviewMode;
 use crate::kernel::Inner;
 use crate::road::{Draft, Reviewers};
-use crate::store::{Alternative, Entry, IntentId, Reservation, Reserved};
+use crate::store::{
+    Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
+};
 
 /// The way back to the caller, for one call.
 pub struct Line<'a> {
@@ -29,11 +34,23 @@ pub struct Line<'a> {
     reviewers: Reviewers<'a>,
     /// Taken for as long as one chunk or question is under way.
     turn: tokio::sync::Mutex<()>,
+    /// A write that must end even when the call is called off in the middle of it.
+    writing: tokio::sync::Mutex<Option<Writing>>,
     state: Mutex<State>,
+}
+
+/// A write under way, in a task of its own.
+#[derive(Debug)]
+enum Writing {
+    Intent(JoinHandle<StoreResult<Reserved>>),
+    Child(JoinHandle<StoreResult<Appended>>, Hash),
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// A question that the caller knows of and that has no receipt yet.
+    asked: Option<OperationKind>,
+    held_bytes: u64,
     intent: Option<IntentId>,
     hash: ContentHash,
     /// Chunks that the caller was given.
@@ -64,7 +81,17 @@ impl<'a> Line<'a> {
     ) -> Self {
         let state = State { intent: draft.intent, hash: ContentHash::stream(), ..State::default() };
         let turn = tokio::sync::Mutex::new(());
-        Self { kernel, draft, authority, caller, reviewers, turn, state: Mutex::new(state) }
+        let writing = tokio::sync::Mutex::new(None);
+        Self {
+            kernel,
+            draft,
+            authority,
+            caller,
+            reviewers,
+            turn,
+            writing,
+            state: Mutex::new(state),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -94,8 +121,11 @@ impl<'a> Line<'a> {
             return Err(Gone);
         }
         self.state().streams = true;
-        let result =
-            if self.reviewers.want_whole() { self.hold_back(data) } else { self.send(data).await };
+        let result = if self.reviewers.want_whole() {
+            self.hold_back(data).await
+        } else {
+            self.send(data).await
+        };
         result.map_err(|outcome| {
             self.state().broken.get_or_insert(outcome);
             Gone
@@ -103,9 +133,14 @@ impl<'a> Line<'a> {
     }
 
     /// Keeps a chunk until the stream ends, within the same bounds as if it left.
-    fn hold_back(&self, data: Value) -> Result<(), Outcome> {
-        self.check_bounds(&data)?;
-        self.state().held_back.push(data);
+    async fn hold_back(&self, data: Value) -> Result<(), Outcome> {
+        let reviewed = self.reviewers.review(data, ReviewMode::EachChunk).await;
+        let reviewed = reviewed.map_err(Outcome::Denied)?;
+        let size = self.check_bounds(&reviewed.value)?;
+        let mut state = self.state();
+        state.sanitized_by.extend(reviewed.sanitized_by);
+        state.held_bytes = state.held_bytes.saturating_add(size);
+        state.held_back.push(reviewed.value);
         Ok(())
     }
 
@@ -128,16 +163,16 @@ impl<'a> Line<'a> {
             }
             state.sent
         };
-        let delivered = self.caller.chunk(index, data).await;
-        self.state().sent += 1;
-        delivered.map_err(|Gone| {
+        self.caller.chunk(index, data).await.map_err(|Gone| {
             let (reason, chunks) = ("the caller is gone".to_owned(), self.chunks_sent());
             Outcome::Cancelled { reason, chunks }
-        })
+        })?;
+        self.state().sent += 1;
+        Ok(())
     }
 
     /// Checks that one more chunk fits.
-    fn check_bounds(&self, data: &Value) -> Result<(), Outcome> {
+    fn check_bounds(&self, data: &Value) -> Result<u64, Outcome> {
         let limits = &self.kernel.config.limits;
         let size = canonical::to_vec(data).map(|bytes| bytes.len());
         let state = self.state();
@@ -148,12 +183,12 @@ impl<'a> Line<'a> {
         if state.sent.saturating_add(held) >= limits.max_chunks {
             return Err(self.incomplete("the stream has more chunks than allowed", state.sent));
         }
-        let bytes =
-            state.hash.total_bytes().saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+        let wide = u64::try_from(size).unwrap_or(u64::MAX);
+        let bytes = state.hash.total_bytes().saturating_add(state.held_bytes).saturating_add(wide);
         if bytes > limits.max_stream_bytes || size > limits.max_output_bytes {
             return Err(self.incomplete("the stream has more bytes than allowed", state.sent));
         }
-        Ok(())
+        Ok(wide)
     }
 
     #[expect(clippy::unused_self, reason = "reads as part of the line's own account")]
@@ -172,15 +207,54 @@ impl<'a> Line<'a> {
             alternatives: vec![Alternative { grant_index, holds: Vec::new(), price: None }],
             authority: self.authority.to_vec(),
         };
-        match self.kernel.ledger.reserve(reservation).await {
-            Ok(Reserved::Held { intent, .. }) => {
-                self.state().intent = Some(intent);
-                Ok(())
+        let ledger = Arc::clone(&self.kernel.ledger);
+        let write = tokio::spawn(async move { ledger.reserve(reservation).await });
+        let mut writing = self.writing.lock().await;
+        *writing = Some(Writing::Intent(write));
+        self.written(&mut writing).await
+    }
+
+    /// Waits for the write under way and takes note of what came of it.
+    async fn written(&self, writing: &mut Option<Writing>) -> Result<(), Outcome> {
+        let lost = || StoreError::Unavailable("a write broke off".to_owned());
+        let ended = match writing {
+            None => Ok(()),
+            Some(Writing::Intent(write)) => match write.await.unwrap_or_else(|_| Err(lost())) {
+                Ok(Reserved::Held { intent, .. }) => {
+                    self.state().intent = Some(intent);
+                    Ok(())
+                }
+                Ok(refused) => {
+                    Err(Outcome::Denied(crate::road::refusal(refused, &self.draft.capability_id)))
+                }
+                Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
+            },
+            Some(Writing::Child(write, leaf)) => {
+                match write.await.unwrap_or_else(|_| Err(lost())) {
+                    Ok(Appended::At(seq)) => {
+                        self.kernel.log.note(seq, *leaf);
+                        Ok(())
+                    }
+                    _ => {
+                        let reason = "the receipt of a question could not be made durable";
+                        Err(self.incomplete(reason, self.chunks_sent()))
+                    }
+                }
             }
-            Ok(refused) => {
-                Err(Outcome::Denied(crate::road::refusal(refused, &self.draft.capability_id)))
-            }
-            Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
+        };
+        *writing = None;
+        ended
+    }
+
+    /// Ends what a call that was called off has left half done: its intent is known, and every
+    /// question that left has its receipt.
+    pub(crate) async fn settle(&self) {
+        let mut writing = self.writing.lock().await;
+        let _ = self.written(&mut writing).await;
+        drop(writing);
+        let asked = self.state().asked;
+        if let Some(kind) = asked {
+            let _ = self.record(kind, &Err(AskError::Gone)).await;
         }
     }
 
@@ -196,15 +270,14 @@ impl<'a> Line<'a> {
             return Err(AskError::Gone);
         }
         let kind = question.kind;
+        self.state().asked = Some(kind);
         let answer = tokio::select! {
             biased;
             answer = self.caller.ask(question) => answer,
             () = self.cancellation().cancelled() => Err(AskError::Gone),
         };
         let recorded = self.record(kind, &answer).await;
-        if recorded.is_err() {
-            let reason = "the receipt of a question could not be made durable";
-            let outcome = self.incomplete(reason, self.chunks_sent());
+        if let Err(outcome) = recorded {
             self.state().broken.get_or_insert(outcome);
             return Err(AskError::Gone);
         }
@@ -214,9 +287,30 @@ impl<'a> Line<'a> {
     /// Signs and appends the child receipt of a question.
     async fn record(
         &self,
-        kind: chio_core::receipt::OperationKind,
+        kind: OperationKind,
         answer: &Result<Value, AskError>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), Outcome> {
+        let unsigned = |_: KernelError| {
+            let reason = "the receipt of a question could not be made durable";
+            self.incomplete(reason, self.chunks_sent())
+        };
+        let body = self.child(kind, answer).map_err(unsigned)?;
+        let leaf = chio_core::merkle::leaf_hash(&body);
+        let ledger = Arc::clone(&self.kernel.ledger);
+        let entry = Entry { body, closes: None };
+        let mut writing = self.writing.lock().await;
+        let write = tokio::spawn(async move { ledger.append(entry).await });
+        *writing = Some(Writing::Child(write, leaf));
+        self.state().asked = None;
+        self.written(&mut writing).await
+    }
+
+    /// The child receipt of a question, in its canonical form.
+    fn child(
+        &self,
+        kind: OperationKind,
+        answer: &Result<Value, AskError>,
+    ) -> Result<Vec<u8>, KernelError> {
         let kernel = self.kernel;
         let (outcome, terminal_state) = match answer {
             Ok(value) => (ChildOutcome::Result(value.clone()), TerminalState::Completed),
@@ -224,7 +318,9 @@ impl<'a> Line<'a> {
                 let reason = AskError::Gone.to_string();
                 (ChildOutcome::Error(reason.clone()), TerminalState::Cancelled { reason })
             }
-            Err(error) => (ChildOutcome::Error(error.to_string()), TerminalState::Completed),
+            Err(error) => {
+                (ChildOutcome::Error(shortened(error.to_string())), TerminalState::Completed)
+            }
         };
         let mut metadata = outcome.metadata();
         if let (Value::Object(members), Some(trace)) = (&mut metadata, self.draft.trace_id()) {
@@ -245,9 +341,7 @@ impl<'a> Line<'a> {
             algorithm: None,
             signature: chio_core::crypto::Signature::blank(),
         };
-        let body = canonical::to_vec(&child.signed(&kernel.key)?)?;
-        kernel.log.append(&*kernel.ledger, Entry { body, closes: None }).await?;
-        Ok(())
+        Ok(canonical::to_vec(&child.signed(&kernel.key)?)?)
     }
 
     /// How many chunks the caller was given.
@@ -301,7 +395,7 @@ impl<'a> Line<'a> {
         }
         let held_back = std::mem::take(&mut self.state().held_back);
         if self.reviewers.want_whole() {
-            let reviewed = self.reviewers.review_all(Value::Array(held_back)).await;
+            let reviewed = self.reviewers.review(Value::Array(held_back), ReviewMode::Whole).await;
             let reviewed = reviewed.map_err(Outcome::Denied)?;
             self.state().sanitized_by.extend(reviewed.sanitized_by);
             let chunks = match reviewed.value {
@@ -343,6 +437,12 @@ impl<'a> Line<'a> {
         match outcome {
             Outcome::Value(_) => {
                 state.value_hash.take().unwrap_or_else(|| NO_OUTPUT_HASH.to_owned())
+            }
+            // Nothing left: there is no output.
+            Outcome::Denied(_) | Outcome::Cancelled { .. }
+                if state.hash.chunk_hashes().is_empty() =>
+            {
+                NO_OUTPUT_HASH.to_owned()
             }
             _ if state.streams => state.hash.finish(),
             _ => NO_OUTPUT_HASH.to_owned(),

@@ -1,7 +1,7 @@
 //! The receipt log of one kernel: what was appended, and the checkpoints over it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
 use chio_core::crypto::{Keypair, PublicKey};
@@ -23,7 +23,7 @@ pub(crate) struct ReceiptLog {
     batch: usize,
     pending: Mutex<Pending>,
     /// Woken when there is enough for a checkpoint.
-    pub(crate) full: Notify,
+    pub(crate) full: Arc<Notify>,
     /// Held while a checkpoint is made, so that each follows the one before.
     chain: tokio::sync::Mutex<Chain>,
 }
@@ -53,7 +53,7 @@ impl ReceiptLog {
         let chain = read_chain(store, &log_id, key).await?;
         let next = chain.previous.as_ref().map_or(1, |last| last.body.batch_end_seq + 1);
         let pending = Pending { next, leaves: BTreeMap::new() };
-        let (pending, full) = (Mutex::new(pending), Notify::new());
+        let (pending, full) = (Mutex::new(pending), Arc::new(Notify::new()));
         let (batch, chain) = (batch.max(1), tokio::sync::Mutex::new(chain));
         let log = Self { log_id, batch, pending, full, chain };
         log.read_from(store, next, None).await?;
@@ -69,13 +69,21 @@ impl ReceiptLog {
         let leaf = leaf_hash(&entry.body);
         let appended = ledger.append(entry).await?;
         if let Appended::At(seq) = appended {
-            let mut pending = self.pending();
-            pending.leaves.insert(seq, leaf);
-            if pending.leaves.len() >= self.batch {
-                self.full.notify_one();
-            }
+            self.note(seq, leaf);
         }
         Ok(appended)
+    }
+
+    /// Remembers a leaf for the next checkpoint, unless one covers it already: its entry may have
+    /// been read from the store before whoever appended it was told.
+    pub(crate) fn note(&self, seq: u64, leaf: Hash) {
+        let mut pending = self.pending();
+        if seq >= pending.next {
+            pending.leaves.insert(seq, leaf);
+        }
+        if pending.leaves.len() >= self.batch {
+            self.full.notify_one();
+        }
     }
 
     /// Signs checkpoints over all full batches, and over the rest too when `partial`.

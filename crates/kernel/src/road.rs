@@ -52,7 +52,15 @@ impl Inner {
         self.check_open(&call, draft)?;
         let verified = self.verify(&call, draft).await?;
         let authorized = self.authorize(&call, &verified)?;
-        let guarded = self.guard(&call, authorized, caller.session(), draft).await?;
+        // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
+        let guarded = tokio::select! {
+            biased;
+            guarded = self.guard(&call, authorized, caller.session(), draft) => guarded?,
+            reason = self.called_off(caller) => {
+                let reason = reason.to_owned();
+                return Ok(Ending::before_dispatch(Outcome::Cancelled { reason, chunks: 0 }));
+            }
+        };
         let (permit, held) = self.reserve(guarded, draft).await?;
         Ok(self.dispatch(permit, held, call, caller, draft).await)
     }

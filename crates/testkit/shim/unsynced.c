@@ -80,6 +80,54 @@ static int path_of(int fd, char *path) {
     return below(path) && !strstr(path, " (deleted)");
 }
 
+/* ---- what was written since the last sync ---- */
+
+#define RANGES 1024
+
+/* A file that this process has written. */
+struct file {
+    dev_t device;
+    ino_t number;
+    int whole; /* the shadow is not a copy of this file yet, or of more than the ranges */
+    int count;
+    struct { off_t at; off_t length; } ranges[RANGES];
+    struct file *next;
+};
+static struct file *files;
+
+/* The account of a file; whoever asks has the turn. */
+static struct file *account(const struct stat *found) {
+    for (struct file *file = files; file; file = file->next)
+        if (file->device == found->st_dev && file->number == found->st_ino) return file;
+    struct file *file = calloc(1, sizeof *file);
+    if (!file) abort();
+    file->device = found->st_dev;
+    file->number = found->st_ino;
+    file->whole = 1;
+    file->next = files;
+    files = file;
+    return file;
+}
+
+/* Notes that a range of a file was written; a negative length means all of it. */
+static void note(int fd, off_t at, off_t length) {
+    int kept = errno;
+    struct stat found;
+    char path[PATH_MAX];
+    if (shadow && length != 0 && path_of(fd, path) && fstat(fd, &found) == 0) {
+        pthread_mutex_lock(&turn);
+        struct file *file = account(&found);
+        if (length < 0 || file->count == RANGES) {
+            file->whole = 1;
+        } else if (!file->whole) {
+            file->ranges[file->count].at = at;
+            file->ranges[file->count++].length = length;
+        }
+        pthread_mutex_unlock(&turn);
+    }
+    errno = kept;
+}
+
 /* ---- faults ---- */
 
 enum { NOTHING, FULL, BROKEN };
@@ -103,18 +151,31 @@ static int fault_now(int fd) {
 
 ssize_t write(int fd, const void *bytes, size_t count) {
     pthread_once(&once, begin);
-    if (fault_now(fd) != FULL) return real_write(fd, bytes, count);
-    if (count > 512) return real_write(fd, bytes, count / 2);
-    errno = ENOSPC;
-    return -1;
+    if (fault_now(fd) == FULL) {
+        if (count <= 512) {
+            errno = ENOSPC;
+            return -1;
+        }
+        count /= 2;
+    }
+    ssize_t done = real_write(fd, bytes, count);
+    /* Also in a file that is appended to, the place is behind what was written. */
+    if (done > 0 && shadow) note(fd, lseek(fd, 0, SEEK_CUR) - done, done);
+    return done;
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off_t at) {
     pthread_once(&once, begin);
-    if (fault_now(fd) != FULL) return real_pwrite(fd, bytes, count, at);
-    if (count > 512) return real_pwrite(fd, bytes, count / 2, at);
-    errno = ENOSPC;
-    return -1;
+    if (fault_now(fd) == FULL) {
+        if (count <= 512) {
+            errno = ENOSPC;
+            return -1;
+        }
+        count /= 2;
+    }
+    ssize_t done = real_pwrite(fd, bytes, count, at);
+    if (done > 0) note(fd, at, done);
+    return done;
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at) {
@@ -129,7 +190,9 @@ int ftruncate64(int fd, off_t length) {
         errno = ENOSPC;
         return -1;
     }
-    return real_ftruncate(fd, length);
+    int done = real_ftruncate(fd, length);
+    note(fd, 0, -1);
+    return done;
 }
 
 int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
@@ -151,22 +214,42 @@ static void make_above(const char *path) {
     }
 }
 
-/* Copies a file to its shadow: at each moment there is the old content or the new. */
+static void copy(int from, int to, off_t at, off_t length) {
+    static char block[1 << 20];
+    while (length > 0) {
+        size_t most = length < (off_t)sizeof block ? (size_t)length : sizeof block;
+        ssize_t got = pread(from, block, most, at);
+        if (got <= 0) return; /* it was made shorter since */
+        if (real_pwrite(to, block, (size_t)got, at) != got) abort();
+        at += got;
+        length -= got;
+    }
+}
+
+/* Brings the shadow of a file up to date. The first time it is made anew: at each moment there is
+ * the old content or the new. After that only what was written since is copied; a process that is
+ * killed meanwhile was not told that its sync is done. */
 static void keep_file(int fd, const char *path) {
     char kept[ROOM], draft[ROOM], source[64];
-    static char block[1 << 20];
+    struct stat found;
+    if (fstat(fd, &found) != 0) abort();
+    struct file *file = account(&found);
     shadow_of(path, kept);
     make_above(kept);
+    if (access(kept, F_OK) != 0) file->whole = 1;
     snprintf(draft, sizeof draft, "%s.draft", shadow);
     snprintf(source, sizeof source, "/proc/self/fd/%d", fd);
     int from = open(source, O_RDONLY | O_CLOEXEC);
-    int to = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int to = file->whole ? open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
+                         : open(kept, O_WRONLY | O_CLOEXEC);
     if (from < 0 || to < 0) abort();
-    for (ssize_t got; (got = read(from, block, sizeof block)) > 0;)
-        if (real_write(to, block, (size_t)got) != got) abort();
+    if (file->whole) copy(from, to, 0, found.st_size);
+    for (int at = 0; at < file->count && !file->whole; at++)
+        copy(from, to, file->ranges[at].at, file->ranges[at].length);
     close(from);
     close(to);
-    if (real_rename(draft, kept) != 0) abort();
+    if (file->whole && real_rename(draft, kept) != 0) abort();
+    file->whole = file->count = 0;
 }
 
 static int is_in(const char *path, const char *folder) {

@@ -55,7 +55,7 @@ fn plan(world: &mut World) -> Plan {
         ("note_put", few),
         ("paid", many),
     ];
-    Plan { calls, connections: 4, callers: 12, most: CALLS, reconnect: false }
+    Plan { calls, connections: 4, callers: 12, most: CALLS, bulk: 0, reconnect: false }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) callers: u64,
     /// How many calls there are at most, in all.
     pub(crate) most: u64,
+    /// How many bytes long texts are at least.
+    pub(crate) bulk: usize,
     /// Whether a caller whose connection has ended connects again.
     pub(crate) reconnect: bool,
 }
@@ -130,7 +132,7 @@ impl Shared {
             let chosen = usize::try_from(chance.within(0, tools)).unwrap();
             let (tool, token) = &self.plan.calls[chosen];
             let id = format!("{}-{number}", self.name);
-            let params = params(tool, &id, &mut chance);
+            let params = params(tool, &id, self.plan.bulk, &mut chance);
             let Ok(answer) = client.call(request(&id, token, tool, params), |_, _| ()).await else {
                 return;
             };
@@ -141,14 +143,15 @@ impl Shared {
 }
 
 /// Parameters that no other call has, where the tool takes any.
-pub(crate) fn params(tool: &str, id: &str, chance: &mut Chance) -> Value {
+pub(crate) fn params(tool: &str, id: &str, bulk: usize, chance: &mut Chance) -> Value {
+    let text = format!("{id:.<bulk$}");
     match tool {
         "note_put" => {
-            json!({"name": format!("n{}", chance.within(0, NOTE_NAMES)), "text": id})
+            json!({"name": format!("n{}", chance.within(0, NOTE_NAMES)), "text": text})
         }
         "count_to" => json!({"n": chance.within(1, 30)}),
         "sleep" => json!({"ms": 20}),
-        _ => json!({"text": id}),
+        _ => json!({"text": text}),
     }
 }
 

@@ -5,10 +5,12 @@
 #![cfg(test)]
 
 mod books;
+mod called_off;
 mod check;
 mod failing_disk;
 mod kill;
 mod load;
+mod own_key;
 mod power_cut;
 mod shim;
 mod support;

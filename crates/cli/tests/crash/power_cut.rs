@@ -1,6 +1,6 @@
 //! Power cuts: the process dies, and with it all that it had not synced.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::{Child, Command};
 
 use chio_core::receipt::Decision;
@@ -18,6 +18,9 @@ use crate::support::{Chance, World, at_most, endpoint, for_money};
 const CUTS: usize = 10;
 /// What one load calls at most.
 const CALLS: u64 = 150;
+/// The same, of texts that are so long.
+const LARGE_CALLS: u64 = 3000;
+const LARGE: usize = 15_000;
 /// More syncs than a start and a few calls take.
 const MANY_SYNCS: u64 = 200;
 
@@ -44,7 +47,7 @@ fn plan(world: &mut World) -> Plan {
     let mut calls = tools.map(|tool| (tool, token.clone())).to_vec();
     // A side effect is recorded before it happens also where no budget is debited.
     calls.push(("note_put", free));
-    Plan { calls, connections: 3, callers: 8, most: CALLS, reconnect: false }
+    Plan { calls, connections: 3, callers: 8, most: CALLS, bulk: 0, reconnect: false }
 }
 
 /// A server that this test starts under a disk. To run another program, such as one that does not
@@ -65,8 +68,16 @@ fn what_was_not_synced_may_be_lost_but_nothing_that_was_answered_or_done() {
         let plan = planned.get_or_insert_with(|| plan(&mut world));
         let books = world.check(&format!("start {round}"));
         assert!(books.intents.is_empty(), "calls are left open: {:#?}", books.intents);
-        let load = Load::start(&runtime, endpoint(&server), plan, format!("p{round}"), &mut chance);
+        // Every third time so much that the database takes over what its log has.
+        let large = round % 3 == 2;
+        let (most, bulk) = if large { (LARGE_CALLS, LARGE) } else { (CALLS, 0) };
+        let plan = Plan { most, bulk, ..plan.clone() };
+        let load =
+            Load::start(&runtime, endpoint(&server), &plan, format!("p{round}"), &mut chance);
         chance.pause(1, 250);
+        if large {
+            wait_for_bytes(&world, &mut chance);
+        }
         server.kill();
         answered += load.finish(&runtime, &mut world);
         let spared = if chance.once_in(2) { Spared::None } else { Spared::Some };
@@ -74,13 +85,26 @@ fn what_was_not_synced_may_be_lost_but_nothing_that_was_answered_or_done() {
         let when = format!("cut {round}, spared: {spared:?}");
         world.check(&when);
         world.audit_copy(&when);
-        world.check_index(&runtime, &when);
+        // This also folds the log into the database, so not always.
+        if round % 3 == 1 {
+            world.check_index(&runtime, &when);
+        }
     }
     assert!(answered > CUTS, "hardly anything was answered");
     let mut server = world.serve();
     world.check("in the end");
     server.end();
     world.audit("in the end");
+}
+
+/// Waits until the database's own log has grown by some megabytes or was begun anew.
+fn wait_for_bytes(world: &World, chance: &mut Chance) {
+    let length = || fs::metadata(world.data().join("store.db-wal")).map_or(0, |it| it.len());
+    let (first, more) = (length(), chance.within(4 << 20, 24 << 20));
+    until("a log to grow", || {
+        let now = length();
+        (now < first || now > first + more).then_some(())
+    });
 }
 
 /// The check would find a loss if there was one: on a disk that only pretends to sync, there is.
@@ -146,7 +170,7 @@ fn few_calls(world: &mut World, planned: &mut Option<Plan>, runtime: &Runtime, n
         let call = runtime.block_on(async {
             let client = NativeClient::connect(&Endpoint::Unix(world.folder.path(SOCKET))).await?;
             let id = format!("{name}-{tool}");
-            let params = params(tool, &id, &mut Chance::default());
+            let params = params(tool, &id, 0, &mut Chance::default());
             client.call(request(&id, token, tool, params), |_, _| ()).await
         });
         let Ok(answer) = call else { return false };

@@ -62,7 +62,7 @@ impl Tokens {
 
     fn plan(&self, most: u64) -> Plan {
         let calls = self.siblings.iter().map(|token| ("note_put", token.clone())).collect();
-        Plan { calls, connections: 2, callers: 16, most, reconnect: false }
+        Plan { calls, connections: 2, callers: 16, most, bulk: 0, reconnect: false }
     }
 }
 

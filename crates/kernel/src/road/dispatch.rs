@@ -16,12 +16,6 @@ use crate::kernel::Inner;
 use crate::line::Line;
 use crate::tool_server::{ToolInvocation, ToolOutput};
 
-/// How the tool's run ended.
-enum Ran {
-    Ended(Result<Result<ToolOutput, KernelError>, Panicked>),
-    Cancelled(&'static str),
-}
-
 impl Inner {
     /// Steps 8 and 9 of the road.
     pub(super) async fn dispatch(
@@ -57,53 +51,54 @@ impl Inner {
         };
         let reviewers = Reviewers::new(self, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
-        let ran = self.invoke(&held, permit, invocation, &line).await;
-        let ending = self.end(ran, &line, draft.price.as_ref()).await;
+        let run = async {
+            let tool = held.server.connection().invoke(permit, invocation, &line);
+            outcome(Catch::new(tool).await, &line).await
+        };
+        // The whole way of the output to the caller can be called off, not only the tool.
+        let (outcome, cost) = tokio::select! {
+            biased;
+            ended = run => ended,
+            reason = self.called_off(caller) => {
+                let (reason, chunks) = (reason.to_owned(), line.chunks_sent());
+                (Outcome::Cancelled { reason, chunks }, None)
+            }
+        };
+        line.settle().await;
+        let (stream, sanitized) = (line.stream_record(), line.sanitized());
+        let content_hash = line.content_hash(&outcome);
+        let cost = cost.or_else(|| draft.price.clone());
+        let ending = Ending { outcome, content_hash, stream, sanitized, cost, dispatched: true };
         let intent = line.into_intent();
         draft.intent = draft.intent.or(intent);
         ending
     }
 
-    async fn invoke(
-        &self,
-        held: &Held,
-        permit: Permit,
-        invocation: ToolInvocation,
-        line: &Line<'_>,
-    ) -> Ran {
-        let run = Catch::new(held.server.connection().invoke(permit, invocation, line));
+    /// Waits until the call is called off, and says by what.
+    pub(super) async fn called_off(&self, caller: &Arc<dyn Caller>) -> &'static str {
         tokio::select! {
             biased;
-            ended = run => Ran::Ended(ended),
-            () = line.cancellation().cancelled() => Ran::Cancelled("called off by the caller"),
-            () = self.running.given_up() => Ran::Cancelled("the kernel is shutting down"),
+            () = caller.cancellation().cancelled() => "called off by the caller",
+            () = self.running.given_up() => "the kernel is shutting down",
             () = tokio::time::sleep(self.config.limits.deadline) => {
-                Ran::Cancelled("the tool took longer than its deadline")
+                "the tool took longer than its deadline"
             }
         }
     }
+}
 
-    /// What the run came to, after the output guards.
-    async fn end(&self, ran: Ran, line: &Line<'_>, price: Option<&MonetaryAmount>) -> Ending {
-        let (outcome, cost) = match ran {
-            Ran::Cancelled(reason) => {
-                let chunks = line.chunks_sent();
-                (Outcome::Cancelled { reason: reason.to_owned(), chunks }, None)
-            }
-            Ran::Ended(Err(Panicked)) => (failure("the tool panicked"), None),
-            // Why a stream broke off says more than the error that the tool made of it.
-            Ran::Ended(Ok(result)) => match (line.broken(), result) {
-                (Some(outcome), _) => (outcome, None),
-                (None, Err(KernelError::ToolServerError(detail))) => (failure(&detail), None),
-                (None, Err(other)) => (failure(&other.to_string()), None),
-                (None, Ok(output)) => (line.finish(output.value).await, output.cost),
-            },
-        };
-        let stream = line.stream_record();
-        let sanitized = line.sanitized();
-        let content_hash = line.content_hash(&outcome);
-        let cost = cost.or_else(|| price.cloned());
-        Ending { outcome, content_hash, stream, sanitized, cost, dispatched: true }
+/// What the run came to, after the output guards.
+async fn outcome(
+    ran: Result<Result<ToolOutput, KernelError>, Panicked>,
+    line: &Line<'_>,
+) -> (Outcome, Option<MonetaryAmount>) {
+    let Ok(result) = ran else { return (failure("the tool panicked"), None) };
+    // Why a stream broke off says more than the error that the tool made of it.
+    match (line.broken(), result) {
+        (Some(outcome), _) => (outcome, None),
+        (None, Err(KernelError::ToolServerError(detail))) => (failure(&detail), None),
+        (None, Err(other)) => (failure(&other.to_string()), None),
+        (None, Ok(output)) => (line.finish(output.value).await, output.cost),
     }
 }
 

@@ -33,6 +33,42 @@ fn bounded(name: &str) -> String {
     format!("sha256:{}", chio_core::hash::sha256_hex(name.as_bytes()))
 }
 
+/// What is left when two guards have each taken something out of the same arguments.
+fn both_redacted(original: &Value, one: Value, other: Value) -> Value {
+    if one == *original || one == other {
+        return other;
+    }
+    if other == *original {
+        return one;
+    }
+    match (original, one, other) {
+        (Value::Object(was), Value::Object(mut one), Value::Object(other)) => {
+            let mut left = Map::new();
+            for (name, other) in other {
+                match (was.get(&name), one.remove(&name)) {
+                    (Some(was), Some(one)) => {
+                        left.insert(name, both_redacted(was, one, other));
+                    }
+                    // One of them took the member out.
+                    (Some(_), None) => {}
+                    (None, _) => {
+                        left.insert(name, other);
+                    }
+                }
+            }
+            left.extend(one.into_iter().filter(|(name, _)| !was.contains_key(name)));
+            Value::Object(left)
+        }
+        (Value::Array(was), Value::Array(one), Value::Array(other))
+            if was.len() == one.len() && was.len() == other.len() =>
+        {
+            let pairs = was.iter().zip(one).zip(other);
+            Value::Array(pairs.map(|((was, one), other)| both_redacted(was, one, other)).collect())
+        }
+        _ => Value::String("[redacted]".to_owned()),
+    }
+}
+
 /// A receipt in the making.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -117,8 +153,9 @@ impl Draft {
     }
 
     /// Keeps the parameters as a guard left them.
-    pub(crate) fn redact(&mut self, parameters: Value) -> Result<(), KernelError> {
-        self.action = ToolCallAction::new(parameters)?;
+    pub(crate) fn redact(&mut self, original: &Value, redacted: Value) -> Result<(), KernelError> {
+        let kept = std::mem::take(&mut self.action.parameters);
+        self.action = ToolCallAction::new(both_redacted(original, kept, redacted))?;
         self.redaction = RedactionMode::Redacted;
         Ok(())
     }

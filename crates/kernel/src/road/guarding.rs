@@ -4,7 +4,7 @@ use chio_core::receipt::GuardEvidence;
 
 use super::Draft;
 use super::authorize::Authorized;
-use crate::call::{Denial, ToolCall};
+use crate::call::{Denial, ToolCall, shortened};
 use crate::caller::Session;
 use crate::catch::Catch;
 use crate::guard::{GuardInput, GuardOutcome, Verdict};
@@ -49,10 +49,11 @@ impl Inner {
             };
             let verdict = said.verdict == Verdict::Allow;
             let guard_name = name.to_owned();
-            draft.evidence.push(GuardEvidence { guard_name, verdict, details: said.evidence });
+            let details = said.evidence.map(shortened);
+            draft.evidence.push(GuardEvidence { guard_name, verdict, details });
             if let Some(redacted) = said.redacted {
                 let problem = |_| Denial::by_guard(name, "the redacted arguments cannot be kept");
-                draft.redact(redacted).map_err(problem)?;
+                draft.redact(&call.arguments, redacted).map_err(problem)?;
             }
             match said.verdict {
                 Verdict::Allow => {}
