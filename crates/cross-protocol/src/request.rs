@@ -155,7 +155,10 @@ pub(crate) mod tests {
     use chio_core::crypto::Keypair;
     use serde_json::json;
 
-    use super::*;
+    use super::{
+        CapabilityToken, CrossProtocolCapabilityRef, Denial, DiscoveryProtocol, ErrorCode,
+        MAX_ORIGIN_ID, OrchestratedRequest, ToolCall, Way,
+    };
 
     pub(crate) fn grant(server_id: &str, tool_name: &str) -> ToolGrant {
         ToolGrant {
