@@ -267,6 +267,31 @@ pub enum ApprovalConflict {
 }
 
 impl ToolCallRequest {
+    /// A plain call, without any of the optional members.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        capability_token: CapabilityToken,
+        server_id: impl Into<String>,
+        tool: impl Into<String>,
+        params: Value,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            capability_token,
+            server_id: server_id.into(),
+            tool: tool.into(),
+            params,
+            governed_intent: None,
+            approval_token: None,
+            approval_tokens: Vec::new(),
+            threshold_approval_proposal: None,
+            supplemental_authorization: None,
+            execution_nonce: None,
+            dpop_proof: None,
+        }
+    }
+
     /// Checks that the approval members go together.
     ///
     /// # Errors

@@ -161,16 +161,7 @@ pub(crate) mod tests {
     };
 
     pub(crate) fn grant(server_id: &str, tool_name: &str) -> ToolGrant {
-        ToolGrant {
-            server_id: server_id.to_owned(),
-            tool_name: tool_name.to_owned(),
-            operations: vec![Operation::Invoke],
-            constraints: Vec::new(),
-            max_invocations: None,
-            max_cost_per_invocation: None,
-            max_total_cost: None,
-            dpop_required: None,
-        }
+        ToolGrant::new(server_id, tool_name, &[Operation::Invoke])
     }
 
     /// A token whose signature nobody looks at here.

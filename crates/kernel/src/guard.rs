@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
 use serde_json::Value;
 
+use crate::call::ToolCall;
 use crate::caller::Session;
 
 /// What a guard looks at.
@@ -23,6 +24,21 @@ pub struct GuardInput<'a> {
     pub session: &'a Session,
     /// Now, in Unix seconds.
     pub now: u64,
+}
+
+impl<'a> GuardInput<'a> {
+    /// What guards see of a call.
+    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, now: u64) -> Self {
+        Self {
+            request_id: &call.request_id,
+            token: &call.token,
+            server_id: &call.server_id,
+            tool_name: &call.tool_name,
+            arguments: &call.arguments,
+            session,
+            now,
+        }
+    }
 }
 
 /// What a guard says about a call.

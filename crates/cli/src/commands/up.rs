@@ -128,16 +128,8 @@ async fn demo_token(io: &mut Io<'_>, store: &OpenStore, data: &Path) -> Result<P
 
 /// Leave to use every demo tool, and to hand that on.
 fn issue(authority: &Keypair, agent: &PublicKey, now: u64) -> Result<CapabilityToken> {
-    let grant = ToolGrant {
-        server_id: chio_demo::SERVER_ID.to_owned(),
-        tool_name: WILDCARD.to_owned(),
-        operations: vec![Operation::Invoke, Operation::Delegate],
-        constraints: Vec::new(),
-        max_invocations: None,
-        max_cost_per_invocation: None,
-        max_total_cost: None,
-        dpop_required: None,
-    };
+    let operations = [Operation::Invoke, Operation::Delegate];
+    let grant = ToolGrant::new(chio_demo::SERVER_ID, WILDCARD, &operations);
     let scope = ChioScope { grants: vec![grant], ..ChioScope::default() };
     let validity = Validity { issued_at: now, expires_at: now + DEMO_TTL };
     let (id, issuer) = (format!("cap-{}", Uuid::now_v7()), authority.public_key().clone());

@@ -1,6 +1,7 @@
 //! Audits of stores that somebody has changed.
 
 use chio_testkit::key;
+use chio_testkit::process::until;
 use chio_testkit::token::grant;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -193,4 +194,21 @@ fn a_later_checkpoint_is_proved_to_extend_an_earlier_one() {
     let run = world.line("log consistency --data s --from 2 --to 1").ends(1);
     run.complains("expected --from before --to");
     assert_ne!(world.line("log consistency --data s --from 1 --log nowhere").code, 0);
+}
+
+#[test]
+fn a_running_kernel_puts_what_it_signs_under_checkpoints_soon() {
+    let (world, server) = World::served();
+    let token = world.token("soon-1", vec![grant("echo")]);
+    let mut wire = server.connect();
+    for round in 1..=2 {
+        wire.call("1", &token, "echo", json!({"text": "hi"}));
+        until("a checkpoint", || {
+            let log = &world.audit()["logs"][0];
+            let covered = log["entries"] == round && log["pending"] == 0;
+            covered.then_some(())
+        });
+    }
+    let proof = world.line("log consistency --data s --from 1 --to 2").ends(0).json();
+    assert_eq!(proof["holds"], true);
 }

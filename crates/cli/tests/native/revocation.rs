@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use chio_core::capability::Validity;
 use chio_core::message::{AgentMessage, KernelMessage};
+use chio_native_edge::NativeClient;
 use chio_testkit::key;
-use chio_testkit::process::Wire;
+use chio_testkit::process::{Wire, request};
 use chio_testkit::token::{child, grant, token_at};
 use serde_json::json;
 
-use crate::support::{World, agent, now, reason, written};
+use crate::support::{World, agent, block_on, now, reason, written};
 
 fn listed(wire: &mut Wire) -> Vec<String> {
     wire.send(&AgentMessage::ListCapabilities);
@@ -185,4 +186,23 @@ fn somebody_unknown_has_nothing_to_be_listed() {
     let endpoint = server.endpoint();
     let socket = endpoint.strip_prefix("unix:").unwrap();
     world.run(&["native", "list", "--unix", socket]).ends(0).says("none");
+}
+
+#[test]
+fn the_client_hears_of_revocations_while_it_calls() {
+    let (world, server) = World::served();
+    let token = world.token("heard-1", vec![grant("echo")]);
+    block_on(async {
+        let endpoint = server.endpoint().parse().unwrap();
+        let client = NativeClient::connect(&endpoint).await.unwrap();
+        let mut revocations = client.revocations();
+        let call =
+            |id: &str| client.call(request(id, &token, "echo", json!({"text": "x"})), |_, _| ());
+        assert_eq!(written(&call("1").await.unwrap().result)["status"], "ok");
+        world.line("capability revoke heard-1 --data s").ends(0);
+        assert_eq!(revocations.recv().await.unwrap(), "heard-1");
+        let denied = call("2").await.unwrap();
+        assert_eq!(written(&denied.result)["error"]["code"], "capability_revoked");
+        assert!(revocations.try_recv().is_err(), "told once");
+    });
 }

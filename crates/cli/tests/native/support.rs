@@ -137,8 +137,9 @@ impl World {
 
 /// A world that tests share as long as one of them uses it.
 pub(crate) struct Shared {
-    pub(crate) world: World,
+    // Ends before its folder goes.
     pub(crate) server: Server,
+    pub(crate) world: World,
 }
 
 impl Shared {

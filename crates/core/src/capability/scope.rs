@@ -129,6 +129,25 @@ impl ChioScope {
 }
 
 impl ToolGrant {
+    /// Leave to do this with a tool, without constraints or limits.
+    #[must_use]
+    pub fn new(
+        server_id: impl Into<String>,
+        tool_name: impl Into<String>,
+        operations: &[Operation],
+    ) -> Self {
+        Self {
+            server_id: server_id.into(),
+            tool_name: tool_name.into(),
+            operations: operations.to_vec(),
+            constraints: Vec::new(),
+            max_invocations: None,
+            max_cost_per_invocation: None,
+            max_total_cost: None,
+            dpop_required: None,
+        }
+    }
+
     /// Whether this grant gives no more than `parent`.
     #[must_use]
     pub fn is_subset_of(&self, parent: &Self) -> bool {

@@ -68,21 +68,9 @@ fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {
 
 fn request(rig: &Rig, tool: Tool, number: usize) -> Vec<u8> {
     let (name, params) = tool.arguments(number);
-    frame::encode(&AgentMessage::ToolCallRequest(Box::new(ToolCallRequest {
-        id: format!("call-{number}"),
-        capability_token: rig.token.clone(),
-        server_id: "demo".to_owned(),
-        tool: name.to_owned(),
-        params,
-        governed_intent: None,
-        approval_token: None,
-        approval_tokens: Vec::new(),
-        threshold_approval_proposal: None,
-        supplemental_authorization: None,
-        execution_nonce: None,
-        dpop_proof: None,
-    })))
-    .unwrap()
+    let id = format!("call-{number}");
+    let request = ToolCallRequest::new(id, rig.token.clone(), "demo", name, params);
+    frame::encode(&AgentMessage::ToolCallRequest(Box::new(request))).unwrap()
 }
 
 /// Keeps so many calls in flight: each answer lets its id be used again.

@@ -154,16 +154,7 @@ fn call(kernel: &ChioKernel, token: &CapabilityToken, tool: &str, arguments: Val
 }
 
 fn token(authority: &Keypair, now: u64) -> CapabilityToken {
-    let grant = |tool: &str| ToolGrant {
-        server_id: "demo".to_owned(),
-        tool_name: tool.to_owned(),
-        operations: vec![Operation::Invoke],
-        constraints: Vec::new(),
-        max_invocations: None,
-        max_cost_per_invocation: None,
-        max_total_cost: None,
-        dpop_required: None,
-    };
+    let grant = |tool: &str| ToolGrant::new("demo", tool, &[Operation::Invoke]);
     let scope = ChioScope { grants: vec![grant("echo"), grant("*")], ..ChioScope::default() };
     let validity = Validity { issued_at: now, expires_at: now + 86_400 };
     let agent = Keypair::from_seed(&[2; 32]).public_key().clone();

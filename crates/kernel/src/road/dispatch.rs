@@ -40,15 +40,7 @@ impl Inner {
                 std::mem::take(&mut call.arguments)
             },
         };
-        let input = GuardInput {
-            request_id: &call.request_id,
-            token: &call.token,
-            server_id: &call.server_id,
-            tool_name: &call.tool_name,
-            arguments: &call.arguments,
-            session: caller.session(),
-            now: draft.started_at,
-        };
+        let input = GuardInput::new(&call, caller.session(), draft.started_at);
         let reviewers = Reviewers::new(self, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
         let run = async {

@@ -31,15 +31,7 @@ impl Inner {
         session: &Session,
         draft: &mut Draft,
     ) -> Result<Guarded, Denial> {
-        let input = GuardInput {
-            request_id: &call.request_id,
-            token: &call.token,
-            server_id: &call.server_id,
-            tool_name: &call.tool_name,
-            arguments: &call.arguments,
-            session,
-            now: draft.started_at,
-        };
+        let input = GuardInput::new(call, session, draft.started_at);
         for guard in &self.guards {
             let name = guard.name();
             let said = match Catch::new(guard.check(&input)).await {

@@ -17,8 +17,9 @@ use serde_json::Value;
 
 /// A folder with a store `s` in it, and a kernel that serves it.
 pub(crate) struct World {
-    pub(crate) folder: Folder,
+    // Ends before its folder goes.
     pub(crate) server: Server,
+    pub(crate) folder: Folder,
 }
 
 impl World {

@@ -60,20 +60,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     };
     let params: Value =
         strict::from_slice(&text).map_err(|error| unreadable("JSON arguments", &error))?;
-    let request = ToolCallRequest {
-        id: args.id.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
-        capability_token: token,
-        server_id: args.server.clone(),
-        tool: args.tool.clone(),
-        params,
-        governed_intent: None,
-        approval_token: None,
-        approval_tokens: Vec::new(),
-        threshold_approval_proposal: None,
-        supplemental_authorization: None,
-        execution_nonce: None,
-        dpop_proof: None,
-    };
+    let id = args.id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
+    let request = ToolCallRequest::new(id, token, &args.server, &args.tool, params);
     let response = block_on(call(args, io, request))?;
     if let Some(path) = &args.receipt_out {
         let receipt = text::json(&response.receipt)?;
