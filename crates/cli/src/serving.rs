@@ -1,7 +1,7 @@
 //! Composition: a kernel on a store, with its tool servers, behind its doors.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use chio_demo::{DemoOptions, DemoServer};
 use chio_kernel::{
     ChioKernel, Clock, KernelConfig, KernelParts, Limits, SystemClock, SystemRandomness,
 };
-use chio_native_edge::NativeService;
+use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use chio_store::{OpenStore, StoreUrl};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,9 @@ const NOTES: &str = "notes";
 /// What a kernel is started with.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    pub(crate) url: StoreUrl,
+    pub(crate) store: OpenStore,
+    /// Where the demo server keeps its notes; in memory when absent.
+    pub(crate) notes: Option<PathBuf>,
     pub(crate) kernel_key: Option<Keypair>,
     pub(crate) trusted_issuers: Vec<PublicKey>,
     pub(crate) deadline: Option<Duration>,
@@ -48,7 +50,7 @@ impl Served {
     /// Starts a kernel with the demo tools. The store's authority is trusted.
     pub(crate) async fn start(setup: Setup) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let store = OpenStore::open(&setup.url, Arc::clone(&clock))?;
+        let store = setup.store;
         let slot = store.take_slot(setup.kernel_key)?;
         let authority = store.authority()?.context("the store has no authority")?;
         let mut trusted_issuers = setup.trusted_issuers;
@@ -59,7 +61,7 @@ impl Served {
         let demo = DemoServer::new(DemoOptions {
             public_key: slot.key.public_key().clone(),
             clock: Arc::clone(&clock),
-            notes: notes_folder(&setup.url),
+            notes: setup.notes,
         });
         let kernel = ChioKernel::start(KernelParts {
             config,
@@ -118,7 +120,8 @@ impl Served {
     }
 }
 
-fn notes_folder(url: &StoreUrl) -> Option<std::path::PathBuf> {
+/// Where the demo server keeps its notes on this store.
+pub(crate) fn notes_folder(url: &StoreUrl) -> Option<PathBuf> {
     match url {
         StoreUrl::Sqlite(folder) => Some(Path::new(folder).join(NOTES)),
         StoreUrl::Memory => None,
@@ -137,6 +140,12 @@ impl Admission for SamePeer {
         let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
         Ok(Peer { subject: self.peer.clone(), session })
     }
+}
+
+/// Listens at an endpoint.
+pub(crate) async fn listen(endpoint: &Endpoint) -> Result<NativeListener> {
+    let listener = NativeListener::bind(endpoint).await;
+    listener.with_context(|| format!("cannot listen on {endpoint}"))
 }
 
 /// Lines for the operator, on standard error.

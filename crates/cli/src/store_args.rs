@@ -46,6 +46,11 @@ impl StoreArgs {
         })
     }
 
+    /// Opens the store, and makes it when there is none.
+    pub(crate) fn open(&self, io: &Io<'_>) -> Result<OpenStore> {
+        Ok(OpenStore::open(&self.url(io)?, Arc::new(SystemClock::default()))?)
+    }
+
     /// Opens a store that must exist.
     pub(crate) fn open_existing(&self, io: &Io<'_>) -> Result<OpenStore> {
         Ok(OpenStore::open_existing(&self.url(io)?, Arc::new(SystemClock::default()))?)

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use chio_core::canonical;
+use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
 use chio_core::hash::{Hash, sha256};
@@ -137,26 +138,25 @@ fn examine_certificate(summary: &LogSummary, store_id: &str, trust: &AuditTrust)
         problems: Vec::new(),
         problem_count: 0,
     };
-    let pinned = trust.kernels.contains(&summary.kernel_key);
-    match &summary.certificate {
-        None if pinned => {}
-        None => found.blame("no authority vouches for this kernel".to_owned()),
-        Some(certificate) => {
-            let trusted = trust.authorities.is_empty()
-                || trust.authorities.contains(&certificate.authority)
-                || pinned;
-            if let Err(error) = certificate.check_signature() {
-                found.blame(format!("certificate: {error}"));
-            } else if certificate.kernel_key != summary.kernel_key
-                || certificate.store_id != store_id
-            {
-                found.blame("certificate: it is of another kernel or store".to_owned());
-            } else if trusted {
-                found.certified = true;
-            } else {
-                found.blame("certificate: it is of an authority that is not trusted".to_owned());
-            }
+    let vouched = |certificate: &KernelCertificate| {
+        trust.authorities.is_empty() || trust.authorities.contains(&certificate.authority)
+    };
+    for certificate in &summary.certificates {
+        if let Err(error) = certificate.check_signature() {
+            found.blame(format!("certificate: {error}"));
+        } else if certificate.kernel_key != summary.kernel_key || certificate.store_id != store_id {
+            found.blame("certificate: it is of another kernel or store".to_owned());
+        } else if vouched(certificate) {
+            found.certified = true;
         }
+    }
+    if !found.certified && !trust.kernels.contains(&summary.kernel_key) {
+        let problem = if summary.certificates.is_empty() {
+            "no authority vouches for this kernel"
+        } else {
+            "certificate: it is of an authority that is not trusted"
+        };
+        found.blame(problem.to_owned());
     }
     if chio_core::checkpoint::log_id(&summary.kernel_key) != summary.log_id {
         found.blame("the log is not named after its kernel's key".to_owned());

@@ -131,7 +131,7 @@ pub async fn bundle(
     let mut certificates = Vec::new();
     let mut evidence = Vec::new();
     for summary in store.logs().await?.into_iter().filter(|log| logs.contains(&log.log_id)) {
-        certificates.extend(summary.certificate);
+        certificates.extend(summary.certificates);
         let log_id = summary.log_id;
         let last = store.checkpoints(&log_id, summary.checkpoints, 1).await?.pop();
         let Some(last) = last else { continue };

@@ -295,8 +295,8 @@ pub struct LogSummary {
     pub log_id: String,
     /// The kernel that writes it.
     pub kernel_key: PublicKey,
-    /// The authority's word for it, if it was given.
-    pub certificate: Option<KernelCertificate>,
+    /// What authorities say for it: its store's own, and others that were admitted.
+    pub certificates: Vec<KernelCertificate>,
     /// How many entries it has.
     pub entries: u64,
     /// How many checkpoints it has.
@@ -337,7 +337,8 @@ pub trait LogStore: Send + Sync {
     /// The checkpoint whose batch has this entry, if there is one yet.
     async fn covering(&self, log_id: &str, seq: u64) -> StoreResult<Option<KernelCheckpoint>>;
 
-    /// Keeps a certificate; a log that it speaks of is known from then on.
+    /// Keeps a certificate beside those of other authorities; a log that it speaks of is known from
+    /// then on.
     async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()>;
 }
 

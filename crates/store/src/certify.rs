@@ -10,21 +10,21 @@ pub(crate) fn same_key(key: &Keypair) -> StoreResult<Keypair> {
         .map_err(|error| StoreError::Damaged(format!("a key cannot be read again: {error}")))
 }
 
-/// The certificate of a kernel: the one that is there if it is this authority's for this store,
+/// The certificate of a kernel: one that is there if it is this authority's for this store,
 /// otherwise a new one.
 pub(crate) fn certificate(
-    known: Option<KernelCertificate>,
+    known: &[KernelCertificate],
     authority: Option<&Keypair>,
     kernel_key: &PublicKey,
     store_id: &str,
     now: u64,
 ) -> StoreResult<KernelCertificate> {
-    let fits = |known: &KernelCertificate| {
+    let fits = |known: &&KernelCertificate| {
         let ours = authority.is_none_or(|authority| known.authority == *authority.public_key());
         ours && known.store_id == store_id && known.kernel_key == *kernel_key
     };
-    if let Some(known) = known.filter(fits) {
-        return Ok(known);
+    if let Some(known) = known.iter().find(fits) {
+        return Ok(known.clone());
     }
     let Some(authority) = authority else {
         return Err(StoreError::Refused(

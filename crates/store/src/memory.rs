@@ -54,7 +54,7 @@ struct State {
 struct Log {
     log_id: String,
     kernel_key: PublicKey,
-    certificate: Option<KernelCertificate>,
+    certificates: Vec<KernelCertificate>,
     entries: Vec<Vec<u8>>,
     checkpoints: Vec<KernelCheckpoint>,
 }
@@ -84,6 +84,12 @@ impl Indexed {
 }
 
 impl Log {
+    /// Keeps an authority's certificate, in place of an earlier one.
+    fn certify(&mut self, certificate: &KernelCertificate) {
+        self.certificates.retain(|known| known.authority != certificate.authority);
+        self.certificates.push(certificate.clone());
+    }
+
     fn entry(&self, seq: u64) -> Option<&Vec<u8>> {
         self.entries.get(usize::try_from(seq.checked_sub(1)?).ok()?)
     }
@@ -114,10 +120,10 @@ impl MemoryStore {
         let (place, key) = state.free_slot(key)?;
         let log = state.slots.get(place).ok_or_else(lost)?.log;
         let found = state.logs.get_mut(log).ok_or_else(lost)?;
-        let known = found.certificate.take();
+        let known = &found.certificates;
         let issued =
             certificate(known, Some(&self.authority), key.public_key(), &self.store_id, now)?;
-        found.certificate = Some(issued.clone());
+        found.certify(&issued);
         state.slots.get_mut(place).ok_or_else(lost)?.locked = true;
         // The guard takes the state's lock when dropped, so it is made when nobody has it.
         drop(state);
@@ -177,7 +183,7 @@ impl State {
         self.logs.push(Log {
             log_id,
             kernel_key: kernel_key.clone(),
-            certificate: None,
+            certificates: Vec::new(),
             entries: Vec::new(),
             checkpoints: Vec::new(),
         });
@@ -277,7 +283,7 @@ impl LogStore for MemoryStore {
         let summary = |(place, log): (usize, &Log)| LogSummary {
             log_id: log.log_id.clone(),
             kernel_key: log.kernel_key.clone(),
-            certificate: log.certificate.clone(),
+            certificates: log.certificates.clone(),
             entries: count(log.entries.len()),
             checkpoints: count(log.checkpoints.len()),
             open_intents: count(state.intents.values().filter(|(log, _)| *log == place).count()),
@@ -318,7 +324,7 @@ impl LogStore for MemoryStore {
         crate::check_certificate(certificate)?;
         let mut state = self.state();
         let place = state.log_of(&certificate.kernel_key);
-        state.logs.get_mut(place).ok_or_else(lost)?.certificate = Some(certificate.clone());
+        state.logs.get_mut(place).ok_or_else(lost)?.certify(certificate);
         Ok(())
     }
 }

@@ -24,17 +24,16 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chio_core::canonical;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::log_id;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_kernel::Clock;
-use chio_kernel::store::{StoreError, StoreResult};
+use chio_kernel::store::StoreResult;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::certify::{certificate, in_use};
 use crate::{Indexing, Slot};
-use books::{Books, LogRow};
+use books::{Books, CertificateRow, LogRow};
 use checkpointer::Checkpointer;
 use error::{failed, unreadable};
 use folder::{Folder, NewSlot, SlotKey};
@@ -182,14 +181,14 @@ impl SqliteStore {
         let (number, entries, known) = self.writer.run_blocking(move |books| {
             let number = books.log_number(&asked)?;
             let entries = books.reread_entries(number)?;
-            Ok((number, entries, read::certificate(books.connection(), number)?))
+            Ok((number, entries, read::certificates(books.connection(), number)?))
         })?;
         let authority = self.authority()?;
         let now = self.clock.unix_seconds();
-        let issued = certificate(known.clone(), authority.as_ref(), key, &self.store_id, now)?;
-        if known.as_ref() != Some(&issued) {
-            let text = certificate_text(&issued)?;
-            self.writer.run_blocking(move |books| books.certify(&row, &text))?;
+        let issued = certificate(&known, authority.as_ref(), key, &self.store_id, now)?;
+        if !known.contains(&issued) {
+            let certificate = CertificateRow::new(&issued)?;
+            self.writer.run_blocking(move |books| books.certify(&row, &certificate))?;
         }
         Ok((number, entries, issued))
     }
@@ -233,11 +232,6 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn certificate_text(certificate: &KernelCertificate) -> StoreResult<String> {
-    canonical::to_string(certificate)
-        .map_err(|error| StoreError::Refused(format!("a certificate has no form: {error}")))
 }
 
 fn open_database(folder: &Folder, clock: &dyn Clock) -> StoreResult<Connection> {

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, Validity, WILDCARD};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::signed::Signed;
-use chio_native_edge::{Endpoint, NativeListener};
+use chio_kernel::SystemClock;
+use chio_native_edge::Endpoint;
 use chio_store::{OpenStore, StoreUrl};
 use uuid::Uuid;
 
@@ -15,7 +17,7 @@ use super::native::SOCKET;
 use crate::files::Access;
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::serving::{Served, Setup, run_server, shutdown_on_signal};
+use crate::serving::{Served, Setup, listen, notes_folder, run_server, shutdown_on_signal};
 use crate::store_args::DEFAULT_FOLDER;
 use crate::text;
 
@@ -41,25 +43,21 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let folder = io.folder.join(&args.data);
-    let setup = Setup {
-        url: StoreUrl::Sqlite(folder.clone()),
-        kernel_key: None,
-        trusted_issuers: Vec::new(),
-        deadline: None,
-    };
+    let url = StoreUrl::Sqlite(folder.clone());
     run_server(async {
         let shutdown = shutdown_on_signal()?;
-        let served = Served::start(setup).await?;
-        let endpoint = Endpoint::Unix(folder.join(SOCKET));
-        let listener = NativeListener::bind(&endpoint).await;
-        let listener = match listener {
-            Ok(listener) => listener,
-            Err(error) => {
-                served.end().await?;
-                bail!("cannot listen at {endpoint}: {error}");
-            }
-        };
-        let token = demo_token(io, &served.store, &args.data).await?;
+        let store = OpenStore::open(&url, Arc::new(SystemClock::default()))?;
+        // The door is tried before a kernel starts, so that one that is refused leaves no trace.
+        let listener = listen(&Endpoint::Unix(folder.join(SOCKET))).await?;
+        let served = Served::start(Setup {
+            store,
+            notes: notes_folder(&url),
+            kernel_key: None,
+            trusted_issuers: Vec::new(),
+            deadline: None,
+        })
+        .await?;
+        let token = demo_token(io, &served, &args.data).await?;
         welcome(io, args, &served, &token)?;
         io.flush()?;
         let (service, until) = (served.native(None), shutdown.clone());
@@ -70,7 +68,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 }
 
 fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, token: &Path) -> Result<()> {
-    let (data, token) = (args.data.display(), token.display());
+    let data = args.data.display();
     io.field("kernel", served.kernel.public_key())?;
     io.field("state", &data)?;
     io.field("native", format_args!("unix:{}", args.data.join(SOCKET).display()))?;
@@ -83,8 +81,9 @@ fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, token: &Path) -> Resul
         (String::new(), String::new())
     } else {
         let socket = args.data.join(SOCKET);
-        (format!(" --unix {}", socket.display()), format!(" --data {data}"))
+        (format!(" --unix {}", quoted(&socket)), format!(" --data {}", quoted(&args.data)))
     };
+    let token = quoted(token);
     io.say("")?;
     io.say("In another terminal:")?;
     for line in [
@@ -98,8 +97,16 @@ fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, token: &Path) -> Resul
     io.say("Ctrl-C ends it.")
 }
 
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// The demo agent's token: the one that is there, or a new one when it ends soon.
-async fn demo_token(io: &mut Io<'_>, store: &OpenStore, data: &Path) -> Result<PathBuf> {
+async fn demo_token(io: &mut Io<'_>, served: &Served, data: &Path) -> Result<PathBuf> {
+    let store = &served.store;
     let folder = data.join("demo");
     let (key, file) = (folder.join("agent.key"), folder.join("token.json"));
     fs::create_dir_all(io.folder.join(&folder)).context("cannot make the demo agent's folder")?;
@@ -114,7 +121,9 @@ async fn demo_token(io: &mut Io<'_>, store: &OpenStore, data: &Path) -> Result<P
     if io.folder.join(&file).exists() {
         let token = io.read_json::<CapabilityToken>(&file, "a capability token");
         let usable = |token: &CapabilityToken| {
-            token.issuer == *authority.public_key() && token.expires_at > io.now + DEMO_TTL / 4
+            token.issuer == *authority.public_key()
+                && token.expires_at > io.now + DEMO_TTL / 4
+                && !served.kernel.is_revoked(token)
         };
         if token.is_ok_and(|token| usable(&token)) {
             return Ok(file);

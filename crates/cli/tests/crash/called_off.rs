@@ -16,7 +16,6 @@ const CALLS: u64 = 60;
 /// A stream's intent is written when its first chunk comes. A call that is called off at that very
 /// moment has one receipt, and its intent is closed by it.
 #[test]
-#[ignore = "the intent stays open beside the receipt: see the report of the crash tests"]
 fn a_stream_that_is_called_off_while_its_intent_is_written_has_one_receipt() {
     let mut chance = Chance::of("called off");
     let mut world = World::new();

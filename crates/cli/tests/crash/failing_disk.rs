@@ -19,7 +19,7 @@ use crate::support::{Chance, World, at_most, endpoint, for_money};
 /// How often the disk fails under load.
 const FAILURES: usize = 5;
 /// How many more answers show that service has resumed.
-const RESUMED: usize = 20;
+const RESUMED: u64 = 20;
 const MANY: u64 = 100_000;
 
 fn plan(world: &mut World) -> Plan {
@@ -69,14 +69,14 @@ fn fails_for_a_while(fault: Fault, test: &str) {
     let plan = plan(&mut world);
     let load = Load::start(&runtime, endpoint(&server), &plan, "l".to_owned(), &mut chance);
     for round in 0..FAILURES {
-        wait_for_answers(&load);
+        load.wait_for(RESUMED, &mut chance);
         disk.fail(fault);
         chance.pause(10, 250);
         // Also while it fails and calls come in.
         world.check(&format!("failure {round}"));
         disk.mend();
     }
-    wait_for_answers(&load);
+    load.wait_for(RESUMED, &mut chance);
     load.stop(&runtime, &mut world);
     ends_while_the_disk_fails(&mut world, &disk, fault, &server, &runtime, &plan);
     world.wait_until_closed();
@@ -84,7 +84,7 @@ fn fails_for_a_while(fault: Fault, test: &str) {
     world.audit("mended");
     world.check_index(&runtime, "mended");
     let load = Load::start(&runtime, endpoint(&server), &plan, "d".to_owned(), &mut chance);
-    wait_for_answers(&load);
+    load.wait_for(RESUMED, &mut chance);
     disk.fail(fault);
     chance.pause(5, 100);
     server.kill();
@@ -96,12 +96,6 @@ fn fails_for_a_while(fault: Fault, test: &str) {
         let _ = fs::remove_file(world.data().join(name));
     }
     dead_on_a_failing_disk(&mut world);
-}
-
-/// Waits until the server answers as ever.
-fn wait_for_answers(load: &Load) {
-    let before = load.answered();
-    until("service to resume", || (load.answered() > before + RESUMED).then_some(()));
 }
 
 /// A call that ends while its receipt cannot be written is not answered, and gets a receipt that
@@ -117,15 +111,25 @@ fn ends_while_the_disk_fails(
     world.wait_until_closed();
     let token = &plan.calls[0].1;
     let client = runtime.block_on(NativeClient::connect(&endpoint(server))).unwrap();
-    let late = request("late", token, "sleep", json!({"ms": 700}));
-    let call = runtime.spawn(async move { client.call(late, |_, _| ()).await });
-    let open = until("the call to begin", || {
-        let books = world.books();
-        books.intents.first().map(|open| open.reservation.intent.request_id.clone())
-    });
-    disk.fail(fault);
-    let answer = runtime.block_on(call).unwrap();
-    assert!(answer.is_err(), "an answer without a receipt: {answer:?}");
+    let mut lengths = [700, 4000, 20_000].into_iter();
+    let open = loop {
+        let ms = lengths.next().expect("a call that is slower than this test");
+        let (late, client) = (request("late", token, "sleep", json!({"ms": ms})), client.clone());
+        let call = runtime.spawn(async move { client.call(late, |_, _| ()).await });
+        let open = until("the call to begin", || {
+            let begun = world.books().intents;
+            let begun = begun.first().map(|open| open.reservation.intent.request_id.clone());
+            begun.map(Some).or_else(|| call.is_finished().then_some(None))
+        });
+        disk.fail(fault);
+        match (open, runtime.block_on(call).unwrap()) {
+            (Some(open), Err(_)) => break open,
+            // It ended before the disk failed.
+            (_, Ok(answer)) => world.record.answers.push(answer),
+            (None, Err(error)) => panic!("the call never began: {error}"),
+        }
+        disk.mend();
+    };
     let still: Vec<_> = world.books().intents;
     assert_eq!(still.len(), 1, "the disk fails, and yet: {still:#?}");
     disk.mend();

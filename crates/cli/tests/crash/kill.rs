@@ -70,7 +70,8 @@ fn a_kernel_that_is_killed_at_any_moment_loses_nothing_it_answered_and_records_a
     for round in 0..KILLS {
         let name = format!("k{round}");
         let load = Load::start(&runtime, endpoint(&server), &plan, name.clone(), &mut chance);
-        chance.pause(1, 220);
+        // Now and then before anything is answered.
+        load.wait_for(chance.within(0, CALLS / 2).saturating_sub(20), &mut chance);
         server.kill();
         answered += load.finish(&runtime, &mut world);
         check_dead(&mut world, &mut chance, &name);

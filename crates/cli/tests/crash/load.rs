@@ -7,7 +7,7 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::message::ToolCallResponse;
 use chio_native_edge::{Endpoint, NativeClient};
-use chio_testkit::process::request;
+use chio_testkit::process::{request, until};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -80,6 +80,14 @@ impl Load {
     /// How many answers have come.
     pub(crate) fn answered(&self) -> usize {
         self.shared.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Waits for so many more answers, and then for up to some milliseconds, in the middle of the
+    /// next calls.
+    pub(crate) fn wait_for(&self, answers: u64, chance: &mut Chance) {
+        let wanted = self.answered() + usize::try_from(answers).unwrap();
+        until("answers", || (self.answered() >= wanted).then_some(()));
+        chance.pause(0, 10);
     }
 
     /// Waits until all callers are done: nothing more to call, or nobody there any more.

@@ -226,3 +226,11 @@ fn what_is_no_store_is_refused_and_left_as_it_was() {
     assert!(!run.stderr.contains("panicked"), "{run:#?}");
     assert!(!world.folder.path("a.sock").exists());
 }
+
+#[test]
+fn a_socket_path_that_nobody_could_connect_to_is_refused() {
+    let world = World::new();
+    let name = "x".repeat(120);
+    let run = world.run(&["native", "serve", "--data", "s", "--unix", &name]).ends(2);
+    run.complains("shorter");
+}

@@ -31,6 +31,8 @@ fn an_answer_waits_for_its_receipt() {
         assert!(other.is_alive());
         std::thread::sleep(Duration::from_millis(10));
     }
+    // Whoever only reads does not wait for those who write.
+    assert_eq!(world.receipts("late-1").len(), 1);
     database.execute_batch("ROLLBACK").unwrap();
     let response = wire.response();
     assert_eq!(written(&response.result)["status"], "ok");

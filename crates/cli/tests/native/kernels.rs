@@ -17,7 +17,7 @@ fn the_kernels_of_a_store_are_listed_with_their_logs() {
     let kernel = &listed["kernels"][0];
     assert_eq!(kernel["kernel_key"], server.kernel_key());
     assert_eq!(kernel["receipts"], 1);
-    assert_eq!(kernel["certificate"]["authority"], listed["authority"]);
+    assert_eq!(kernel["certificates"][0]["authority"], listed["authority"]);
     let run = world.line("kernel list --data s").ends(0);
     run.says(&server.kernel_key()).says("certified by ").says("1 receipts");
 }
@@ -49,6 +49,10 @@ fn an_authority_elsewhere_vouches_for_a_kernel_and_audits_hold_from_its_key() {
     let line = format!("kernel admit certificate.json --data s --authority {public}");
     world.line(&line).ends(0).says("admitted");
     world.line(&audit).ends(0).says("clean");
+    // Both authorities vouch for it, also after the kernel has started again.
+    world.line("log audit --data s").ends(0);
+    world.serve("").end();
+    world.line(&audit).ends(0);
 
     // The other store's own authority can certify too, and a certificate is for one store.
     let line = format!("{certify} --data s");

@@ -106,3 +106,31 @@ fn other_kernels_work_beside_it() {
     assert_eq!(audit["logs"].as_array().unwrap().len(), 2);
     drop(server);
 }
+
+#[test]
+fn the_commands_work_as_printed_also_where_the_folder_has_a_blank_in_its_name() {
+    let world = World::new();
+    let (_server, printed) = up(&world, &["--data", "my data"]);
+    shell(&world, &printed).ends(0).says("result      clean");
+}
+
+#[test]
+fn a_second_one_that_is_refused_leaves_no_kernel_behind() {
+    let world = World::new();
+    let (_server, _) = up(&world, &[]);
+    assert_ne!(world.line("up").code, 0);
+    let listed = world.line("kernel list --json").ends(0).json();
+    assert_eq!(listed["kernels"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_demo_token_that_was_revoked_is_replaced() {
+    let world = World::new();
+    let (mut server, _) = up(&world, &[]);
+    server.end();
+    let token: serde_json::Value =
+        serde_json::from_str(&world.folder.read(".chio/demo/token.json")).unwrap();
+    world.line(&format!("capability revoke {}", token["id"].as_str().unwrap())).ends(0);
+    let (_server, printed) = up(&world, &[]);
+    shell(&world, &printed).ends(0);
+}

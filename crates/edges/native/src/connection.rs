@@ -7,7 +7,8 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
-use chio_cross_protocol::{Peer, Road};
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::{Outcome, Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinSet};
@@ -230,14 +231,18 @@ impl<T: Road> Connection<T> {
     fn call(&mut self, request: ToolCallRequest, weight: usize) {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
-        self.known.remember(&request.capability_token, weight);
+        let token = &request.capability_token;
+        let new_token = (!self.known.contains(token)).then(|| token.clone());
         let request = NativeBridge.call(request, self.peer.as_ref(), owns_id);
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
             let evaluation = road.run(request, Arc::clone(&caller) as _).await?;
+            // A token that does not hold tells nothing of who presents it.
+            let holds = !matches!(&evaluation.outcome,
+                Outcome::Denied(denial) if denial.code == ErrorCode::CapabilityDenied);
             caller.respond(evaluation).await?;
-            Ok(Done { weight, held: Vec::new() })
+            Ok(Done { weight, held: new_token.filter(|_| holds).into_iter().collect() })
         });
     }
 
@@ -319,9 +324,11 @@ impl<T: Road> Connection<T> {
         frames: &mut FrameReader<R>,
     ) -> End {
         let link = Arc::clone(&self.link);
-        // Nothing more is begun, but going away still calls off.
+        // Nothing more is begun, but going away still calls off, and so does not taking answers.
         let mut watches = self.on_eof == OnEof::Cancel;
         let mut deadline = None;
+        let mut stalled_at = None;
+        let mut next_look = Instant::now() + self.limits.linger;
         loop {
             if end.calls_off && deadline.is_none() {
                 link.cancellation.cancel();
@@ -341,6 +348,12 @@ impl<T: Road> Connection<T> {
                     Ok(())
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if !waits => return end,
+                () = sleep_until(next_look), if waits => {
+                    let waiting_at = link.outbox.waiting_at();
+                    let stalled = waiting_at.is_some() && waiting_at == stalled_at;
+                    (stalled_at, next_look) = (waiting_at, Instant::now() + self.limits.linger);
+                    if stalled { Err(NativeError::Io(gone())) } else { Ok(()) }
+                }
             };
             if let Err(error) = step {
                 end.calls_off = true;

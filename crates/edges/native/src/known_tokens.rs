@@ -27,6 +27,11 @@ struct Known {
 }
 
 impl KnownTokens {
+    /// Whether the token is remembered.
+    pub(crate) fn contains(&self, token: &CapabilityToken) -> bool {
+        self.tokens.contains_key(&token.id)
+    }
+
     /// Remembers a token that came in a message of this size.
     pub(crate) fn remember(&mut self, token: &CapabilityToken, weight: usize) {
         if self.tokens.contains_key(&token.id) || weight > MAX_WEIGHT {

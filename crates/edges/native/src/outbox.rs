@@ -41,6 +41,8 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,
+    /// Batches that were written.
+    written: u64,
     /// Permits that the bytes hold. A frame beyond the capacity holds all there are.
     held: usize,
     finished: bool,
@@ -105,6 +107,13 @@ impl Outbox {
         self.changed.notify_one();
     }
 
+    /// How far writing has come; none when everything that waited is written.
+    pub(crate) fn waiting_at(&self) -> Option<u64> {
+        // Whatever is queued or being written holds room.
+        let idle = self.room.available_permits() >= self.capacity;
+        (!idle).then(|| self.queue().written)
+    }
+
     /// Cancelled when nothing can be written any more.
     pub(crate) const fn broken(&self) -> &CancellationToken {
         &self.broken
@@ -137,6 +146,7 @@ impl Outbox {
             if !batch.is_empty() {
                 writer.write_all(&batch).await?;
                 writer.flush().await?;
+                self.queue().written += 1;
                 self.room.add_permits(held);
                 batch.clear();
                 batch.shrink_to(self.capacity);

@@ -1,8 +1,9 @@
 //! Socket files: who may take over one, and who may open one.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
@@ -21,6 +22,10 @@ pub(crate) struct SocketFile {
 /// A file on which nobody answers is replaced; one on which somebody does, and anything that is
 /// no socket, is left alone.
 pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), NativeError> {
+    // The draft's name is short; the name that callers use has to fit into an address, too.
+    SocketAddr::from_pathname(path)?;
+    // Of those who come at the same time, one after the other looks whether the place is free.
+    let _alone = lock_folder(path)?;
     check_free(path).await?;
     // The file gets its name only when it has its mode: never can others open it.
     let unnamed = unnamed_beside(path);
@@ -39,6 +44,14 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Nati
             Err(error.into())
         }
     }
+}
+
+/// Locks the folder of a socket for as long as it takes to bind one there.
+fn lock_folder(path: &Path) -> io::Result<File> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+    folder.lock()?;
+    Ok(folder)
 }
 
 /// A short name in the same folder: socket paths may not be long.

@@ -258,25 +258,25 @@ async fn a_kernel_that_nobody_vouches_for_is_found() {
             all
         });
     };
-    finds(&world, "no authority vouches", |lie| change(lie, |log| log.certificate = None)).await;
+    finds(&world, "no authority vouches", |lie| change(lie, |log| log.certificates.clear())).await;
     finds(&world, "an authority that is not trusted", |lie| {
         change(lie, |log| {
-            let certificate = log.certificate.take().unwrap();
+            let certificate = log.certificates.pop().unwrap();
             let (kernel, store) = (certificate.kernel_key, certificate.store_id);
             let issued = KernelCertificate::issue(&key(9), kernel, store, certificate.issued_at);
-            log.certificate = Some(issued.unwrap());
+            log.certificates = vec![issued.unwrap()];
         });
     })
     .await;
     finds(&world, "another kernel or store", |lie| {
         change(lie, |log| {
             let kernel = log.kernel_key.clone();
-            log.certificate = Some(KernelCertificate::issue(&key(9), kernel, "other", 1).unwrap());
+            log.certificates = vec![KernelCertificate::issue(&key(9), kernel, "other", 1).unwrap()];
         });
     })
     .await;
     finds(&world, "certificate: ", |lie| {
-        change(lie, |log| log.certificate.as_mut().unwrap().issued_at += 1);
+        change(lie, |log| log.certificates[0].issued_at += 1);
     })
     .await;
     finds(&world, "not named after its kernel's key", |lie| {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use chio_core::canonical;
+use chio_core::certificate::KernelCertificate;
 use chio_kernel::store::{
     Alternative, Appended, Closing, IntentId, Refund, Reserved, StoreError, StoreResult,
 };
@@ -57,6 +59,21 @@ pub(crate) struct CheckpointRow {
     pub(crate) seq: u64,
     pub(crate) end_seq: u64,
     pub(crate) body: Vec<u8>,
+}
+
+/// A certificate, ready to be written.
+#[derive(Debug)]
+pub(crate) struct CertificateRow {
+    authority: String,
+    body: Vec<u8>,
+}
+
+impl CertificateRow {
+    pub(crate) fn new(certificate: &KernelCertificate) -> StoreResult<Self> {
+        let body = canonical::to_vec(certificate)
+            .map_err(|error| StoreError::Refused(format!("a certificate has no form: {error}")))?;
+        Ok(Self { authority: certificate.authority.to_hex(), body })
+    }
 }
 
 /// A log as its kernel or a certificate names it.
@@ -157,11 +174,11 @@ impl Books {
         statement.query_row([&log.log_id], |row| row.get(0)).map_err(failed)
     }
 
-    /// Keeps the certificate of a log.
-    pub(crate) fn certify(&self, log: &LogRow, certificate: &str) -> StoreResult<()> {
-        self.log_number(log)?;
-        let sql = "UPDATE logs SET certificate = ?2 WHERE log_id = ?1";
-        self.execute(sql, [log.log_id.as_str(), certificate]).map(drop)
+    /// Keeps an authority's certificate of a log, in place of an earlier one.
+    pub(crate) fn certify(&self, log: &LogRow, certificate: &CertificateRow) -> StoreResult<()> {
+        let number = self.log_number(log)?;
+        let sql = "INSERT OR REPLACE INTO certificates(log, authority, body) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![number, certificate.authority, certificate.body]).map(drop)
     }
 
     /// Takes the holds of the first alternative that fits and writes the intent. Everything is

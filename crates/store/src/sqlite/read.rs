@@ -119,7 +119,7 @@ pub(crate) fn logs(database: &Connection) -> StoreResult<Vec<LogSummary>> {
     let moment = database.unchecked_transaction().map_err(failed)?;
     let mut logs = Vec::new();
     for (number, head) in heads(&moment)? {
-        let sql = "SELECT log_id, kernel_key, certificate,
+        let sql = "SELECT log_id, kernel_key,
                    (SELECT count(*) FROM checkpoints WHERE log = ?1),
                    (SELECT count(*) FROM intents WHERE id BETWEEN ?2 AND ?3)
                    FROM logs WHERE number = ?1";
@@ -128,16 +128,14 @@ pub(crate) fn logs(database: &Connection) -> StoreResult<Vec<LogSummary>> {
         let mut rows = statement.query(range).map_err(failed)?;
         let Some(row) = rows.next().map_err(failed)? else { continue };
         let key: String = row.get(1).map_err(failed)?;
-        let certificate: Option<String> = row.get(2).map_err(failed)?;
-        let certificate = certificate.map(|text| serde_json::from_str(&text)).transpose();
         logs.push(LogSummary {
             log_id: row.get(0).map_err(failed)?,
             kernel_key: PublicKey::from_hex(&key)
                 .map_err(|error| unreadable("a kernel's key", error))?,
-            certificate: certificate.map_err(|error| unreadable("a certificate", error))?,
+            certificates: certificates(&moment, number)?,
             entries: count(head)?,
-            checkpoints: count(row.get(3).map_err(failed)?)?,
-            open_intents: count(row.get(4).map_err(failed)?)?,
+            checkpoints: count(row.get(2).map_err(failed)?)?,
+            open_intents: count(row.get(3).map_err(failed)?)?,
         });
     }
     Ok(logs)
@@ -200,11 +198,11 @@ pub(crate) fn covering(
     Ok(found.into_iter().find(|found| found.body.batch_start_seq <= seq))
 }
 
-/// The certificate of a log.
-pub(crate) fn certificate(
+/// The certificates of a log.
+pub(crate) fn certificates(
     database: &Connection,
     number: i64,
-) -> StoreResult<Option<KernelCertificate>> {
-    let sql = "SELECT certificate FROM logs WHERE number = ?1 AND certificate IS NOT NULL";
-    Ok(documents(database, sql, [number])?.pop())
+) -> StoreResult<Vec<KernelCertificate>> {
+    let sql = "SELECT body FROM certificates WHERE log = ?1 ORDER BY authority";
+    documents(database, sql, [number])
 }

@@ -34,9 +34,14 @@ CREATE TABLE logs(
     number INTEGER PRIMARY KEY,
     log_id TEXT NOT NULL UNIQUE,
     kernel_key TEXT NOT NULL,
-    certificate TEXT,
     intents INTEGER NOT NULL DEFAULT 1
 );
+CREATE TABLE certificates(
+    log INTEGER NOT NULL,
+    authority TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY(log, authority)
+) WITHOUT ROWID;
 CREATE TABLE entries(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE intents(id INTEGER PRIMARY KEY, chosen INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE budgets(
@@ -141,6 +146,12 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Makes the tables unless somebody has, also while others do the same.
 fn make_tables(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
+    // Whoever only reads does not wait for those who write.
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if version != 0 {
+        return Ok(());
+    }
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = make_tables_once(connection, new_store_id);
     let ended = connection.execute_batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" });

@@ -13,9 +13,9 @@ use chio_kernel::store::{
     Revocations, StoreError, StoreResult, TokenStore,
 };
 
-use super::books::{LogRow, TokenRow};
+use super::books::{CertificateRow, LogRow, TokenRow};
 use super::readers::blocking;
-use super::{SqliteStore, certificate_text, read};
+use super::{SqliteStore, read};
 
 #[async_trait]
 impl RevocationStore for SqliteStore {
@@ -107,7 +107,7 @@ impl LogStore for SqliteStore {
 
     async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()> {
         crate::check_certificate(certificate)?;
-        let text = certificate_text(certificate)?;
+        let text = CertificateRow::new(certificate)?;
         let log_id = certificate.log_id.clone();
         let row = LogRow { log_id, kernel_key: certificate.kernel_key.to_hex() };
         self.writer.run(move |books| books.certify(&row, &text)).await

@@ -103,3 +103,15 @@ fn more_connections_than_allowed_wait_their_turn() {
     drop(one);
     assert_eq!(three.message(), Some(KernelMessage::Heartbeat));
 }
+
+#[test]
+fn a_deaf_reader_does_not_keep_a_kernel_from_ending() {
+    let mut world = World::new("--max-queued-bytes 1000 --linger-ms 100 --patience-ms 100");
+    let token = world.token("deaf-1");
+    let mut wire = world.connect();
+    wire.send_call("1", &token, "test/stream", json!({"n": 300, "bytes": 10_000}));
+    assert!(matches!(wire.message(), Some(KernelMessage::ToolCallChunk { .. })));
+    world.server.signal("TERM");
+    world.server.wait();
+    assert_eq!(world.receipts("deaf-1").len(), 1);
+}

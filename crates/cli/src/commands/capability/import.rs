@@ -7,6 +7,7 @@ use chio_core::capability::{CapabilityToken, TokenError};
 use chio_core::crypto::PublicKey;
 use chio_core::registry::ErrorCode;
 use chio_kernel::store::SharedStore;
+use serde_json::json;
 
 use super::TOKEN;
 use crate::io::Io;
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     trusted_issuer: Vec<String>,
     #[command(flatten)]
     store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -48,9 +52,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         tokens.push(token);
     }
     let store = open.shared();
-    for token in tokens {
-        block_on(remember(&store, &token))?;
-        io.field("imported", &token.id)?;
+    for token in &tokens {
+        block_on(remember(&store, token))?;
+        if !args.json {
+            io.field("imported", &token.id)?;
+        }
+    }
+    if args.json {
+        let ids: Vec<&str> = tokens.iter().map(|token| token.id.as_str()).collect();
+        io.json(&json!({"imported": ids}))?;
     }
     Ok(Outcome::Well)
 }

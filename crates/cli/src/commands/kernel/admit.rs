@@ -26,6 +26,9 @@ pub(crate) struct Args {
     authority: Option<String>,
     #[command(flatten)]
     store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -49,6 +52,10 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         }
         store.admit(&certificate).await.map_err(refused)
     })?;
+    if args.json {
+        io.json(&certificate)?;
+        return Ok(Outcome::Well);
+    }
     io.field("admitted", &certificate.log_id)?;
     io.field("authority", &certificate.authority)?;
     Ok(Outcome::Well)

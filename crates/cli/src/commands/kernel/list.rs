@@ -8,8 +8,13 @@ use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on, own_authority};
 
+const HELP: &str = "\
+Example:
+  chio kernel list --data .chio";
+
 /// List the kernels of a store and their logs
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
@@ -42,11 +47,12 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     for log in logs {
         io.field("kernel", &log.kernel_key)?;
         io.field("", &log.log_id)?;
-        let vouched = log.certificate.map_or_else(
-            || "not certified".to_owned(),
-            |certificate| format!("certified by {}", certificate.authority),
-        );
-        io.field("", vouched)?;
+        if log.certificates.is_empty() {
+            io.field("", "not certified")?;
+        }
+        for certificate in &log.certificates {
+            io.field("", format_args!("certified by {}", certificate.authority))?;
+        }
         io.field("", format_args!("{} receipts, {} checkpoints", log.entries, log.checkpoints))?;
     }
     Ok(Outcome::Well)
@@ -56,7 +62,7 @@ fn document(log: &LogSummary) -> serde_json::Value {
     json!({
         "kernel_key": log.kernel_key,
         "log_id": log.log_id,
-        "certificate": log.certificate,
+        "certificates": log.certificates,
         "receipts": log.entries,
         "checkpoints": log.checkpoints,
         "open_intents": log.open_intents,

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use chio_native_edge::{Endpoint, NativeListener, serve_stdio};
+use chio_native_edge::{Endpoint, serve_stdio};
 
 use crate::duration;
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::serving::{Served, Setup, operator_log, run_server, shutdown_on_signal};
+use crate::serving::{
+    Served, Setup, listen, notes_folder, operator_log, run_server, shutdown_on_signal,
+};
 use crate::store_args::StoreArgs;
 
 const HELP: &str = "\
@@ -61,12 +63,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         Some(text) => Some(io.public_key("--peer", text)?),
         None => None,
     };
-    let setup = Setup {
-        url: args.store.url(io)?,
-        kernel_key,
-        trusted_issuers: io.public_keys("--trusted-issuer", &args.trusted_issuer)?,
-        deadline: args.deadline.map(Duration::from_secs),
-    };
+    let trusted_issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
     let unix = args.unix.as_ref().map(|path| Endpoint::Unix(io.folder.join(path)));
     let endpoint = unix.or(args.tcp.map(Endpoint::Tcp));
     run_server(async {
@@ -74,10 +71,17 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let log = operator_log();
         // The door is tried first: a kernel that nobody can reach need not start.
         let listener = match &endpoint {
-            Some(endpoint) => Some(NativeListener::bind(endpoint).await?),
+            Some(endpoint) => Some(listen(endpoint).await?),
             None => None,
         };
-        let served = Served::start(setup).await?;
+        let served = Served::start(Setup {
+            store: args.store.open(io)?,
+            notes: notes_folder(&args.store.url(io)?),
+            kernel_key,
+            trusted_issuers,
+            deadline: args.deadline.map(Duration::from_secs),
+        })
+        .await?;
         let service = served.native(peer);
         log.line(&format!("kernel {}", served.kernel.public_key()));
         let served_until = shutdown.clone();
