@@ -100,6 +100,10 @@ impl Road for CrossProtocolOrchestrator {
     fn is_revoked(&self, token: &CapabilityToken) -> bool {
         self.is_revoked(token)
     }
+
+    fn has_verified(&self, token: &CapabilityToken) -> bool {
+        self.kernel.has_verified(token)
+    }
 }
 
 impl fmt::Debug for CrossProtocolOrchestrator {

@@ -32,4 +32,7 @@ pub trait Road: Send + Sync + 'static {
 
     /// Whether the token, or one that it comes from, is known to be revoked.
     fn is_revoked(&self, token: &CapabilityToken) -> bool;
+
+    /// Whether the kernel has verified exactly this token, or it is one that its store knows.
+    fn has_verified(&self, token: &CapabilityToken) -> bool;
 }

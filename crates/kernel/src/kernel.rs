@@ -260,6 +260,12 @@ impl ChioKernel {
         self.inner.revocations.any_revoked(&authority)
     }
 
+    /// Whether exactly this token has been verified here and is remembered.
+    #[must_use]
+    pub fn has_verified(&self, token: &CapabilityToken) -> bool {
+        self.inner.cache.get(token).is_some()
+    }
+
     /// Revokes a token and all that come from it. Tells whether it was not revoked before.
     ///
     /// # Errors

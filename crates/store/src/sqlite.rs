@@ -23,6 +23,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::log_id;
@@ -45,6 +46,10 @@ use writer::Writer;
 
 /// The key of the authority's public key in the `meta` table.
 const AUTHORITY: &str = "authority";
+
+/// How long another kernel may take to close what the last kernel of a slot left open.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A folder, open.
 pub(crate) struct SqliteStore {
@@ -151,14 +156,29 @@ impl SqliteStore {
         Ok(Slot { key, certificate, ledger })
     }
 
+    /// Locks the slot of a key. Another kernel may hold it for a moment, to close what its last
+    /// kernel left open.
     fn lock_slot_of(&self, key: &PublicKey) -> StoreResult<File> {
+        let start = Instant::now();
+        loop {
+            if let Some(lock) = self.try_lock_slot_of(key)? {
+                return Ok(lock);
+            }
+            if start.elapsed() > SWEEP_PATIENCE {
+                return Err(in_use(key));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn try_lock_slot_of(&self, key: &PublicKey) -> StoreResult<Option<File>> {
         let _alone = self.folder.lock_slots()?;
         for slot in self.folder.slots()? {
             if slot.key()?.is_some_and(|found| found.public() == key) {
-                return slot.try_lock()?.ok_or_else(|| in_use(key));
+                return slot.try_lock();
             }
         }
-        self.folder.add_slot(&NewSlot::Elsewhere(key))
+        self.folder.add_slot(&NewSlot::Elsewhere(key)).map(Some)
     }
 
     fn lock_any_slot(&self) -> StoreResult<(Keypair, File)> {

@@ -10,16 +10,7 @@ use chio_core::signed::Signed;
 #[must_use]
 pub fn grant(tool: &str) -> ToolGrant {
     let (server_id, tool_name) = tool.split_once('/').unwrap_or(("demo", tool));
-    ToolGrant {
-        server_id: server_id.to_owned(),
-        tool_name: tool_name.to_owned(),
-        operations: vec![Operation::Invoke, Operation::Delegate],
-        constraints: Vec::new(),
-        max_invocations: None,
-        max_cost_per_invocation: None,
-        max_total_cost: None,
-        dpop_required: None,
-    }
+    ToolGrant::new(server_id, tool_name, &[Operation::Invoke, Operation::Delegate])
 }
 
 /// A token with these grants for an hour from `now`.

@@ -15,3 +15,4 @@ mod power_cut;
 mod shim;
 mod support;
 mod two_processes;
+mod unsynced;

@@ -15,7 +15,6 @@ const KILLS: usize = 5;
 /// Another kernel holds the dead one's place while it closes what was left open there. That is not
 /// a reason to refuse to start.
 #[test]
-#[ignore = "the start is refused, for the key is in use: see the report of the crash tests"]
 fn a_kernel_with_its_own_key_starts_again_while_another_closes_what_it_left_open() {
     let (mut world, runtime) = (World::new(), runtime());
     let mut survivor = world.serve();

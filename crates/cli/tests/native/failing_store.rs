@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chio_core::message::KernelMessage;
 use chio_testkit::token::grant;
 use rusqlite::Connection;
 use serde_json::json;
@@ -49,18 +48,13 @@ fn a_call_whose_receipt_cannot_be_kept_has_no_answer_and_none_with_effects_begin
     let mut putting = server.connect();
     wire.send_call("2", &token, "echo", json!({"text": "hi"}));
     putting.send_call("3", &token, "note_put", json!({"name": "n", "text": "x"}));
-    // The store gives up, and so does the connection; others go on.
+    // The store gives up, and so do the connections; others go on.
     assert_eq!(wire.message(), None);
+    assert_eq!(putting.message(), None);
     assert!(server.connect().is_alive());
     assert_eq!(world.folder.read("s/notes/notes.jsonl"), "", "no intent, no effect");
     database.execute_batch("ROLLBACK").unwrap();
     drop(database);
-    while let Some(message) = putting.message() {
-        // Denied with a receipt, now that there can be one; or closed.
-        let KernelMessage::ToolCallResponse(response) = message else { panic!("{message:?}") };
-        assert_eq!(written(&response.result)["error"]["code"], "internal_error");
-        putting.shut();
-    }
     let note = json!({"name": "n", "text": "y"});
     let response = server.connect().call("4", &token, "note_put", note);
     assert_eq!(written(&response.result)["value"]["puts"], 1, "the other one was never put");

@@ -7,8 +7,7 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
-use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{Outcome, Peer, Road};
+use chio_cross_protocol::{Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinSet};
@@ -231,18 +230,14 @@ impl<T: Road> Connection<T> {
     fn call(&mut self, request: ToolCallRequest, weight: usize) {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
-        let token = &request.capability_token;
-        let new_token = (!self.known.contains(token)).then(|| token.clone());
+        self.known.presented(&request.capability_token, weight);
         let request = NativeBridge.call(request, self.peer.as_ref(), owns_id);
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
             let evaluation = road.run(request, Arc::clone(&caller) as _).await?;
-            // A token that does not hold tells nothing of who presents it.
-            let holds = !matches!(&evaluation.outcome,
-                Outcome::Denied(denial) if denial.code == ErrorCode::CapabilityDenied);
             caller.respond(evaluation).await?;
-            Ok(Done { weight, held: new_token.filter(|_| holds).into_iter().collect() })
+            Ok(Done { weight, held: Vec::new() })
         });
     }
 
@@ -296,7 +291,7 @@ impl<T: Road> Connection<T> {
 
     fn remember_held(&mut self, held: &[CapabilityToken]) {
         for token in held {
-            self.known.remember(token, USUAL_TOKEN);
+            self.known.listed(token, USUAL_TOKEN);
         }
         if !held.is_empty() {
             // One may have been revoked after it was looked up and before it was known here.
@@ -307,10 +302,11 @@ impl<T: Road> Connection<T> {
     /// Tells the other end of revocations that matter to it.
     fn announce(&mut self, revoked: Option<String>) {
         let road = &self.road;
+        let verified = |token: &CapabilityToken| road.has_verified(token);
         let ids = match revoked {
-            Some(id) => self.known.newly_revoked(|token| rests_on(token, &id)),
+            Some(id) => self.known.newly_revoked(|token| rests_on(token, &id), verified),
             // Some revocations were missed; the kernel knows which tokens they concern.
-            None => self.known.newly_revoked(|token| road.is_revoked(token)),
+            None => self.known.newly_revoked(|token| road.is_revoked(token), verified),
         };
         for id in ids {
             self.send(KernelMessage::CapabilityRevoked { id }, 0);

@@ -22,24 +22,36 @@ pub(crate) struct KnownTokens {
 
 struct Known {
     token: CapabilityToken,
+    /// Whether the kernel itself named it; else somebody presented it, who may have made it up.
+    listed: bool,
     weight: usize,
     told: bool,
 }
 
 impl KnownTokens {
-    /// Whether the token is remembered.
-    pub(crate) fn contains(&self, token: &CapabilityToken) -> bool {
-        self.tokens.contains_key(&token.id)
+    /// Remembers a token that was presented in a message of this size.
+    pub(crate) fn presented(&mut self, token: &CapabilityToken, weight: usize) {
+        self.remember(token, weight, false);
     }
 
-    /// Remembers a token that came in a message of this size.
-    pub(crate) fn remember(&mut self, token: &CapabilityToken, weight: usize) {
-        if self.tokens.contains_key(&token.id) || weight > MAX_WEIGHT {
+    /// Remembers a token that the kernel says the one at the other end holds.
+    pub(crate) fn listed(&mut self, token: &CapabilityToken, weight: usize) {
+        self.remember(token, weight, true);
+    }
+
+    fn remember(&mut self, token: &CapabilityToken, weight: usize, listed: bool) {
+        if let Some(known) = self.tokens.get_mut(&token.id) {
+            if listed && !known.listed {
+                (known.token, known.listed) = (token.clone(), true);
+            }
+            return;
+        }
+        if weight > MAX_WEIGHT {
             return;
         }
         self.weight += weight;
         self.order.push_back(token.id.clone());
-        let known = Known { token: token.clone(), weight, told: false };
+        let known = Known { token: token.clone(), listed, weight, told: false };
         self.tokens.insert(token.id.clone(), known);
         while self.order.len() > MAX_TOKENS || self.weight > MAX_WEIGHT {
             let Some(oldest) = self.order.pop_front() else { break };
@@ -49,14 +61,17 @@ impl KnownTokens {
         }
     }
 
-    /// The ids of the tokens that `is_revoked` newly finds revoked. None is told twice.
+    /// The ids of the tokens that `is_revoked` newly finds revoked. None is told twice. A token that
+    /// was only presented counts if it was verified: it tells nothing of its presenter otherwise.
     pub(crate) fn newly_revoked(
         &mut self,
         is_revoked: impl Fn(&CapabilityToken) -> bool,
+        is_verified: impl Fn(&CapabilityToken) -> bool,
     ) -> Vec<String> {
         let mut ids = Vec::new();
         for known in self.tokens.values_mut() {
-            if !known.told && is_revoked(&known.token) {
+            let counts = |token| is_revoked(token) && (known.listed || is_verified(token));
+            if !known.told && counts(&known.token) {
                 known.told = true;
                 ids.push(known.token.id.clone());
             }
@@ -79,7 +94,7 @@ mod tests {
     fn the_oldest_are_forgotten_when_there_are_too_many() {
         let mut known = KnownTokens::default();
         for number in 0..=MAX_TOKENS {
-            known.remember(&token(&number.to_string(), &[]), 1);
+            known.presented(&token(&number.to_string(), &[]), 1);
         }
         assert_eq!(known.tokens.len(), MAX_TOKENS);
         assert!(!known.tokens.contains_key("0"));
@@ -89,10 +104,10 @@ mod tests {
     #[test]
     fn few_large_ones_are_too_many_too() {
         let mut known = KnownTokens::default();
-        known.remember(&token("beyond", &[]), MAX_WEIGHT + 1);
+        known.presented(&token("beyond", &[]), MAX_WEIGHT + 1);
         assert!(known.tokens.is_empty());
         for id in ["a", "b", "c"] {
-            known.remember(&token(id, &[]), MAX_WEIGHT / 2);
+            known.presented(&token(id, &[]), MAX_WEIGHT / 2);
         }
         assert!(!known.tokens.contains_key("a"));
         assert_eq!(known.weight, MAX_WEIGHT);

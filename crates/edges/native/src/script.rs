@@ -53,6 +53,9 @@ pub(crate) fn token(id: &str, ancestors: &[&str]) -> CapabilityToken {
     token
 }
 
+/// The id of a token that was never verified.
+pub(crate) const FORGED: &str = "forged";
+
 pub(crate) fn request(id: &str, tool: &str, params: Value) -> ToolCallRequest {
     ToolCallRequest {
         id: id.to_owned(),
@@ -170,6 +173,10 @@ impl Road for Script {
 
     fn revocations(&self) -> broadcast::Receiver<String> {
         self.revocations.subscribe()
+    }
+
+    fn has_verified(&self, token: &CapabilityToken) -> bool {
+        token.id != FORGED
     }
 
     fn is_revoked(&self, token: &CapabilityToken) -> bool {

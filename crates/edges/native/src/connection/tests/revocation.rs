@@ -6,7 +6,7 @@ use chio_core::capability::CapabilityToken;
 use chio_core::message::{AgentMessage, KernelMessage};
 use serde_json::json;
 
-use crate::script::{Agent, Script, key, options, request, token};
+use crate::script::{Agent, FORGED, Script, key, options, request, token};
 
 async fn present(agent: &mut Agent, token: CapabilityToken) {
     let mut request = request(&token.id.clone(), "echo", json!({}));
@@ -49,6 +49,15 @@ async fn revoked_tokens_that_were_presented_are_announced_once() {
     road.revoke("root");
     road.revoke("child");
     present(&mut agent, token("root", &[])).await;
+    assert_eq!(announced(&mut agent).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_token_that_was_never_verified_is_not_announced() {
+    let road = Script::new();
+    let mut agent = Agent::usual(&road);
+    present(&mut agent, token(FORGED, &[])).await;
+    road.revoke(FORGED);
     assert_eq!(announced(&mut agent).await, [""; 0]);
 }
 
