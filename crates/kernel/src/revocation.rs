@@ -68,7 +68,7 @@ impl RevocationView {
     /// Makes sure that the view is of the store's epoch now.
     pub(crate) async fn catch_up(&self, store: &dyn Store, now: Duration) -> StoreResult<()> {
         let epoch = RevocationStore::epoch(store).await?;
-        if self.seen.read().unwrap_or_else(PoisonError::into_inner).epoch == epoch {
+        if self.seen.read().unwrap_or_else(PoisonError::into_inner).epoch >= epoch {
             return Ok(());
         }
         self.refresh(store, now).await

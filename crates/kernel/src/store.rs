@@ -257,7 +257,8 @@ pub struct Revocations {
 /// Which tokens are valid no more.
 #[async_trait]
 pub trait RevocationStore: Send + Sync {
-    /// The epoch now.
+    /// The epoch now; it may be ahead of what is committed, and never behind what somebody was
+    /// told is revoked.
     async fn epoch(&self) -> StoreResult<u64>;
 
     /// What was revoked after this epoch; 0 asks for everything.

@@ -3,6 +3,7 @@
 //! `store.db` holds what must not be lost. It is written by one thread of each process, a group of
 //! requests at a time. `index.db` can be made again from it at any time.
 
+mod beacon;
 mod books;
 mod checkpointer;
 mod error;
@@ -29,11 +30,12 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::log_id;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_kernel::Clock;
-use chio_kernel::store::StoreResult;
+use chio_kernel::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::certify::{certificate, in_use};
 use crate::{Indexing, Slot};
+use beacon::Beacon;
 use books::{Books, CertificateRow, LogRow};
 use checkpointer::Checkpointer;
 use error::{failed, unreadable};
@@ -61,6 +63,7 @@ pub(crate) struct SqliteStore {
     readers: Arc<Readers>,
     /// A connection of its own for what every call asks, so that it is never behind a long read.
     epochs: Mutex<Connection>,
+    beacon: Arc<Beacon>,
     index: Arc<Index>,
     pace: Arc<Pace>,
     indexing: Indexing,
@@ -119,9 +122,12 @@ impl SqliteStore {
             woken.wake();
             noted.note(books.take_written(), books.connection());
         });
-        let writer = Writer::start(Books::new(connection), after_group)?;
+        let beacon = Arc::new(light_beacon(&folder, &connection)?);
+        let books = Books::new(connection, Arc::clone(&beacon));
+        let writer = Writer::start(books, after_group)?;
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
+            beacon,
             readers: Arc::new(Readers::new(database)),
             folder,
             store_id,
@@ -258,6 +264,20 @@ fn open_database(folder: &Folder, clock: &dyn Clock) -> StoreResult<Connection> 
     let path = folder.database();
     Folder::prepare(&path)?;
     schema::open(&path, &|| crate::new_store_id(clock))
+}
+
+/// Opens the beacon and sets it if it is new.
+fn light_beacon(folder: &Folder, database: &Connection) -> StoreResult<Beacon> {
+    let problem = |error: std::io::Error| {
+        StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
+    };
+    let (beacon, is_new) = Beacon::open(&folder.beacon()).map_err(problem)?;
+    if is_new {
+        let alone =
+            Transaction::new_unchecked(database, TransactionBehavior::Immediate).map_err(failed)?;
+        beacon.set(read::epoch(&alone)?).map_err(problem)?;
+    }
+    Ok(beacon)
 }
 
 /// Makes the authority's key once in the life of a store. One that was taken away to a safer place

@@ -1,6 +1,7 @@
 //! What the writer thread does in the shared database, one small step for each kind of request.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_core::certificate::KernelCertificate;
@@ -9,8 +10,10 @@ use chio_kernel::store::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::beacon::Beacon;
 use super::error::failed;
 use super::number::{LAST_PLACE, clamped, count, joined};
+use super::read;
 use super::schema::{read_meta, write_meta};
 use crate::budget::{Choice, Debit, Spent, choose};
 
@@ -21,6 +24,7 @@ const INTENT_BLOCK: i64 = 1 << 16;
 /// The database, as its writer has it.
 pub(crate) struct Books {
     connection: Connection,
+    beacon: Arc<Beacon>,
     /// Where each log of this process goes on. Forgotten whenever something is undone.
     heads: HashMap<i64, Head>,
     /// Bytes written since somebody asked.
@@ -84,8 +88,8 @@ pub(crate) struct LogRow {
 }
 
 impl Books {
-    pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, heads: HashMap::new(), written: 0 }
+    pub(crate) fn new(connection: Connection, beacon: Arc<Beacon>) -> Self {
+        Self { connection, beacon, heads: HashMap::new(), written: 0 }
     }
 
     /// Bytes of entries and intents written since the last time.
@@ -127,7 +131,9 @@ impl Books {
     /// Undoes one member.
     pub(crate) fn undo_to_savepoint(&mut self) -> StoreResult<()> {
         self.heads.clear();
-        self.execute("ROLLBACK TO member", []).map(drop)
+        self.execute("ROLLBACK TO member", [])?;
+        // Still alone: a beacon that was ahead is put right.
+        self.show_epoch()
     }
 
     /// Undoes everything since [`Books::begin`].
@@ -356,6 +362,13 @@ impl Books {
     }
 
     fn next_epoch(&self) -> StoreResult<()> {
-        self.execute("UPDATE meta SET value = value + 1 WHERE key = 'epoch'", []).map(drop)
+        self.execute("UPDATE meta SET value = value + 1 WHERE key = 'epoch'", [])?;
+        self.show_epoch()
+    }
+
+    fn show_epoch(&self) -> StoreResult<()> {
+        self.beacon.set(read::epoch(&self.connection)?).map_err(|error| {
+            StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
+        })
     }
 }

@@ -76,6 +76,10 @@ impl Folder {
         Err(StoreError::Refused(format!("expected a store in `{shown}`, found none")))
     }
 
+    pub(crate) fn beacon(&self) -> PathBuf {
+        self.path.join("store.epoch")
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join("store.db")
     }
