@@ -33,7 +33,7 @@ A KEY is a public key in hex, or a key file whose public key is meant.
 Exit code: 0 done, or valid; 1 refused or not valid, every reason is named; 2 not run: the command
 line is not understood, or a file or key cannot be read or written.";
 
-/// Keys, capabilities, receipts and manifests of Chio, the kernel between AI agents and tools
+/// The kernel between AI agents and the tools they call: every call checked, run and receipted
 #[derive(Debug, Parser)]
 #[command(name = "chio", version, after_help = NOTES, max_term_width = 100)]
 pub(crate) struct CommandLine {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use chio_core::crypto::PublicKey;
 use chio_kernel::SystemClock;
 use chio_kernel::store::StoreError;
@@ -53,7 +53,16 @@ impl StoreArgs {
 
     /// Opens a store that must exist.
     pub(crate) fn open_existing(&self, io: &Io<'_>) -> Result<OpenStore> {
-        Ok(OpenStore::open_existing(&self.url(io)?, Arc::new(SystemClock::default()))?)
+        let opened = OpenStore::open_existing(&self.url(io)?, Arc::new(SystemClock::default()));
+        if self.is_given() {
+            return Ok(opened?);
+        }
+        opened.map_err(|error| match error {
+            StoreError::Refused(problem) => {
+                anyhow!("{problem}: `chio up` makes one here, --data or --store names another")
+            }
+            other => other.into(),
+        })
     }
 }
 
