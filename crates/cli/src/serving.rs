@@ -52,9 +52,12 @@ impl Served {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let store = setup.store;
         let slot = store.take_slot(setup.kernel_key)?;
-        let authority = store.authority()?.context("the store has no authority")?;
         let mut trusted_issuers = setup.trusted_issuers;
-        trusted_issuers.push(authority.public_key().clone());
+        trusted_issuers.extend(store.authority_public()?);
+        if trusted_issuers.contains(slot.key.public_key()) {
+            let message = "expected a kernel key of its own, found that of an issuer of tokens";
+            return Err(crate::outcome::Refused::new(message).into());
+        }
         let mut limits = Limits::default();
         limits.deadline = setup.deadline.unwrap_or(limits.deadline);
         let config = KernelConfig { trusted_issuers, limits, ..KernelConfig::default() };

@@ -68,7 +68,7 @@ impl StoreArgs {
 
 /// The public key of the store's own authority.
 pub(crate) fn own_authority(store: &OpenStore) -> Result<Option<PublicKey>> {
-    Ok(store.authority()?.map(|key| key.public_key().clone()))
+    Ok(store.authority_public()?)
 }
 
 /// Runs a command's questions to a store to their end.

@@ -4,6 +4,8 @@
 //! log, proofs that the checkpoints are of one log, and the authority's certificates of the kernels
 //! that signed. Whoever knows the authority's public key, or one kernel's, can check all of it.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
@@ -67,6 +69,9 @@ pub struct BundleTrust {
     pub authorities: Vec<PublicKey>,
     /// Kernels that need no certificate.
     pub kernels: Vec<PublicKey>,
+    /// Whether receipts count that no checkpoint covers yet. Of those, whoever made the bundle may
+    /// have left some out.
+    pub allow_pending: bool,
 }
 
 /// What a verification of a bundle found.
@@ -110,15 +115,37 @@ impl ReceiptBundle {
             self.check_consistency(evidence, &mut report);
         }
         self.check_each_extends(&mut report);
-        let mut seen = std::collections::HashSet::new();
+        if self.entries.is_empty() {
+            report.problems.push("expected at least one receipt, found none".to_owned());
+        }
         for entry in &self.entries {
             self.check_entry(entry, &trusted, &mut report);
-            if !seen.insert(entry.receipt.id()) {
-                let name = entry.receipt.id();
-                report.problems.push(format!("receipt {name}: it is in the bundle twice"));
+        }
+        if report.pending > 0 && !trust.allow_pending {
+            let pending = report.pending;
+            report.problems.push(format!(
+                "{pending} of the receipts are not under a checkpoint yet: export them again later"
+            ));
+        }
+        self.check_repeats(&mut report);
+        report
+    }
+
+    /// A receipt, a place in a log and a checkpoint are each there once.
+    fn check_repeats(&self, report: &mut BundleReport) {
+        let (mut ids, mut places, mut numbers) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for entry in &self.entries {
+            let name = entry.receipt.id();
+            if !ids.insert(name) || !places.insert((&entry.log_id, entry.seq)) {
+                report.problems.push(format!("receipt {name}: it or its place is there twice"));
             }
         }
-        report
+        for checkpoint in &self.checkpoints {
+            let (log, seq) = (log_id(&checkpoint.body.kernel_key), checkpoint.body.checkpoint_seq);
+            if !numbers.insert((log.clone(), seq)) {
+                report.problems.push(format!("checkpoint {seq} of {log}: it is there twice"));
+            }
+        }
     }
 
     /// The kernels whose signatures count: pinned ones, and those that a trusted authority
@@ -199,7 +226,14 @@ impl ReceiptBundle {
 
     /// Whether a receipt is proved to be in its log; `false` when nobody says so yet.
     fn check_inclusion(&self, entry: &BundleEntry) -> Result<bool, String> {
-        let Some(inclusion) = &entry.inclusion else { return Ok(false) };
+        let Some(inclusion) = &entry.inclusion else {
+            let same_log = |it: &&KernelCheckpoint| log_id(&it.body.kernel_key) == entry.log_id;
+            let ends = self.checkpoints.iter().filter(same_log).map(|it| it.body.batch_end_seq);
+            if ends.max().is_some_and(|end| entry.seq <= end) {
+                return Err("a checkpoint covers its place, but nothing proves it there".to_owned());
+            }
+            return Ok(false);
+        };
         let Some(checkpoint) = self.checkpoint(&entry.log_id, inclusion.checkpoint_seq) else {
             return Err(format!("checkpoint {} is not in the bundle", inclusion.checkpoint_seq));
         };

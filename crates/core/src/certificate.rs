@@ -59,6 +59,11 @@ impl KernelCertificate {
             let found = &self.schema;
             return Err(malformed(format!("expected `{CERTIFICATE_SCHEMA}`, found `{found}`")));
         }
+        if self.kernel_key == self.authority {
+            return Err(malformed(
+                "expected a kernel with a key of its own, found the authority's",
+            ));
+        }
         if self.log_id != log_id(&self.kernel_key) {
             return Err(malformed("expected the log id of the certified key, found another"));
         }

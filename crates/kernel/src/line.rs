@@ -208,8 +208,8 @@ impl<'a> Line<'a> {
             authority: self.authority.to_vec(),
         };
         let ledger = Arc::clone(&self.kernel.ledger);
-        let write = tokio::spawn(async move { ledger.reserve(reservation).await });
         let mut writing = self.writing.lock().await;
+        let write = tokio::spawn(async move { ledger.reserve(reservation).await });
         *writing = Some(Writing::Intent(write));
         self.written(&mut writing).await
     }

@@ -38,6 +38,9 @@ impl Inner {
             Ok(ending) => ending,
             Err(denial) => Ending::before_dispatch(Outcome::Denied(denial)),
         };
+        if !draft.verified {
+            draft.distrust()?;
+        }
         let evaluation = self.receipt(draft, ending).await;
         ticket.leave(evaluation.is_ok());
         evaluation
@@ -51,6 +54,7 @@ impl Inner {
     ) -> Result<Ending, Denial> {
         self.check_open(&call, draft)?;
         let verified = self.verify(&call, draft).await?;
+        draft.verified = true;
         let authorized = self.authorize(&call, &verified)?;
         // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
         let guarded = tokio::select! {

@@ -16,7 +16,7 @@ mod url;
 use std::sync::Arc;
 
 use chio_core::certificate::KernelCertificate;
-use chio_core::crypto::{Keypair, random_bytes};
+use chio_core::crypto::{Keypair, PublicKey, random_bytes};
 use chio_core::signed::Signed;
 use chio_kernel::Clock;
 use chio_kernel::store::{SharedStore, StoreError, StoreResult};
@@ -112,6 +112,17 @@ impl OpenStore {
         match &self.0 {
             Backend::Memory(store) => store.authority().map(Some),
             Backend::Sqlite(store) => store.authority(),
+        }
+    }
+
+    /// The public half of that key, which the store remembers also when the key is kept elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn authority_public(&self) -> StoreResult<Option<PublicKey>> {
+        match &self.0 {
+            Backend::Memory(store) => Ok(Some(store.authority()?.public_key().clone())),
+            Backend::Sqlite(store) => store.authority_public(),
         }
     }
 

@@ -101,8 +101,17 @@ impl SqliteStore {
     /// Opens the store that must be in this folder. No key is made.
     pub(crate) fn open_existing(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
         let folder = Folder::existing(path)?;
-        let connection = open_database(&folder, clock.as_ref())?;
+        let connection = schema::open_existing(&folder.database())?;
         Self::start(folder, connection, clock, Indexing::Off)
+    }
+
+    /// The public half of the authority's key; also when the key itself is kept elsewhere.
+    pub(crate) fn authority_public(&self) -> StoreResult<Option<PublicKey>> {
+        self.readers.with(|database| {
+            let text: Option<String> = schema::read_meta(database, AUTHORITY).map_err(failed)?;
+            let key = text.map(|text| PublicKey::from_hex(&text)).transpose();
+            key.map_err(|error| unreadable("the authority's key", error))
+        })
     }
 
     fn start(
@@ -262,8 +271,11 @@ impl Drop for SqliteStore {
 
 fn open_database(folder: &Folder, clock: &dyn Clock) -> StoreResult<Connection> {
     let path = folder.database();
+    // SECURITY: keys without a database are what is left of a store. To begin anew with them would
+    // bring back revoked tokens and spent budgets, and write a second log under one key.
+    let is_left_over = folder.has_keys()?;
     Folder::prepare(&path)?;
-    schema::open(&path, &|| crate::new_store_id(clock))
+    schema::open(&path, is_left_over, &|| crate::new_store_id(clock))
 }
 
 /// Opens the beacon and sets it if it is new.

@@ -9,6 +9,8 @@ mod show;
 mod tail;
 mod verify;
 
+pub(super) use bundle::read as read_bundle;
+
 use std::path::Path;
 
 use anyhow::Result;

@@ -17,5 +17,6 @@ mod shutdown;
 mod stdio;
 mod streams;
 mod support;
+mod trust;
 mod two_processes;
 mod up;

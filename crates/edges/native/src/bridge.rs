@@ -37,8 +37,7 @@ impl NativeBridge {
     /// The call of a message, by `peer` or else by the token's own subject. `has_own_id` is false
     /// when another call of the connection has the id.
     ///
-    /// A threshold proposal and its approvals are not forwarded: nothing counts them yet, and a
-    /// grant that asks for an approval denies without one.
+    /// Approvals and nonces are refused: nothing counts them yet.
     pub(crate) fn call(
         self,
         request: ToolCallRequest,
@@ -74,8 +73,18 @@ fn refusal(request: &ToolCallRequest, has_own_id: bool) -> Option<Denial> {
         let reason = "expected an id that no running call of this connection has";
         return Some(denial("native.request_id", reason.to_owned()));
     }
-    let conflict = request.check_approvals().err()?;
-    Some(denial("session_authorization", conflict.to_string()))
+    if let Err(conflict) = request.check_approvals() {
+        return Some(denial("session_authorization", conflict.to_string()));
+    }
+    // Whoever sends one of these relies on its being looked at.
+    let unsupported = [
+        (request.approval_token.is_some(), "approval_token"),
+        (!request.approval_tokens.is_empty(), "approval_tokens"),
+        (request.execution_nonce.is_some(), "execution_nonce"),
+        (request.supplemental_authorization.is_some(), "supplemental_authorization"),
+    ];
+    let (_, member) = unsupported.into_iter().find(|(is_there, _)| *is_there)?;
+    Some(denial("session_authorization", format!("`{member}` is not supported yet")))
 }
 
 fn denial(guard: &str, reason: String) -> Denial {

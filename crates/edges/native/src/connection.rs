@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
+use chio_core::frame::FrameError;
 use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
 use chio_cross_protocol::{Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,7 +20,7 @@ use crate::caller::{Link, NativeCaller};
 use crate::error::NativeError;
 use crate::frames::FrameReader;
 use crate::known_tokens::{KnownTokens, rests_on};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, SendError};
 
 /// How many bytes are read ahead when there is no room for another call, so that the end of the
 /// connection is noticed.
@@ -39,6 +40,8 @@ pub struct Limits {
     pub max_queued_bytes: usize,
     /// How long answers may still take to leave when the connection has to end.
     pub linger: Duration,
+    /// How long a message that has begun may take to arrive.
+    pub arrival: Duration,
 }
 
 impl Default for Limits {
@@ -48,6 +51,7 @@ impl Default for Limits {
             max_in_flight_bytes: 64 * 1024 * 1024,
             max_queued_bytes: 1024 * 1024,
             linger: Duration::from_secs(5),
+            arrival: Duration::from_secs(30),
         }
     }
 }
@@ -170,9 +174,18 @@ impl<T: Road> Connection<T> {
         let mut stopped = pin!(shutdown.cancelled());
         let mut broken = pin!(link.outbox.broken().cancelled());
         let mut ended = false;
+        // When a message that has begun must have arrived.
+        let mut late = None;
         loop {
-            if let Err(error) = self.begin_arrived(frames) {
-                return error.into();
+            match self.begin_arrived(frames) {
+                Ok(true) => late = None,
+                Ok(false) => {}
+                Err(error) => return error.into(),
+            }
+            if frames.waiting() == 0 || !self.has_room() {
+                late = None;
+            } else if late.is_none() {
+                late = Some(Instant::now() + self.limits.arrival);
             }
             if ended && (self.on_eof == OnEof::Cancel || self.has_room()) {
                 let calls_off = self.on_eof == OnEof::Cancel;
@@ -187,6 +200,9 @@ impl<T: Road> Connection<T> {
                 () = &mut stopped => return End { calls_off: false, outcome: Ok(()) },
                 () = &mut broken => return NativeError::Io(gone()).into(),
                 Some(done) = self.tasks.join_next() => self.reap(done),
+                () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() && reads => {
+                    Err(NativeError::Late)
+                }
                 revoked = next_revocation(&mut revocations) => {
                     self.announce(revoked);
                     Ok(())
@@ -209,13 +225,15 @@ impl<T: Road> Connection<T> {
                 && self.in_flight_bytes < self.limits.max_in_flight_bytes)
     }
 
-    /// Begins what has arrived, as far as there is room.
+    /// Begins what has arrived, as far as there is room. Tells whether that was anything.
     fn begin_arrived<R: AsyncRead + Unpin>(
         &mut self,
         frames: &mut FrameReader<R>,
-    ) -> Result<(), NativeError> {
+    ) -> Result<bool, NativeError> {
+        let mut begun = false;
         while self.has_room() {
             let Some(payload) = frames.next_payload()? else { break };
+            begun = true;
             let weight = payload.len();
             self.in_flight_bytes += weight;
             match AgentMessage::decode(payload)? {
@@ -224,7 +242,7 @@ impl<T: Road> Connection<T> {
                 AgentMessage::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
             }
         }
-        Ok(())
+        Ok(begun)
     }
 
     fn call(&mut self, request: ToolCallRequest, weight: usize) {
@@ -246,13 +264,18 @@ impl<T: Road> Connection<T> {
         let (road, link, peer) =
             (Arc::clone(&self.road), Arc::clone(&self.link), self.peer.clone());
         self.tasks.spawn(async move {
-            let capabilities = match peer {
+            let held = match peer {
                 Some(peer) => road.capabilities_of(&peer).await?,
                 None => Vec::new(),
             };
-            let held = capabilities.clone();
-            // That nobody takes it any more is seen by whoever writes.
-            let _ = link.outbox.send(&KernelMessage::CapabilityList { capabilities }).await;
+            let mut capabilities = held.clone();
+            // The newest come first; of more than a frame can hold, those are the ones that count.
+            while let Err(SendError::Frame(FrameError::TooLarge(_))) = {
+                let message = KernelMessage::CapabilityList { capabilities: capabilities.clone() };
+                link.outbox.send(&message).await
+            } {
+                capabilities.truncate(capabilities.len() / 2);
+            }
             Ok(Done { weight, held })
         });
     }

@@ -28,6 +28,9 @@ pub enum NativeError {
     /// The store does not say which capabilities there are.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A message began and did not go on.
+    #[error("expected the rest of a frame, found nothing for too long")]
+    Late,
     /// A call's task broke off.
     #[error("a call broke off inside the edge")]
     BrokenOff,

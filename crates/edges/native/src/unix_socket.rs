@@ -1,14 +1,20 @@
 //! Socket files: who may take over one, and who may open one.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use std::time::Duration;
+
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::error::NativeError;
+
+/// How often, and after what pause, a folder that is locked is looked at again.
+const LOOKS: u32 = 200;
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A socket file that is removed when nobody listens any more.
 pub(crate) struct SocketFile {
@@ -25,11 +31,13 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Nati
     // The draft's name is short; the name that callers use has to fit into an address, too.
     SocketAddr::from_pathname(path)?;
     // Of those who come at the same time, one after the other looks whether the place is free.
-    let _alone = lock_folder(path)?;
+    let _alone = lock_folder(path).await?;
     check_free(path).await?;
     // The file gets its name only when it has its mode: never can others open it.
     let unnamed = unnamed_beside(path);
-    remove_if_there(&unnamed)?;
+    if fs::symlink_metadata(&unnamed).is_ok_and(|found| found.file_type().is_socket()) {
+        remove_if_there(&unnamed)?;
+    }
     let listener = UnixListener::bind(&unnamed)?;
     let named = fs::set_permissions(&unnamed, Permissions::from_mode(0o600))
         .and_then(|()| fs::rename(&unnamed, path))
@@ -47,11 +55,16 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Nati
 }
 
 /// Locks the folder of a socket for as long as it takes to bind one there.
-fn lock_folder(path: &Path) -> io::Result<File> {
+async fn lock_folder(path: &Path) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new(".")))?;
-    folder.lock()?;
-    Ok(folder)
+    for _ in 0..LOOKS {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,
+            locked => return Ok(locked.map(|()| folder)?),
+        }
+    }
+    Err(io::Error::new(ErrorKind::WouldBlock, "somebody else has locked the socket's folder"))
 }
 
 /// A short name in the same folder: socket paths may not be long.

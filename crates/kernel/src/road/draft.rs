@@ -14,6 +14,14 @@ use crate::store::{Hold, Intent, IntentId, OpenIntent};
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
 
+/// The most bytes of arguments that a receipt keeps for somebody who has no token that holds.
+const MAX_UNVERIFIED: usize = 4096;
+
+/// Arguments of this size and hash, which a receipt does not keep.
+fn omitted(size: usize, hash: &str) -> Result<ToolCallAction, KernelError> {
+    Ok(ToolCallAction::new(json!({"omitted_bytes": size, "sha256": hash}))?)
+}
+
 /// What of a call is larger than a receipt may carry.
 fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
     let names = [
@@ -82,6 +90,8 @@ pub(crate) struct Draft {
     pub(crate) metadata: Map<String, Value>,
     pub(crate) tenant_id: Option<String>,
     pub(crate) started_at: u64,
+    /// Whether the token was found to hold, and to be its caller's.
+    pub(crate) verified: bool,
     /// What is too large for a receipt to carry, if anything is.
     pub(crate) oversize: Option<&'static str>,
     /// The open intent, once there is one.
@@ -104,7 +114,7 @@ impl Draft {
         let too_long = text.len() > kernel.config.limits.max_argument_bytes;
         let action = if too_long {
             // A receipt must fit where the call fitted: it keeps the hash in place of the text.
-            ToolCallAction::new(json!({"omitted_bytes": text.len(), "sha256": parameter_hash}))?
+            omitted(text.len(), &parameter_hash)?
         } else {
             ToolCallAction { parameters: call.arguments.clone(), parameter_hash }
         };
@@ -125,6 +135,7 @@ impl Draft {
             metadata,
             tenant_id: session.tenant_id.clone(),
             started_at: kernel.clock.unix_seconds(),
+            verified: false,
             oversize: oversize(call, too_long),
             intent: None,
             holds: Vec::new(),
@@ -143,6 +154,22 @@ impl Draft {
         attribution.insert("issuer_key".to_owned(), Value::String(token.issuer.to_hex()));
         attribution.insert("subject_key".to_owned(), Value::String(token.subject.to_hex()));
         self.metadata.insert("attribution".to_owned(), Value::Object(attribution));
+    }
+
+    /// Says that the token did not hold, so that its names are only claims; and keeps no more of
+    /// the arguments than anybody may put into the log.
+    pub(crate) fn distrust(&mut self) -> Result<(), KernelError> {
+        if let Some(Value::Object(attribution)) = self.metadata.get_mut("attribution") {
+            attribution.insert("verified".to_owned(), Value::Bool(false));
+        }
+        if self.redaction == RedactionMode::None {
+            let size = canonical::to_vec(&self.action.parameters)?.len();
+            if size > MAX_UNVERIFIED {
+                self.action = omitted(size, &self.action.parameter_hash)?;
+                self.redaction = RedactionMode::Summary;
+            }
+        }
+        Ok(())
     }
 
     /// Adds which grant of the token is used.
@@ -195,6 +222,7 @@ impl Draft {
             metadata,
             tenant_id: intent.tenant_id.clone(),
             started_at: intent.started_at,
+            verified: true,
             oversize: None,
             intent: Some(open.id),
             holds: Vec::new(),

@@ -6,7 +6,7 @@ use chio_core::registry::ErrorCode;
 
 use super::Draft;
 use super::guarding::Guarded;
-use super::verify::deny_store;
+use super::verify::{deny_store, deny_token};
 use crate::call::Denial;
 use crate::kernel::{Inner, Server};
 use crate::revocation;
@@ -43,6 +43,9 @@ impl Inner {
         draft: &mut Draft,
     ) -> Result<(Permit, Held), Denial> {
         let authorized = guarded.authorized();
+        // Guards may have taken their time.
+        let window = authorized.known().token.validity().check(self.clock.unix_seconds());
+        window.map_err(|error| deny_token(&error.into()))?;
         let server = Arc::clone(authorized.server());
         let alternatives = authorized.alternatives();
         let counts = alternatives.iter().any(|way| !way.holds.is_empty() || way.price.is_some());

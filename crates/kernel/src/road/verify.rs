@@ -167,7 +167,7 @@ fn grants_above(
 }
 
 /// The denial of a call whose token does not hold.
-fn deny_token(error: &TokenError) -> Denial {
+pub(super) fn deny_token(error: &TokenError) -> Denial {
     Denial::by_kernel(error.code(), format!("capability verification failed: {error}"))
 }
 

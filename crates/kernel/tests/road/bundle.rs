@@ -31,11 +31,15 @@ async fn pack(world: &World, take: fn(usize) -> bool) -> ReceiptBundle {
 }
 
 fn by_authority(world: &World) -> BundleTrust {
-    BundleTrust { authorities: vec![world.authority()], kernels: Vec::new() }
+    BundleTrust {
+        authorities: vec![world.authority()],
+        kernels: Vec::new(),
+        ..BundleTrust::default()
+    }
 }
 
 fn by_kernel(key: &PublicKey) -> BundleTrust {
-    BundleTrust { authorities: Vec::new(), kernels: vec![key.clone()] }
+    BundleTrust { authorities: Vec::new(), kernels: vec![key.clone()], ..BundleTrust::default() }
 }
 
 #[tokio::test]
@@ -71,7 +75,8 @@ async fn a_bundle_of_some_receipts_has_what_they_need() {
         assert_eq!((report.pending, report.included), (0, some.entries.len()));
     }
     let none = pack(&world, |_| false).await;
-    assert_eq!(none.examine(&by_authority(&world)), BundleReport::default());
+    let problems = none.examine(&by_authority(&world)).problems;
+    assert_eq!(problems, ["expected at least one receipt, found none"]);
 }
 
 #[tokio::test]
@@ -91,9 +96,31 @@ async fn a_bundle_of_two_kernels_carries_both_certificates() {
 async fn a_receipt_that_no_checkpoint_covers_yet_is_told_apart() {
     let world = Setup::default().start().await;
     world.run_tool("echo", json!(1)).await;
-    let report = pack(&world, |_| true).await.examine(&by_authority(&world));
-    assert!(report.is_valid());
+    let bundle = pack(&world, |_| true).await;
+    let report = bundle.examine(&by_authority(&world));
+    assert!(report.problems[0].contains("not under a checkpoint yet"), "{:?}", report.problems);
     assert_eq!((report.receipts, report.included, report.pending), (1, 0, 1));
+    let lenient = BundleTrust { allow_pending: true, ..by_authority(&world) };
+    assert!(bundle.examine(&lenient).is_valid());
+}
+
+#[tokio::test]
+async fn a_receipt_below_a_checkpoint_must_be_proved_there_and_places_are_there_once() {
+    let world = world().await;
+    let lenient = BundleTrust { allow_pending: true, ..by_authority(&world) };
+    let mut unproved = pack(&world, |_| true).await;
+    unproved.entries[0].inclusion = None;
+    assert!(!unproved.examine(&lenient).is_valid());
+    let mut moved = pack(&world, |_| true).await;
+    moved.checkpoints.clear();
+    moved.consistency.clear();
+    for entry in &mut moved.entries {
+        (entry.inclusion, entry.seq) = (None, 1);
+    }
+    assert!(!moved.examine(&lenient).is_valid());
+    let mut doubled = pack(&world, |_| true).await;
+    doubled.checkpoints.push(doubled.checkpoints[0].clone());
+    assert!(!doubled.examine(&lenient).is_valid());
 }
 
 #[tokio::test]
@@ -103,11 +130,19 @@ async fn a_bundle_of_somebody_else_is_refused() {
     let other = key(9).public_key().clone();
     for trust in [
         BundleTrust::default(),
-        BundleTrust { authorities: vec![other.clone()], kernels: Vec::new() },
+        BundleTrust {
+            authorities: vec![other.clone()],
+            kernels: Vec::new(),
+            ..BundleTrust::default()
+        },
         by_kernel(&other),
         // An authority is no kernel, and a kernel no authority.
         by_kernel(&world.authority()),
-        BundleTrust { authorities: vec![world.kernel.public_key().clone()], kernels: vec![] },
+        BundleTrust {
+            authorities: vec![world.kernel.public_key().clone()],
+            kernels: vec![],
+            ..BundleTrust::default()
+        },
     ] {
         assert!(!all.examine(&trust).is_valid(), "{trust:?}");
     }
@@ -164,8 +199,11 @@ async fn a_receipt_that_is_in_a_bundle_twice_is_refused() {
 async fn parts_of_two_bundles_do_not_mix() {
     let (one, two) = (world().await, world().await);
     let (a, b) = (pack(&one, |_| true).await, pack(&two, |_| true).await);
-    let trust =
-        BundleTrust { authorities: vec![one.authority(), two.authority()], kernels: vec![] };
+    let trust = BundleTrust {
+        authorities: vec![one.authority(), two.authority()],
+        kernels: vec![],
+        ..BundleTrust::default()
+    };
     assert!(a.examine(&trust).is_valid() && b.examine(&trust).is_valid());
     let mixes = [
         ReceiptBundle { entries: b.entries.clone(), ..a.clone() },

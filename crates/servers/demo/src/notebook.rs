@@ -4,7 +4,7 @@
 //! that happened. Several processes may share the file.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -165,8 +165,16 @@ impl Lines {
 }
 
 fn open_lines(folder: &Path) -> io::Result<Lines> {
-    fs::create_dir_all(folder)?;
-    let file = OpenOptions::new().read(true).append(true).create(true).open(folder.join(FILE))?;
+    let mut builder = DirBuilder::new();
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        builder.mode(0o700);
+        options.mode(0o600);
+    }
+    builder.recursive(true).create(folder)?;
+    let file = options.read(true).append(true).create(true).open(folder.join(FILE))?;
     Ok(Lines { file, read: 0 })
 }
 

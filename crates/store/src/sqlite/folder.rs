@@ -76,6 +76,11 @@ impl Folder {
         Err(StoreError::Refused(format!("expected a store in `{shown}`, found none")))
     }
 
+    /// Whether a store has been here: there is a key, or a slot.
+    pub(crate) fn has_keys(&self) -> StoreResult<bool> {
+        Ok(self.authority()?.is_some() || !self.slots()?.is_empty())
+    }
+
     pub(crate) fn beacon(&self) -> PathBuf {
         self.path.join("store.epoch")
     }

@@ -76,13 +76,41 @@ CREATE INDEX checkpoints_by_end ON checkpoints(log, end_seq);
 INSERT INTO meta VALUES ('epoch', 0);
 ";
 
-/// Opens the database to write in it, and makes its tables when it is new.
-pub(crate) fn open(path: &Path, new_store_id: &dyn Fn() -> String) -> StoreResult<Connection> {
+/// Opens the database to write in it, and makes its tables when it is new, unless it must not be.
+pub(crate) fn open(
+    path: &Path,
+    must_exist: bool,
+    new_store_id: &dyn Fn() -> String,
+) -> StoreResult<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     refuse_foreign(&connection, path)?;
+    if must_exist && version(&connection)? == 0 {
+        return Err(StoreError::Damaged(format!(
+            "there are keys of a store beside `{}`, but nothing is in it: put the database back, \
+             or begin anew in another folder",
+            path.display()
+        )));
+    }
     prepare(&connection).map_err(failed)?;
     make_tables(&connection, new_store_id)?;
     Ok(connection)
+}
+
+/// Opens the database to write in it; it must be there already.
+pub(crate) fn open_existing(path: &Path) -> StoreResult<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    refuse_foreign(&connection, path)?;
+    if version(&connection)? == 0 {
+        let shown = path.display();
+        return Err(StoreError::Refused(format!("expected a store, found nothing in `{shown}`")));
+    }
+    prepare(&connection).map_err(failed)?;
+    Ok(connection)
+}
+
+/// The version of the tables; 0 before there are any.
+fn version(connection: &Connection) -> StoreResult<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)
 }
 
 /// Opens the database to read it.
@@ -147,9 +175,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// Makes the tables unless somebody has, also while others do the same.
 fn make_tables(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
     // Whoever only reads does not wait for those who write.
-    let version: i64 =
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if version != 0 {
+    if version(connection)? != 0 {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;

@@ -167,3 +167,24 @@ async fn a_process_that_does_not_index_still_finds_everything() {
     };
     assert_eq!(store.shared().query(&query).await.unwrap().len(), 1429);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_taken_away_under_its_writer_is_made_again_and_cursors_tell() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let slot = store.take_slot(None).unwrap();
+    append_many(&slot.ledger, 0..50).await;
+    let ask = || ReceiptQuery { limit: 10, ..ReceiptQuery::default() };
+    let first = store.shared().query(&ask()).await.unwrap();
+    let next = ReceiptQuery { cursor: Some(first[9].cursor), ..ask() };
+    assert_eq!(store.shared().query(&next).await.unwrap().len(), 10);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(scratch.path().join(format!("index.db{suffix}")));
+    }
+    append_many(&slot.ledger, 50..60).await;
+    let all = ReceiptQuery { limit: 100, ..ReceiptQuery::default() };
+    assert_eq!(store.shared().query(&all).await.unwrap().len(), 60);
+    // Places in the old index say nothing about the new one.
+    let error = store.shared().query(&next).await.unwrap_err().to_string();
+    assert!(error.contains("begin anew"), "{error}");
+}

@@ -49,6 +49,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         check(&token, &trusted).map_err(|error| {
             Refused::with_code(format!("token `{}`: {error}", token.id), error.code())
         })?;
+        if let Some(profile) = token.unsupported_profile() {
+            let message =
+                format!("token `{}` is of a profile that no kernel takes: {profile}", token.id);
+            return Err(Refused::with_code(message, ErrorCode::CapabilityDenied).into());
+        }
         tokens.push(token);
     }
     let store = open.shared();

@@ -33,7 +33,13 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         return Err(Refused::new("expected the id of a token, found a blank").into());
     }
     let store = args.store.open_existing(io)?.shared();
-    let newly = block_on(async { Ok(store.revoke(&args.id, io.now).await?) })?;
+    let (newly, known) = block_on(async {
+        let known = !store.tokens(std::slice::from_ref(&args.id)).await?.is_empty();
+        Ok((store.revoke(&args.id, io.now).await?, known))
+    })?;
+    if !known {
+        io.complain("note", "no token of this id is known here; should one come, it is revoked");
+    }
     if args.json {
         io.json(&json!({"capabilityId": args.id, "revoked": true, "newlyRevoked": newly}))?;
     } else if newly {

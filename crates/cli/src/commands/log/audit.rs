@@ -1,10 +1,14 @@
 //! `chio log audit`: a whole store re-verified.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use chio_core::bundle::ReceiptBundle;
+use chio_core::checkpoint::log_id;
 use chio_kernel::audit::{AuditProgress, AuditReport, AuditTrust, LogAudit, audit};
+use chio_kernel::store::SharedStore;
 use serde::Serialize;
 
 use crate::io::Io;
@@ -16,6 +20,9 @@ const HELP: &str = "\
 Checks every receipt (id, signature, parameters, canonical form), that none is missing or there
 twice, every checkpoint (signature, link, root over its receipts), and that an authority vouches for
 each kernel. Says exactly what is wrong; exit code 1 if anything is.
+
+An auditor who keeps an export can see later that nothing before it was changed or taken away:
+--extends checks that every checkpoint of that export is in the store as it was.
 
 Without --authority the store's own authority key is taken. To check a store that somebody else
 keeps, pass the authority's public key as you know it.
@@ -35,6 +42,9 @@ pub(crate) struct Args {
     /// A kernel that needs no certificate, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_key: Vec<String>,
+    /// An earlier export, whose checkpoints must all be there; can be repeated
+    #[arg(long, value_name = "FILE")]
+    extends: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -67,7 +77,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let report =
         block_on(async { Ok(audit(&*shared, &trust, |progress| bar.show(progress)).await?) });
     bar.clear();
-    let report = report?;
+    let mut report = report?;
+    for path in &args.extends {
+        let kept = super::super::receipt::read_bundle(io, path)?;
+        block_on(check_extends(&shared, &kept, &mut report))?;
+    }
     let seconds = start.elapsed().as_secs_f64();
     let receipts = report.logs.iter().map(|log| log.entries).sum();
     let checkpoints = report.logs.iter().map(|log| log.checkpoints).sum();
@@ -82,7 +96,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     if own {
         match trust.authorities.first() {
             Some(key) => io.field("authority", format_args!("{key} (the store's own)"))?,
-            None => io.field("authority", "none is known: certificates only hold by themselves")?,
+            None => io.field("authority", "none is known: pass the one that you trust")?,
         }
     }
     let rate = rate(receipts, seconds);
@@ -90,6 +104,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         format!("{receipts} receipts under {checkpoints} checkpoints in {seconds:.1} s{rate}");
     io.field("checked", sum)?;
     io.field("result", if valid { "clean" } else { "NOT CLEAN" })?;
+    for problem in &report.missing {
+        io.complain("error", problem);
+    }
     for log in &report.logs {
         for problem in &log.problems {
             io.complain("error", format_args!("{}: {problem}", log.log_id));
@@ -100,6 +117,33 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         }
     }
     Ok(Outcome::of(valid))
+}
+
+/// Checks that every checkpoint of an earlier export is in the store as it was. The audit itself
+/// has checked that those after it follow.
+async fn check_extends(
+    store: &SharedStore,
+    kept: &ReceiptBundle,
+    report: &mut AuditReport,
+) -> Result<()> {
+    for checkpoint in &kept.checkpoints {
+        let (id, seq) = (log_id(&checkpoint.body.kernel_key), checkpoint.body.checkpoint_seq);
+        let found = store.checkpoints(&id, seq, 1).await?.pop();
+        if found.as_ref() == Some(checkpoint) {
+            continue;
+        }
+        let problem = match found {
+            Some(found) if found.body.checkpoint_seq == seq => "it is another than in the export",
+            _ => "it is in the export, and not in the store",
+        };
+        let problem = format!("checkpoint {seq}: {problem}");
+        report.problems += 1;
+        match report.logs.iter_mut().find(|log| log.log_id == id) {
+            Some(log) => log.problems.push(problem),
+            None => report.missing.push(format!("{id}: {problem}")),
+        }
+    }
+    Ok(())
 }
 
 fn show(io: &mut Io<'_>, log: &LogAudit) -> Result<()> {

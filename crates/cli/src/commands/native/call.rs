@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use chio_core::canonical;
 use chio_core::capability::CapabilityToken;
 use chio_core::message::{ToolCallRequest, ToolCallResponse, ToolCallResult};
+use chio_core::receipt::RedactionMode;
 use chio_core::strict;
 use serde_json::Value;
 use uuid::Uuid;
@@ -62,6 +64,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         strict::from_slice(&text).map_err(|error| unreadable("JSON arguments", &error))?;
     let id = args.id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
     let request = ToolCallRequest::new(id, token, &args.server, &args.tool, params);
+    let about = (request.capability_token.id.clone(), canonical::hash(&request.params)?);
     let response = block_on(call(args, io, request))?;
     if let Some(path) = &args.receipt_out {
         let receipt = text::json(&response.receipt)?;
@@ -69,6 +72,14 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     if let Err(error) = response.receipt.verify() {
         bail!("the kernel's receipt does not hold: {error}");
+    }
+    let receipt = &response.receipt;
+    let names = (&receipt.capability_id, &receipt.tool_server, &receipt.tool_name);
+    let kept = receipt.redaction_mode == RedactionMode::None;
+    if names != (&about.0, &args.server, &args.tool)
+        || (kept && receipt.action.parameter_hash != about.1)
+    {
+        bail!("the kernel's receipt is about another call");
     }
     report(args, io, &response)
 }

@@ -27,7 +27,8 @@ pub(super) fn verify(
     checks.finish(io, json, &report)
 }
 
-fn read(io: &mut Io<'_>, path: &Path) -> Result<ReceiptBundle> {
+/// Reads a bundle.
+pub(crate) fn read(io: &mut Io<'_>, path: &Path) -> Result<ReceiptBundle> {
     let text = io.read_at_most(path, MAX_BUNDLE)?;
     let bundle = chio_core::strict::object_from_slice(&text);
     bundle.map_err(|error| unreadable("a bundle of receipts", &error).into())

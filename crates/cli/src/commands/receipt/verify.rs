@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// An authority that you trust, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY", requires = "bundle")]
     authority: Vec<String>,
+    /// Accept receipts that no checkpoint covers yet
+    #[arg(long, requires = "bundle")]
+    allow_pending: bool,
     /// A kernel that you trust, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_key: Vec<String>,
@@ -85,7 +88,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let trusted = io.public_keys("--trusted-key", &args.trusted_key)?;
     if let Some(path) = &args.bundle {
         let authorities = io.public_keys("--authority", &args.authority)?;
-        let trust = BundleTrust { authorities, kernels: trusted };
+        let trust =
+            BundleTrust { authorities, kernels: trusted, allow_pending: args.allow_pending };
         return bundle::verify(io, path, &trust, args.json);
     }
     let path = args.file.clone().unwrap_or_default();

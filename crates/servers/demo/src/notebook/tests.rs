@@ -1,5 +1,6 @@
 //! Notes across openings, crashes and processes.
 
+use std::fs;
 use std::path::PathBuf;
 
 use super::*;

@@ -38,6 +38,8 @@ pub(crate) struct Advancer {
 
 struct Held {
     index: Connection,
+    /// The file that it is in.
+    identity: (u64, u64),
     progress: Progress,
     names: HashMap<String, i64>,
     next: i64,
@@ -106,7 +108,9 @@ impl Advancer {
 
     /// Takes the lock and opens the index, unless we have or somebody else does.
     fn hold(&mut self, store: &Connection) -> StoreResult<bool> {
-        if self.suspect {
+        // An index that somebody has taken away is made again.
+        let is_gone = |held: &Held| schema::identity(&self.path) != Some(held.identity);
+        if self.suspect || self.held.as_ref().is_some_and(is_gone) {
             self.held = None;
         }
         if self.held.is_some() {
@@ -131,7 +135,9 @@ impl Advancer {
         let next = index
             .query_row("SELECT coalesce(max(n), 0) + 1 FROM receipts", [], |row| row.get(0))
             .map_err(failed)?;
-        self.held = Some(Held { index, progress, names: HashMap::new(), next, _lock: lock });
+        let Some(identity) = schema::identity(&self.path) else { return Ok(false) };
+        let names = HashMap::new();
+        self.held = Some(Held { index, identity, progress, names, next, _lock: lock });
         Ok(true)
     }
 }

@@ -11,6 +11,7 @@ use super::super::error::failed;
 use super::super::number::{clamped, count, split};
 use super::super::read;
 use super::advance::{ZONE_BITS, name_number, outcome_number};
+use super::schema;
 use crate::bounds;
 use crate::fields::{Fields, short_id};
 
@@ -46,14 +47,15 @@ pub(super) fn run(
     query: &ReceiptQuery,
 ) -> StoreResult<Vec<ReceiptRow>> {
     let limit = bounds::rows(query.limit);
-    let Some(plan) = Plan::new(index, query)? else { return Ok(Vec::new()) };
+    let cursors = Cursors { generation: schema::generation(index)? };
+    let Some(plan) = Plan::new(index, query, cursors)? else { return Ok(Vec::new()) };
     let mut answer = Answer { rows: Vec::new(), size: 0, limit };
     for stretch in plan.stretches(index)? {
         if answer.is_full() {
             break;
         }
         plan.collect(index, stretch, &mut |n, entry| {
-            let row = receipt(store, n, entry)?;
+            let row = receipt(store, cursors.of(n)?, entry)?;
             // Two ids may share their short form.
             if Fields::read(&row.body).answer(query) {
                 answer.push(row);
@@ -71,11 +73,13 @@ pub(super) fn find(
     store: &Connection,
     receipt_id: &str,
 ) -> StoreResult<Option<ReceiptRow>> {
+    let cursors = Cursors { generation: schema::generation(index)? };
     let sql = "SELECT n, entry FROM receipts WHERE rid = ?1 ORDER BY n";
     let mut statement = index.prepare_cached(sql).map_err(failed)?;
     let mut rows = statement.query([short_id(receipt_id)]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
-        let found = receipt(store, row.get(0).map_err(failed)?, row.get(1).map_err(failed)?)?;
+        let cursor = cursors.of(row.get(0).map_err(failed)?)?;
+        let found = receipt(store, cursor, row.get(1).map_err(failed)?)?;
         if Fields::read(&found.body).id.as_deref() == Some(receipt_id) {
             return Ok(Some(found));
         }
@@ -83,12 +87,39 @@ pub(super) fn find(
     Ok(None)
 }
 
-fn receipt(store: &Connection, n: i64, entry: i64) -> StoreResult<ReceiptRow> {
+/// Rows as callers name them: a place in this very index, so that nobody goes on in another.
+#[derive(Debug, Clone, Copy)]
+struct Cursors {
+    generation: i64,
+}
+
+impl Cursors {
+    /// Bits of the place. With those of the generation, a cursor is a whole number in any language.
+    const BITS: u32 = 40;
+
+    fn of(self, n: i64) -> StoreResult<u64> {
+        count((self.generation << Self::BITS) | n)
+    }
+
+    /// The place that a cursor names; 0 is before all of them.
+    fn place(self, cursor: u64) -> StoreResult<i64> {
+        let (cursor, mask) = (clamped(cursor), (1 << Self::BITS) - 1);
+        if cursor == 0 || cursor >> Self::BITS == self.generation {
+            return Ok(cursor & mask);
+        }
+        Err(StoreError::Refused(
+            "expected a cursor of this index, found one of before it was made again: begin anew"
+                .to_owned(),
+        ))
+    }
+}
+
+fn receipt(store: &Connection, cursor: u64, entry: i64) -> StoreResult<ReceiptRow> {
     let lost = || StoreError::Damaged(format!("the index has an entry {entry}, the log has not"));
     let (log, seq) = split(entry);
     let log_id = read::log_id(store, log)?.ok_or_else(lost)?;
     let body = read::body(store, entry)?.ok_or_else(lost)?;
-    Ok(ReceiptRow { cursor: count(n)?, log_id, seq: count(seq)?, body })
+    Ok(ReceiptRow { cursor, log_id, seq: count(seq)?, body })
 }
 
 /// What has been found, within its bounds.
@@ -111,7 +142,11 @@ impl Answer {
 
 impl Plan {
     /// How to look for what is asked; none when no receipt can match.
-    fn new(index: &Connection, query: &ReceiptQuery) -> StoreResult<Option<Self>> {
+    fn new(
+        index: &Connection,
+        query: &ReceiptQuery,
+        cursors: Cursors,
+    ) -> StoreResult<Option<Self>> {
         let short = |text: &Option<String>| text.as_deref().map(short_id);
         let mut asked = Vec::new();
         let mut ask = |column, index, value: Option<i64>| {
@@ -131,7 +166,7 @@ impl Plan {
             ask(column, by, Some(number));
         }
         ask("outcome", "by_outcome", query.outcome.map(outcome_number));
-        let cursor = query.cursor.map(clamped);
+        let cursor = query.cursor.map(|cursor| cursors.place(cursor)).transpose()?;
         let mut plan = Self {
             asked,
             times: range(query.since, query.until),

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use chio_core::crypto::random_bytes;
 use chio_kernel::store::{StoreError, StoreResult};
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::super::error::failed;
 use super::super::folder::Folder;
@@ -16,7 +17,10 @@ use super::Progress;
 const APPLICATION: i64 = 0x4368_6958;
 
 /// The schema that this program knows; an index of another is made again.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+
+/// How many indexes in a row are told apart.
+const GENERATIONS: u16 = 4095;
 
 /// Receipts, in the order in which they were found, with texts and ids as numbers. Each index is by
 /// one column, and by `n` within it.
@@ -53,7 +57,7 @@ CREATE TABLE zones(
     least_cost INTEGER,
     most_cost INTEGER
 );
-CREATE TABLE meta(store_id TEXT NOT NULL);
+CREATE TABLE meta(store_id TEXT NOT NULL, generation INTEGER NOT NULL);
 ";
 
 /// Opens the index to advance it. One that is damaged, of another schema or of another store is
@@ -66,6 +70,13 @@ pub(super) fn open_writer(path: &Path, store_id: &str) -> StoreResult<Connection
         }
         opened => opened,
     }
+}
+
+/// The file at this path: its device and number.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Removes the index. Whoever still reads it reads what it was.
@@ -113,9 +124,16 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 
 fn make_tables(connection: &Connection, store_id: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
-    connection.execute("INSERT INTO meta VALUES (?1)", [store_id])?;
+    let [high, low] = random_bytes();
+    let generation = i64::from(u16::from_be_bytes([high, low]) % GENERATIONS) + 1;
+    connection.execute("INSERT INTO meta VALUES (?1, ?2)", params![store_id, generation])?;
     connection.pragma_update(None, "application_id", APPLICATION)?;
     connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// Which index this is: one that is made again counts its rows anew, and is another.
+pub(super) fn generation(connection: &Connection) -> StoreResult<i64> {
+    connection.query_row("SELECT generation FROM meta", [], |row| row.get(0)).map_err(failed)
 }
 
 fn is_ours(connection: &Connection, store_id: &str) -> rusqlite::Result<bool> {

@@ -5,7 +5,10 @@ use rusqlite::Connection;
 
 use super::super::super::tests::Scratch;
 use super::super::schema;
-use super::Plan;
+use super::{Cursors, Plan};
+
+/// Any index will do.
+const CURSORS: Cursors = Cursors { generation: 1 };
 
 fn index(scratch: &Scratch) -> Connection {
     std::fs::create_dir_all(&scratch.0).unwrap();
@@ -46,7 +49,7 @@ fn a_question_about_one_column_walks_its_index_in_order() {
     for (query, expected) in cases {
         for newest_first in [false, true] {
             let query = ReceiptQuery { newest_first, cursor: Some(5), ..query.clone() };
-            let plan = Plan::new(&index, &query).unwrap().unwrap();
+            let plan = Plan::new(&index, &query, CURSORS).unwrap().unwrap();
             let explained = explained(&index, &plan);
             assert!(explained.starts_with("SEARCH"), "{explained}");
             assert!(explained.contains(expected), "{explained}");
@@ -65,7 +68,7 @@ fn a_range_of_costs_is_sorted_only_when_few_receipts_are_in_it() {
     index.execute_batch(fill).unwrap();
     let plan = |least| {
         let query = ReceiptQuery { min_cost: Some(least), ..ReceiptQuery::default() };
-        Plan::new(&index, &query).unwrap().unwrap()
+        Plan::new(&index, &query, CURSORS).unwrap().unwrap()
     };
     assert!(explained(&index, &plan(9000)).contains("by_cost"));
     let many = explained(&index, &plan(2));
@@ -88,5 +91,5 @@ fn a_name_that_nobody_used_needs_no_search() {
     let index = index(&scratch);
     let unknown = Some("unknown".to_owned());
     let query = ReceiptQuery { tool_name: unknown, ..ReceiptQuery::default() };
-    assert!(Plan::new(&index, &query).unwrap().is_none());
+    assert!(Plan::new(&index, &query, CURSORS).unwrap().is_none());
 }
