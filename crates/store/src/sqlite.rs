@@ -51,6 +51,8 @@ const AUTHORITY: &str = "authority";
 
 /// How long another kernel may take to close what the last kernel of a slot left open.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(3);
+/// How long others may take to open the same database.
+const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A folder, open.
@@ -101,7 +103,7 @@ impl SqliteStore {
     /// Opens the store that must be in this folder. No key is made.
     pub(crate) fn open_existing(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
         let folder = Folder::existing(path)?;
-        let connection = schema::open_existing(&folder.database())?;
+        let connection = patiently(|| schema::open_existing(&folder.database()))?;
         Self::start(folder, connection, clock, Indexing::Off)
     }
 
@@ -275,7 +277,21 @@ fn open_database(folder: &Folder, clock: &dyn Clock) -> StoreResult<Connection> 
     // bring back revoked tokens and spent budgets, and write a second log under one key.
     let is_left_over = folder.has_keys()?;
     Folder::prepare(&path)?;
-    schema::open(&path, is_left_over, &|| crate::new_store_id(clock))
+    patiently(|| schema::open(&path, is_left_over, &|| crate::new_store_id(clock)))
+}
+
+/// Opens a database that others open at the same moment. Changing to a write-ahead log takes the
+/// whole file, and the database does not wait for that by itself.
+fn patiently(open: impl Fn() -> StoreResult<Connection>) -> StoreResult<Connection> {
+    let start = Instant::now();
+    loop {
+        match open() {
+            Err(StoreError::Unavailable(_)) if start.elapsed() < OPEN_PATIENCE => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// Opens the beacon and sets it if it is new.
