@@ -29,7 +29,8 @@ pub(crate) fn large_store(scale: Scale) {
     );
     let start = Instant::now();
     let shared = large.store.shared();
-    let trust = AuditTrust::default();
+    let authorities = large.store.authority_public().unwrap().into_iter().collect();
+    let trust = AuditTrust { authorities, ..AuditTrust::default() };
     let report = large.runtime.block_on(audit(&*shared, &trust, |_| ())).unwrap();
     assert!(report.is_clean(), "{report:?}");
     let rate = scale.large as f64 / start.elapsed().as_secs_f64();

@@ -101,7 +101,8 @@ impl World {
     pub(crate) fn end(mut self) -> AuditReport {
         self.server.end();
         let store = self.store();
-        let trust = AuditTrust::default();
+        let authorities = store.authority_public().unwrap().into_iter().collect();
+        let trust = AuditTrust { authorities, ..AuditTrust::default() };
         let report = block_on(async { audit(&*store.shared(), &trust, |_| ()).await.unwrap() });
         assert!(report.is_clean(), "{report:?}");
         assert_eq!((report.logs[0].pending, report.logs[0].open_intents), (0, 0));
