@@ -57,20 +57,7 @@ pub(crate) fn token(id: &str, ancestors: &[&str]) -> CapabilityToken {
 pub(crate) const FORGED: &str = "forged";
 
 pub(crate) fn request(id: &str, tool: &str, params: Value) -> ToolCallRequest {
-    ToolCallRequest {
-        id: id.to_owned(),
-        capability_token: token("cap-1", &[]),
-        server_id: "srv".to_owned(),
-        tool: tool.to_owned(),
-        params,
-        governed_intent: None,
-        approval_token: None,
-        approval_tokens: Vec::new(),
-        threshold_approval_proposal: None,
-        supplemental_authorization: None,
-        execution_nonce: None,
-        dpop_proof: None,
-    }
+    ToolCallRequest::new(id, token("cap-1", &[]), "srv", tool, params)
 }
 
 /// Does what the tool's name says: `echo`, `wait` for [`Script::release`] or a cancel, `count`,

@@ -172,18 +172,5 @@ impl Wire {
 #[must_use]
 pub fn request(id: &str, token: &CapabilityToken, tool: &str, params: Value) -> ToolCallRequest {
     let (server_id, tool) = tool.split_once('/').unwrap_or(("demo", tool));
-    ToolCallRequest {
-        id: id.to_owned(),
-        capability_token: token.clone(),
-        server_id: server_id.to_owned(),
-        tool: tool.to_owned(),
-        params,
-        governed_intent: None,
-        approval_token: None,
-        approval_tokens: Vec::new(),
-        threshold_approval_proposal: None,
-        supplemental_authorization: None,
-        execution_nonce: None,
-        dpop_proof: None,
-    }
+    ToolCallRequest::new(id, token.clone(), server_id, tool, params)
 }
