@@ -56,7 +56,11 @@ fn a_second_signal_ends_it_at_once_and_the_next_start_makes_up_for_it() {
     let token = world.token("hurry-1", grants);
     let mut wire = server.connect();
     wire.send_call("1", &token, "sleep", json!({"ms": 60_000}));
-    assert!(wire.is_alive());
+    // Before that, there is nothing to make up for.
+    until("the intent to be durable", || {
+        let listed = world.line("kernel list --data s --json").ends(0).json();
+        (listed["kernels"][0]["open_intents"] == 1).then_some(())
+    });
     server.signal("TERM");
     let mut idle_ended = false;
     until("the first signal to be seen", || {
