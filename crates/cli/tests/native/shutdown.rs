@@ -1,5 +1,7 @@
 //! How a kernel ends, well or not.
 
+use std::time::Duration;
+
 use chio_core::capability::ToolGrant;
 use chio_core::message::KernelMessage;
 use chio_core::receipt::Decision;
@@ -16,6 +18,8 @@ fn told_to_end_a_kernel_finishes_what_runs_and_signs_the_last_checkpoint() {
     let mut wire = server.connect();
     wire.send_call("1", &token, "sleep", json!({"ms": 600}));
     assert!(wire.is_alive());
+    // A call that has only just arrived may still be turned away.
+    std::thread::sleep(Duration::from_millis(100));
     server.signal("TERM");
     let response = wire.response();
     assert_eq!(written(&response.result), json!({"status": "ok", "value": {"slept_ms": 600}}));
@@ -36,6 +40,8 @@ fn while_it_ends_nobody_new_comes_in() {
     let mut wire = server.connect();
     wire.send_call("1", &token, "sleep", json!({"ms": 800}));
     assert!(wire.is_alive());
+    // A call that has only just arrived may still be turned away.
+    std::thread::sleep(Duration::from_millis(100));
     let mut idle = server.connect();
     assert!(idle.is_alive());
     server.signal("INT");
