@@ -7,7 +7,10 @@ use std::time::Instant;
 use async_trait::async_trait;
 use chio_core::frame;
 use chio_core::message::{AgentMessage, ToolCallRequest};
-use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
+use chio_cross_protocol::{
+    Admission, ConnectionInfo, CrossProtocolOrchestrator, OrchestratedRequest, Peer, Refused,
+};
+use serde_json::{Map, Value};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -32,14 +35,30 @@ impl Admission for Anybody {
 pub(crate) fn unix_socket(scale: Scale) {
     for (tool, name) in [(Tool::Echo, "echo"), (Tool::NotePut, "note_put")] {
         let rig = Rig::new(Place::Unindexed, THREADS);
-        let (mut floors, mut ours) = (Vec::new(), Vec::new());
+        let (mut bare, mut floors, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        let evidence = evidence(&rig);
         for _ in 0..scale.turns {
-            floors.push(rig.rate(tool, IN_FLIGHT, scale.turn));
+            bare.push(rig.rate(tool, IN_FLIGHT, scale.turn));
+            floors.push(rig.rate_with(tool, IN_FLIGHT, scale.turn, &evidence));
             ours.push(over_socket(&rig, tool, scale));
         }
+        let ours = median(ours);
         let what = format!("native {name}, Unix socket, 64 in flight / in process");
-        report(&what, median(floors), median(ours), Some(0.6));
+        report(&what, median(floors), ours, Some(0.6));
+        report("    the same / in process, receipts without a route", median(bare), ours, None);
     }
+}
+
+/// What the receipt of a routed call tells about its route.
+fn evidence(rig: &Rig) -> Map<String, Value> {
+    let orchestrator = CrossProtocolOrchestrator::new(rig.kernel.clone());
+    let (name, arguments) = Tool::Echo.arguments(0);
+    let request =
+        OrchestratedRequest::new("call-10", rig.token.clone(), "demo", name, arguments);
+    let run = orchestrator.run(request, Arc::clone(&rig.caller));
+    let receipt = rig.runtime.block_on(run).unwrap().receipt;
+    let Some(Value::Object(metadata)) = receipt.metadata else { return Map::new() };
+    metadata.into_iter().filter(|(name, _)| name == "chio" || name == "route_selection").collect()
 }
 
 fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {

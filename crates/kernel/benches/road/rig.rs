@@ -15,7 +15,7 @@ use chio_kernel::{
     SystemRandomness, ToolCall,
 };
 use chio_store::{Indexing, OpenStore, StoreUrl};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
 /// Where the store is.
@@ -88,6 +88,17 @@ impl Rig {
 
     /// How many calls a second so many callers get through, each one call after another.
     pub(crate) fn rate(&self, tool: Tool, callers: usize, turn: Duration) -> f64 {
+        self.rate_with(tool, callers, turn, &Map::new())
+    }
+
+    /// The same, with these members in every receipt.
+    pub(crate) fn rate_with(
+        &self,
+        tool: Tool,
+        callers: usize,
+        turn: Duration,
+        evidence: &Map<String, Value>,
+    ) -> f64 {
         let (done, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let elapsed = self.runtime.block_on(async {
             let mut tasks = Vec::with_capacity(callers);
@@ -96,10 +107,12 @@ impl Rig {
                 let (kernel, token) = (self.kernel.clone(), self.token.clone());
                 let caller = Arc::clone(&self.caller);
                 let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
+                let evidence = evidence.clone();
                 tasks.push(tokio::spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
                         let (name, arguments) = tool.arguments(number);
-                        let call = call(&kernel, &token, name, arguments);
+                        let mut call = call(&kernel, &token, name, arguments);
+                        call.evidence = evidence.clone();
                         kernel.evaluate(call, Arc::clone(&caller)).await.unwrap();
                         done.fetch_add(1, Ordering::Relaxed);
                         if callers == 1 {

@@ -1,0 +1,1 @@
+//! What every network-facing crate needs once.
