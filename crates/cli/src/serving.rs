@@ -42,7 +42,7 @@ pub(crate) struct Setup {
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) kernel: ChioKernel,
-    pub(crate) orchestrator: Arc<CrossProtocolOrchestrator>,
+    pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) store: OpenStore,
 }
 
@@ -78,7 +78,7 @@ impl Served {
         .await?;
         let demo = demo.context("cannot keep the demo server's notes")?;
         kernel.register_tool_server(Box::new(demo))?;
-        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(kernel.clone()));
+        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
         Ok(Self { kernel, orchestrator, store })
     }
 
@@ -86,7 +86,7 @@ impl Served {
     pub(crate) fn native(
         &self,
         peer: Option<PublicKey>,
-    ) -> NativeService<CrossProtocolOrchestrator> {
+    ) -> NativeService<CrossProtocolOrchestrator<'static>> {
         let orchestrator = Arc::clone(&self.orchestrator);
         let admission = Arc::new(SamePeer { orchestrator, peer });
         let mut service = NativeService::new(Arc::clone(&self.orchestrator), admission);
@@ -133,7 +133,7 @@ pub(crate) fn notes_folder(url: &StoreUrl) -> Option<PathBuf> {
 
 /// Whoever reaches the door is this peer, or nobody in particular.
 struct SamePeer {
-    orchestrator: Arc<CrossProtocolOrchestrator>,
+    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     peer: Option<PublicKey>,
 }
 

@@ -8,10 +8,12 @@
 mod name;
 mod order;
 mod writer;
+mod written;
 
 use serde::Serialize;
 
 pub use order::utf16_cmp;
+pub use written::Written;
 
 use crate::hash::sha256_hex;
 use writer::Writer;
@@ -64,6 +66,18 @@ pub fn to_vec_without<T: Serialize + ?Sized>(
     let mut writer = Writer::new(omit);
     value.serialize(&mut writer)?;
     Ok(writer.into_bytes())
+}
+
+/// Writes `value` in canonical form without the named members of its outermost object, and tells
+/// where in the text each of those that it has would stand, in order, comma first; nowhere when
+/// members came out of order.
+pub(crate) fn to_vec_with_gaps<T: Serialize + ?Sized>(
+    value: &T,
+    omit: &[&str],
+) -> Result<(Vec<u8>, Vec<usize>), CanonicalError> {
+    let mut writer = Writer::new(omit);
+    value.serialize(&mut writer)?;
+    Ok(writer.into_parts())
 }
 
 /// Writes `value` in canonical form, as text.

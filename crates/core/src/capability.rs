@@ -7,6 +7,7 @@ mod delegation;
 mod dpop;
 mod matching;
 mod negotiation;
+mod presented;
 mod profile;
 mod scope;
 mod verify;
@@ -27,6 +28,7 @@ pub use delegation::{
 pub use dpop::{DPOP_LIFETIME, DPOP_SCHEMA, DPOP_SKEW, DpopBody, DpopError, DpopProof, DpopTarget};
 pub use matching::{ConstraintError, Match, Patterns, Stage};
 pub use negotiation::{CapabilityNegotiation, NEGOTIATION_SCHEMA};
+pub use presented::PresentedToken;
 pub use profile::{
     AggregateBudgetMarker, AggregateInvocationBudget, AggregateScope, AttenuationProof, GrantKind,
     GrantRelation, RootBinding, RootBindingBody, SubsetWitness,

@@ -11,6 +11,7 @@ pub mod capability;
 pub mod certificate;
 pub mod checkpoint;
 pub mod crypto;
+pub mod fidelity;
 pub mod frame;
 pub mod governance;
 pub mod hash;

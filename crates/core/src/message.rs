@@ -1,16 +1,20 @@
 //! Messages of the native transport.
 
+mod token_texts;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::canonical::{self, CanonicalError};
-use crate::capability::{CapabilityToken, DpopProof};
+use crate::capability::{CapabilityToken, DpopProof, PresentedToken};
 use crate::governance::{ApprovalToken, ExecutionNonce, GovernedTransactionIntent};
 use crate::receipt::ChioReceipt;
 use crate::registry::ErrorCode;
 use crate::strict::{self, StrictError};
+pub use token_texts::TokenTexts;
 
 /// The most approval tokens that one request carries.
 pub const MAX_APPROVAL_TOKENS: usize = 32;
@@ -29,11 +33,11 @@ pub enum AgentMessage {
 
 /// A call of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolCallRequest {
+pub struct ToolCallRequest<T = CapabilityToken> {
     /// Echoed by every answer to it.
     pub id: String,
     /// The authority for the call.
-    pub capability_token: CapabilityToken,
+    pub capability_token: T,
     /// The tool server.
     pub server_id: String,
     /// The tool.
@@ -209,6 +213,41 @@ impl AgentMessage {
     }
 }
 
+/// An [`AgentMessage`] as a kernel takes it in: calls of one token share it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrived {
+    /// Call one tool under one capability.
+    Call(Box<ToolCallRequest<PresentedToken>>),
+    /// Ask for the capabilities that are valid now.
+    ListCapabilities,
+    /// A sign of life.
+    Heartbeat,
+}
+
+impl Arrived {
+    /// As [`AgentMessage::decode`]; a token that came lately in the same words is not read again.
+    ///
+    /// # Errors
+    /// When it is not one message of an agent.
+    pub fn decode(payload: &[u8], tokens: &mut TokenTexts) -> Result<Self, StrictError> {
+        Ok(match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
+            "tool_call_request" => {
+                let request: ToolCallRequest<&RawValue> = strict::reread(payload)?;
+                let token = tokens.read(request.capability_token.get())?;
+                Self::Call(Box::new(request.with_token(token)))
+            }
+            _ => match strict::reread::<AgentMessage>(payload)? {
+                AgentMessage::ToolCallRequest(request) => {
+                    let token = request.capability_token.clone().into();
+                    Self::Call(Box::new(request.with_token(token)))
+                }
+                AgentMessage::ListCapabilities => Self::ListCapabilities,
+                AgentMessage::Heartbeat => Self::Heartbeat,
+            },
+        })
+    }
+}
+
 /// Writes a response around a receipt that is in its canonical form already: the same bytes as a
 /// [`KernelMessage::ToolCallResponse`] without a nonce, without writing the receipt again.
 ///
@@ -266,12 +305,12 @@ pub enum ApprovalConflict {
     TooMany(usize),
 }
 
-impl ToolCallRequest {
+impl<T> ToolCallRequest<T> {
     /// A plain call, without any of the optional members.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
-        capability_token: CapabilityToken,
+        capability_token: T,
         server_id: impl Into<String>,
         tool: impl Into<String>,
         params: Value,
@@ -289,6 +328,24 @@ impl ToolCallRequest {
             supplemental_authorization: None,
             execution_nonce: None,
             dpop_proof: None,
+        }
+    }
+
+    /// The same request with this token.
+    fn with_token<U>(self, capability_token: U) -> ToolCallRequest<U> {
+        ToolCallRequest {
+            id: self.id,
+            capability_token,
+            server_id: self.server_id,
+            tool: self.tool,
+            params: self.params,
+            governed_intent: self.governed_intent,
+            approval_token: self.approval_token,
+            approval_tokens: self.approval_tokens,
+            threshold_approval_proposal: self.threshold_approval_proposal,
+            supplemental_authorization: self.supplemental_authorization,
+            execution_nonce: self.execution_nonce,
+            dpop_proof: self.dpop_proof,
         }
     }
 

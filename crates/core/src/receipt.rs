@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub use child::{ChildOutcome, ChildReceipt, OperationKind, TerminalState};
 pub use content::{ContentHash, NO_OUTPUT_HASH};
 pub use logged::LoggedReceipt;
-pub use sign::{NONCE_MEMBER, ORIGINAL_METADATA_MEMBER};
+pub use sign::{NONCE_MEMBER, ORIGINAL_METADATA_MEMBER, SealedReceipt};
 pub use verify::ReceiptReport;
 
 use crate::canonical::{self, CanonicalError};

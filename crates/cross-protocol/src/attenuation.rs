@@ -2,17 +2,10 @@
 
 use chio_core::capability::{ChioScope, ToolGrant};
 
-/// The part of a scope that speaks of this tool, with wildcards made concrete; none when that is
-/// the whole scope. Grants keep their order. Resources and prompts are left out.
+/// The part of a scope that speaks of this tool, with wildcards made concrete. Grants keep their
+/// order. Resources and prompts are left out.
 #[must_use]
-pub fn attenuated(scope: &ChioScope, server_id: &str, tool_name: &str) -> Option<ChioScope> {
-    let concrete = |grant: &ToolGrant| grant.server_id == server_id && grant.tool_name == tool_name;
-    let whole = scope.resource_grants.is_empty()
-        && scope.prompt_grants.is_empty()
-        && scope.grants.iter().all(concrete);
-    if whole {
-        return None;
-    }
+pub fn attenuated(scope: &ChioScope, server_id: &str, tool_name: &str) -> ChioScope {
     let kept = scope.grants.iter().filter(|grant| grant.covers(server_id, tool_name));
     let grants = kept.map(|grant| ToolGrant {
         server_id: server_id.to_owned(),
@@ -24,7 +17,7 @@ pub fn attenuated(scope: &ChioScope, server_id: &str, tool_name: &str) -> Option
         max_total_cost: grant.max_total_cost.clone(),
         dpop_required: grant.dpop_required,
     });
-    Some(ChioScope { grants: grants.collect(), ..ChioScope::default() })
+    ChioScope { grants: grants.collect(), ..ChioScope::default() }
 }
 
 #[cfg(test)]
@@ -52,16 +45,10 @@ mod tests {
         ];
         for (grants, kept) in cases {
             let parent = scope(grants);
-            let narrow = attenuated(&parent, "srv", "read").unwrap();
+            let narrow = attenuated(&parent, "srv", "read");
             assert_eq!(narrow, scope(&vec![("srv", "read"); kept]), "{grants:?}");
             assert!(narrow.is_subset_of(&parent), "{grants:?}");
         }
-    }
-
-    #[test]
-    fn a_scope_of_that_tool_alone_stays_whole() {
-        assert_eq!(attenuated(&scope(&[("srv", "read")]), "srv", "read"), None);
-        assert_eq!(attenuated(&ChioScope::default(), "srv", "read"), None);
     }
 
     #[test]
@@ -76,7 +63,7 @@ mod tests {
             ResourceGrant { uri_pattern: "*".to_owned(), operations: operations.clone() };
         parent.resource_grants = vec![resource];
         parent.prompt_grants = vec![PromptGrant { prompt_name: "*".to_owned(), operations }];
-        let narrow = attenuated(&parent, "srv", "read").unwrap();
+        let narrow = attenuated(&parent, "srv", "read");
         assert_eq!(narrow, ChioScope { grants, ..ChioScope::default() });
     }
 }

@@ -1,13 +1,14 @@
 //! A capability as another protocol's message refers to it.
 
 use chio_core::canonical::CanonicalError;
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::PresentedToken;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::DiscoveryProtocol;
 
 /// Refers to a capability by name and hash.
+// Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrossProtocolCapabilityRef {
@@ -15,11 +16,11 @@ pub struct CrossProtocolCapabilityRef {
     pub chio_capability_id: String,
     /// The protocol that the call came in on.
     pub origin_protocol: DiscoveryProtocol,
+    /// SHA-256 of the whole signed token.
+    pub parent_capability_hash: String,
     /// What that protocol calls the thing that is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol_context: Option<Value>,
-    /// SHA-256 of the whole signed token.
-    pub parent_capability_hash: String,
 }
 
 /// Why a capability reference does not fit the call that carries it.
@@ -59,15 +60,15 @@ impl CrossProtocolCapabilityRef {
     /// # Errors
     /// When the token has no canonical form.
     pub fn to_token(
-        token: &CapabilityToken,
+        token: &PresentedToken,
         origin_protocol: DiscoveryProtocol,
         protocol_context: Option<Value>,
     ) -> Result<Self, CanonicalError> {
         Ok(Self {
             chio_capability_id: token.id.clone(),
             origin_protocol,
+            parent_capability_hash: token.hash()?.to_owned(),
             protocol_context,
-            parent_capability_hash: token.hash()?,
         })
     }
 
@@ -77,7 +78,7 @@ impl CrossProtocolCapabilityRef {
     /// With the first that differs: protocol, id, hash.
     pub fn check(
         &self,
-        token: &CapabilityToken,
+        token: &PresentedToken,
         source: DiscoveryProtocol,
     ) -> Result<(), CapabilityRefError> {
         if self.origin_protocol != source {

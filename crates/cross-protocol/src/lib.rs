@@ -3,19 +3,72 @@
 //!
 //! Edges know the kernel's types by the names that are re-exported here. The kernel itself is not
 //! among them: a call is handed to [`CrossProtocolOrchestrator::run`], and to nothing else.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use chio_cross_protocol::{
+//!     CrossProtocolOrchestrator, DiscoveryProtocol, OpenAiTargetExecutor,
+//!     RouteAvailabilityStatus, TargetProtocolRegistry,
+//!     plan_authoritative_route,
+//! };
+//! use chio_kernel::ChioKernel;
+//!
+//! fn build_orchestrator<'a>(kernel: &'a ChioKernel) -> CrossProtocolOrchestrator<'a> {
+//!     // 1. Register target executors for every non-native protocol this
+//!     //    deployment is willing to dispatch into.
+//!     let openai = OpenAiTargetExecutor::default();
+//!     let registry = TargetProtocolRegistry::new(DiscoveryProtocol::Native)
+//!         .with_executor(&openai);
+//!         // .with_executor(&mcp_executor)   // add MCP target executor
+//!         // .with_executor(&a2a_executor)   // add A2A target executor
+//!
+//!     // 2. Declare which protocol families are available right now. The
+//!     //    route planner refuses to select an unavailable target and will
+//!     //    attenuate to the native fallback where allowed.
+//!     let orchestrator = CrossProtocolOrchestrator::new(kernel)
+//!         .with_registry(registry)
+//!         .with_protocol_availability(
+//!             DiscoveryProtocol::Native,
+//!             RouteAvailabilityStatus::available(),
+//!         )
+//!         .with_protocol_availability(
+//!             DiscoveryProtocol::OpenAi,
+//!             RouteAvailabilityStatus::available(),
+//!         )
+//!         .with_protocol_availability(
+//!             DiscoveryProtocol::A2a,
+//!             RouteAvailabilityStatus::unavailable("a2a executor not configured"),
+//!         );
+//!
+//!     orchestrator
+//! }
+//! ```
 
 mod admission;
 mod attenuation;
 mod bridge;
 mod capability_ref;
+mod envelope;
+mod executor;
+mod executors;
+mod fidelity;
+pub mod jsonrpc;
 mod log;
+mod orchestrated;
 mod orchestrator;
+mod passage;
+mod registry;
 mod request;
 mod road;
+mod route;
+mod tasks;
 mod trace;
 
+pub use chio_core::fidelity::{
+    BridgeFidelity, BridgeSemanticHints, TargetProtocolError, target_protocol_of,
+};
 pub use chio_core::protocol::DiscoveryProtocol;
-pub use chio_kernel::store::{StoreError, StoreResult};
+pub use chio_kernel::store::{StoreError, StoreResult, TaskRefused, TaskState};
 pub use chio_kernel::{
     AskError, Caller, Denial, Evaluation, Gone, KernelError, NoCaller, Outcome, Question, Session,
 };
@@ -24,8 +77,23 @@ pub use admission::{Admission, ConnectionInfo, Door, Peer, Refused};
 pub use attenuation::attenuated;
 pub use bridge::CapabilityBridge;
 pub use capability_ref::{CapabilityRefError, CrossProtocolCapabilityRef};
+pub use envelope::CrossProtocolCapabilityEnvelope;
+pub use executor::{CrossProtocolTargetRequest, TargetProtocolExecutor};
+pub use executors::{
+    A2aTargetExecutor, AcpTargetExecutor, HttpTargetExecutor, McpTargetExecutor,
+    OpenAiTargetExecutor,
+};
+pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
 pub use log::Log;
+pub use orchestrated::OrchestratedToolCall;
 pub use orchestrator::CrossProtocolOrchestrator;
-pub use request::{MAX_ORIGIN_ID, OrchestratedRequest};
+pub use registry::TargetProtocolRegistry;
+pub use request::{MAX_ORIGIN_ID, OrchestratedRequest, Parent};
 pub use road::Road;
+pub use route::{
+    ProtocolChain, RouteAvailabilityStatus, RouteCandidate, RoutePlanningError,
+    RoutePlanningOutcome, RouteSelectionDecision, RouteSelectionEvidence, plan_authoritative_route,
+    route_selection_metadata,
+};
+pub use tasks::{DeferredTasks, Presented, TaskError, TaskLimits, TaskResult, TaskView};
 pub use trace::{AUTHORITY_PATH, BridgeEvidence, CrossProtocolTraceContext, TraceHop};

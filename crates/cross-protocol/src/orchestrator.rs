@@ -1,30 +1,79 @@
 //! The one who calls the kernel.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::manifest::ToolManifest;
 use chio_kernel::store::StoreResult;
-use chio_kernel::{Caller, ChioKernel, Evaluation, KernelError, Session};
+use chio_kernel::{Caller, ChioKernel, KernelError, Session};
 use tokio::sync::broadcast;
 
 use crate::DiscoveryProtocol;
-use crate::request::{OrchestratedRequest, Way};
+use crate::orchestrated::{OrchestratedToolCall, Projection};
+use crate::passage::{Passage, Way};
+use crate::registry::TargetProtocolRegistry;
+use crate::request::OrchestratedRequest;
 use crate::road::Road;
+use crate::route::RouteAvailabilityStatus;
 
 /// Takes calls of every protocol to the kernel. Nobody else does.
+///
+/// It has a handle of its own on the kernel; the lifetime says whose kernel it was made for, and
+/// [`Self::detached`] lets go of it.
 #[derive(Clone)]
-pub struct CrossProtocolOrchestrator {
+pub struct CrossProtocolOrchestrator<'a> {
     kernel: ChioKernel,
+    routes: Arc<Routes>,
+    made_for: PhantomData<&'a ChioKernel>,
 }
 
-impl CrossProtocolOrchestrator {
-    /// An orchestrator in front of this kernel.
+/// Where calls may go.
+#[derive(Debug, Clone)]
+struct Routes {
+    registry: TargetProtocolRegistry,
+    /// What is known of a protocol; one that nothing is known of is available if it is registered.
+    availability: BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
+}
+
+impl<'a> CrossProtocolOrchestrator<'a> {
+    /// An orchestrator in front of this kernel, with every executor.
     #[must_use]
-    pub const fn new(kernel: ChioKernel) -> Self {
-        Self { kernel }
+    pub fn new(kernel: &'a ChioKernel) -> Self {
+        let registry = TargetProtocolRegistry::complete();
+        let routes = Arc::new(Routes { registry, availability: BTreeMap::new() });
+        Self { kernel: kernel.clone(), routes, made_for: PhantomData }
+    }
+
+    /// With these executors only.
+    #[must_use]
+    pub fn with_registry(mut self, registry: TargetProtocolRegistry) -> Self {
+        Arc::make_mut(&mut self.routes).registry = registry;
+        self
+    }
+
+    /// With a protocol that can be used, or cannot.
+    #[must_use]
+    pub fn with_protocol_availability(
+        mut self,
+        protocol: DiscoveryProtocol,
+        status: RouteAvailabilityStatus,
+    ) -> Self {
+        Arc::make_mut(&mut self.routes).availability.insert(protocol, status);
+        self
+    }
+
+    /// The same orchestrator for as long as anybody wants it.
+    #[must_use]
+    pub fn detached(self) -> CrossProtocolOrchestrator<'static> {
+        CrossProtocolOrchestrator {
+            kernel: self.kernel,
+            routes: self.routes,
+            made_for: PhantomData,
+        }
     }
 
     /// Runs a call. Dropping the future does not stop it; only the caller's cancellation does.
@@ -35,14 +84,44 @@ impl CrossProtocolOrchestrator {
         &self,
         request: OrchestratedRequest,
         caller: Arc<dyn Caller>,
-    ) -> Result<Evaluation, KernelError> {
+    ) -> Result<OrchestratedToolCall, KernelError> {
+        let Passage { call, executor } = self.passage(request, caller.session().protocol)?;
+        let (request_id, target) = (call.request_id.clone(), call.target);
+        let trace_id = call.trace_id.clone().unwrap_or_default();
+        let projection = executor.map(|executor| {
+            let origin_request_id = call.origin_request_id.clone();
+            Box::new(Projection {
+                executor,
+                origin_request_id: origin_request_id.unwrap_or_else(|| request_id.clone()),
+                server_id: call.server_id.clone(),
+                tool_name: call.tool_name.clone(),
+            })
+        });
+        let evaluation = self.kernel.evaluate(call, caller).await?;
+        Ok(OrchestratedToolCall { evaluation, request_id, trace_id, target, projection })
+    }
+
+    pub(crate) const fn kernel(&self) -> &ChioKernel {
+        &self.kernel
+    }
+
+    fn passage(
+        &self,
+        request: OrchestratedRequest,
+        source: DiscoveryProtocol,
+    ) -> Result<Passage, KernelError> {
+        let kernel = &self.kernel;
+        let requested = kernel.target_of(&request.server_id, &request.tool_name);
         let way = Way {
-            request_id: self.kernel.new_request_id(),
-            source: caller.session().protocol,
-            target: self.kernel.protocol_of(&request.server_id).unwrap_or_default(),
-            now: self.kernel.clock().unix_seconds(),
+            request_id: kernel.new_request_id(),
+            source,
+            requested: requested.unwrap_or_else(|| self.routes.registry.default_target()),
+            now: kernel.clock().unix_seconds(),
+            trusted_kernels: kernel.trusted_kernels(),
+            registry: &self.routes.registry,
+            availability: &self.routes.availability,
         };
-        self.kernel.evaluate(request.into_call(way)?, caller).await
+        Ok(Passage::of(request, way)?)
     }
 
     /// A new session on a protocol, with whoever has shown to hold this key.
@@ -80,12 +159,12 @@ impl CrossProtocolOrchestrator {
     }
 }
 
-impl Road for CrossProtocolOrchestrator {
+impl Road for CrossProtocolOrchestrator<'static> {
     async fn run(
         &self,
         request: OrchestratedRequest,
         caller: Arc<dyn Caller>,
-    ) -> Result<Evaluation, KernelError> {
+    ) -> Result<OrchestratedToolCall, KernelError> {
         self.run(request, caller).await
     }
 
@@ -106,7 +185,7 @@ impl Road for CrossProtocolOrchestrator {
     }
 }
 
-impl fmt::Debug for CrossProtocolOrchestrator {
+impl fmt::Debug for CrossProtocolOrchestrator<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrossProtocolOrchestrator").finish_non_exhaustive()
     }

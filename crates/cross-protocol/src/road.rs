@@ -6,9 +6,10 @@ use std::sync::Arc;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_kernel::store::StoreResult;
-use chio_kernel::{Caller, Evaluation, KernelError};
+use chio_kernel::{Caller, KernelError};
 use tokio::sync::broadcast;
 
+use crate::orchestrated::OrchestratedToolCall;
 use crate::request::OrchestratedRequest;
 
 /// The road as an edge sees it: [`crate::CrossProtocolOrchestrator`], or a script in an edge's
@@ -19,7 +20,7 @@ pub trait Road: Send + Sync + 'static {
         &self,
         request: OrchestratedRequest,
         caller: Arc<dyn Caller>,
-    ) -> impl Future<Output = Result<Evaluation, KernelError>> + Send;
+    ) -> impl Future<Output = Result<OrchestratedToolCall, KernelError>> + Send;
 
     /// The tokens of this subject that are valid now.
     fn capabilities_of(

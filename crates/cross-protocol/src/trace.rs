@@ -1,67 +1,88 @@
 //! How a call crossed from one protocol to another, as its receipt tells it.
 
-use chio_core::canonical::{self, CanonicalError};
+use std::borrow::Cow;
+
+use chio_core::canonical::{self, CanonicalError, Written};
 use chio_core::crypto::PublicKey;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::DiscoveryProtocol;
+use crate::envelope::CrossProtocolCapabilityEnvelope;
 
 /// Who decided: this road, and no other.
 pub const AUTHORITY_PATH: &str = "cross_protocol_orchestrator";
 
 /// The member of the receipt's metadata.
-const EVIDENCE_MEMBER: &str = "chio";
+pub(crate) const EVIDENCE_MEMBER: &str = "chio";
 
 /// One step of a call.
+// Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TraceHop {
+pub struct TraceHop<'a> {
     /// The bridge that the step belongs to.
-    pub bridge_id: String,
+    pub bridge_id: Cow<'a, str>,
     /// The protocol spoken.
     pub protocol: DiscoveryProtocol,
     /// The name of the call in that step.
-    pub request_id: String,
+    pub request_id: Cow<'a, str>,
     /// When, in Unix seconds.
     pub timestamp: u64,
 }
 
 /// The way of a call.
+// Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CrossProtocolTraceContext {
+pub struct CrossProtocolTraceContext<'a> {
     /// The steps, the caller's first. They name requests and never the receipt that they are in.
-    pub hops: Vec<TraceHop>,
+    pub hops: Vec<TraceHop<'a>>,
+    /// The call that this one is made for, in the same trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_request_id: Option<Cow<'a, str>>,
     /// The same for all calls of one agent under one capability over one bridge.
-    pub session_fingerprint: String,
+    pub session_fingerprint: Cow<'a, str>,
     /// The same for all calls of one act.
-    pub trace_id: String,
+    pub trace_id: Cow<'a, str>,
 }
 
 /// What a receipt tells about the bridge that a call came over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BridgeEvidence {
     /// The name of the bridge.
     pub bridge_id: String,
+    /// The authority that crossed it.
+    pub capability_envelope: CrossProtocolCapabilityEnvelope,
     /// What the caller speaks.
     pub source_protocol: DiscoveryProtocol,
-    /// What the tool speaks.
+    /// What the tool is addressed as.
     pub target_protocol: DiscoveryProtocol,
     /// What the last step speaks.
     pub terminal_protocol: DiscoveryProtocol,
     /// The way.
-    pub trace: CrossProtocolTraceContext,
+    pub trace: CrossProtocolTraceContext<'static>,
 }
 
-/// The receipt's `chio` member.
+/// The receipt's `chio` member, as it is written; members in canonical order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Authority {
+struct Authority<'a> {
     authoritative: bool,
     authority_path: &'static str,
-    bridge: BridgeEvidence,
+    bridge: Bridge<'a>,
+}
+
+/// A [`BridgeEvidence`] that is about to be written; members in canonical order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bridge<'a> {
+    bridge_id: &'a str,
+    capability_envelope: &'a CrossProtocolCapabilityEnvelope,
+    source_protocol: DiscoveryProtocol,
+    target_protocol: DiscoveryProtocol,
+    terminal_protocol: DiscoveryProtocol,
+    trace: CrossProtocolTraceContext<'a>,
 }
 
 /// What a trace is made from.
@@ -69,12 +90,24 @@ struct Authority {
 pub(crate) struct Crossing<'a> {
     pub(crate) origin_request_id: &'a str,
     pub(crate) kernel_request_id: &'a str,
+    pub(crate) parent_request_id: Option<&'a str>,
+    pub(crate) bridge_id: &'a str,
     pub(crate) source: DiscoveryProtocol,
+    /// The selected target; the requested one on a planned denial.
     pub(crate) target: DiscoveryProtocol,
     pub(crate) capability_id: &'a str,
     pub(crate) agent: &'a PublicKey,
     /// In Unix seconds.
     pub(crate) now: u64,
+}
+
+/// The name of the bridge from a protocol to the requested target.
+pub(crate) fn bridge_id(
+    source: DiscoveryProtocol,
+    requested: DiscoveryProtocol,
+    origin_request_id: &str,
+) -> String {
+    format!("chio-bridge-{source}-{requested}-{origin_request_id}")
 }
 
 /// What a trace's id is the hash of; members in canonical order.
@@ -100,49 +133,43 @@ struct FingerprintSeed<'a> {
     source_protocol: DiscoveryProtocol,
 }
 
-impl Crossing<'_> {
-    /// The members that the receipt's metadata gets, in the trace given or in one of its own.
+impl<'a> Crossing<'a> {
+    /// The member `chio` of the receipt's metadata, for a call of this trace.
     pub(crate) fn evidence(
         &self,
-        trace_id: Option<String>,
-    ) -> Result<Map<String, Value>, CanonicalError> {
-        let authority = Authority {
-            authoritative: true,
-            authority_path: AUTHORITY_PATH,
-            bridge: self.bridge(trace_id)?,
-        };
-        let authority = serde_json::to_value(authority)
-            .map_err(|error| CanonicalError::Custom(error.to_string()))?;
-        Ok(Map::from_iter([(EVIDENCE_MEMBER.to_owned(), authority)]))
-    }
-
-    fn bridge(&self, trace_id: Option<String>) -> Result<BridgeEvidence, CanonicalError> {
-        let bridge_id =
-            format!("chio-bridge-{}-{}-{}", self.source, self.target, self.origin_request_id);
-        let trace_id = trace_id.map_or_else(|| self.trace_id(&bridge_id), Ok)?;
+        trace_id: &'a str,
+        envelope: &'a CrossProtocolCapabilityEnvelope,
+    ) -> Result<Written, CanonicalError> {
         let session_fingerprint = canonical::hash(&FingerprintSeed {
             agent_id: self.agent,
-            bridge_id: &bridge_id,
+            bridge_id: self.bridge_id,
             capability_id: self.capability_id,
             source_protocol: self.source,
         })?;
         let trace = CrossProtocolTraceContext {
-            hops: self.hops(&bridge_id),
-            session_fingerprint,
-            trace_id,
+            hops: self.hops(),
+            parent_request_id: self.parent_request_id.map(Cow::Borrowed),
+            session_fingerprint: Cow::Owned(session_fingerprint),
+            trace_id: Cow::Borrowed(trace_id),
         };
-        Ok(BridgeEvidence {
-            bridge_id,
-            source_protocol: self.source,
-            target_protocol: self.target,
-            terminal_protocol: DiscoveryProtocol::Native,
-            trace,
+        Written::of(&Authority {
+            authoritative: true,
+            authority_path: AUTHORITY_PATH,
+            bridge: Bridge {
+                bridge_id: self.bridge_id,
+                capability_envelope: envelope,
+                source_protocol: self.source,
+                target_protocol: self.target,
+                terminal_protocol: DiscoveryProtocol::Native,
+                trace,
+            },
         })
     }
 
-    fn trace_id(&self, bridge_id: &str) -> Result<String, CanonicalError> {
+    /// The id of the trace that begins with this call.
+    pub(crate) fn trace_id(&self) -> Result<String, CanonicalError> {
         canonical::hash(&TraceSeed {
-            bridge_id,
+            bridge_id: self.bridge_id,
             capability_id: self.capability_id,
             kernel_request_id: self.kernel_request_id,
             origin_request_id: self.origin_request_id,
@@ -165,35 +192,37 @@ impl Crossing<'_> {
         }
     }
 
-    fn hops(&self, bridge_id: &str) -> Vec<TraceHop> {
+    fn hops(&self) -> Vec<TraceHop<'a>> {
         let hop = |protocol, request_id| TraceHop {
-            bridge_id: bridge_id.to_owned(),
+            bridge_id: Cow::Borrowed(self.bridge_id),
             protocol,
             request_id,
             timestamp: self.now,
         };
         let mut hops = Vec::with_capacity(3);
-        hops.push(hop(self.source, self.origin_request_id.to_owned()));
+        hops.push(hop(self.source, Cow::Borrowed(self.origin_request_id)));
         hops.extend(self.route().iter().map(|protocol| hop(*protocol, self.name_on(*protocol))));
         hops
     }
 
     /// The name of the call in a step on the target's side.
-    fn name_on(&self, protocol: DiscoveryProtocol) -> String {
+    fn name_on(&self, protocol: DiscoveryProtocol) -> Cow<'a, str> {
         match protocol {
-            DiscoveryProtocol::Native => self.kernel_request_id.to_owned(),
+            DiscoveryProtocol::Native => Cow::Borrowed(self.kernel_request_id),
             // The published bridges write this one without its underscore.
-            DiscoveryProtocol::OpenAi => format!("{}:openai", self.kernel_request_id),
-            other => format!("{}:{other}", self.kernel_request_id),
+            DiscoveryProtocol::OpenAi => Cow::Owned(format!("{}:openai", self.kernel_request_id)),
+            other => Cow::Owned(format!("{}:{other}", self.kernel_request_id)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use chio_core::capability::ChioScope;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::capability_ref::CrossProtocolCapabilityRef;
 
     fn agent() -> PublicKey {
         PublicKey::from_hex(&"ab".repeat(32)).unwrap()
@@ -203,6 +232,8 @@ mod tests {
         Crossing {
             origin_request_id: "a2a-task-1",
             kernel_request_id: "a2a-a2a-task-1",
+            parent_request_id: None,
+            bridge_id: "chio-bridge-a2a-native-a2a-task-1",
             source: DiscoveryProtocol::A2a,
             target: DiscoveryProtocol::Native,
             capability_id: "cap-demo",
@@ -211,17 +242,40 @@ mod tests {
         }
     }
 
+    fn envelope() -> CrossProtocolCapabilityEnvelope {
+        CrossProtocolCapabilityEnvelope {
+            attenuated_scope: ChioScope::default(),
+            bridge_id: "chio-bridge-a2a-native-a2a-task-1".to_owned(),
+            bridged_at: 1_790_000_000,
+            capability_ref: CrossProtocolCapabilityRef {
+                chio_capability_id: "cap-demo".to_owned(),
+                origin_protocol: DiscoveryProtocol::A2a,
+                parent_capability_hash: "hash".to_owned(),
+                protocol_context: None,
+            },
+            schema: CrossProtocolCapabilityEnvelope::SCHEMA.to_owned(),
+            target_protocol: DiscoveryProtocol::Native,
+        }
+    }
+
     const TRACE_ID: &str = "efa25614ee4b46faa2f7d06e2f9d4d1a67e2f6b54affa1f62be82d23cf15ff59";
 
-    // covers: CROSS-042, CROSS-043
+    fn evidence(crossing: &Crossing<'_>) -> Value {
+        let trace_id = crossing.trace_id().unwrap();
+        crossing.evidence(&trace_id, &envelope()).unwrap().to_value()
+    }
+
+    // covers: CROSS-037, CROSS-038, CROSS-039, CROSS-042, CROSS-043
     #[test]
     fn the_evidence_has_the_published_form_and_hashes() {
-        let bridge = "chio-bridge-a2a-native-a2a-task-1";
-        let expected = json!({"chio": {
+        let bridge = bridge_id(DiscoveryProtocol::A2a, DiscoveryProtocol::Native, "a2a-task-1");
+        assert_eq!(bridge, "chio-bridge-a2a-native-a2a-task-1");
+        let expected = json!({
             "authorityPath": "cross_protocol_orchestrator",
             "authoritative": true,
             "bridge": {
                 "bridgeId": bridge,
+                "capabilityEnvelope": envelope(),
                 "sourceProtocol": "a2a",
                 "targetProtocol": "native",
                 "terminalProtocol": "native",
@@ -237,32 +291,34 @@ mod tests {
                     ],
                 },
             },
-        }});
-        assert_eq!(Value::Object(crossing(&agent()).evidence(None).unwrap()), expected);
+        });
+        let written = evidence(&crossing(&agent()));
+        assert_eq!(written, expected);
+        let read: BridgeEvidence = serde_json::from_value(written["bridge"].clone()).unwrap();
+        assert_eq!(read.trace.trace_id, TRACE_ID);
+        assert_eq!(read.capability_envelope, envelope());
     }
 
     #[test]
-    fn a_trace_that_was_handed_down_is_kept() {
-        let agent = agent();
-        let bridge = crossing(&agent).bridge(Some("trace-1".to_owned())).unwrap();
-        assert_eq!(bridge.trace.trace_id, "trace-1");
-    }
-
-    #[test]
-    fn every_call_is_a_trace_of_its_own() {
+    fn every_call_is_a_trace_of_its_own_unless_it_is_made_for_another() {
         let agent = agent();
         let mut other = crossing(&agent);
         other.kernel_request_id = "a2a-a2a-task-2";
-        assert_ne!(other.bridge(None).unwrap().trace.trace_id, TRACE_ID);
+        assert_ne!(other.trace_id().unwrap(), TRACE_ID);
+        other.parent_request_id = Some("a2a-a2a-task-1");
+        let written = other.evidence(TRACE_ID, &envelope()).unwrap().to_value();
+        let trace = &written["bridge"]["trace"];
+        assert_eq!(trace["traceId"], TRACE_ID);
+        assert_eq!(trace["parentRequestId"], "a2a-a2a-task-1");
     }
 
     #[test]
-    fn the_steps_on_the_targets_side_follow_what_the_tool_speaks() {
+    fn the_steps_on_the_targets_side_follow_the_target() {
         let agent = agent();
         let names = |target| {
-            let bridge = Crossing { target, ..crossing(&agent) }.bridge(None).unwrap();
-            let steps = bridge.trace.hops.into_iter().skip(1);
-            steps.map(|hop| (hop.protocol, hop.request_id)).collect::<Vec<_>>()
+            let crossing = Crossing { target, ..crossing(&agent) };
+            let steps = crossing.hops().into_iter().skip(1);
+            steps.map(|hop| (hop.protocol, hop.request_id.into_owned())).collect::<Vec<_>>()
         };
         let kernel = || (DiscoveryProtocol::Native, "a2a-a2a-task-1".to_owned());
         assert_eq!(names(DiscoveryProtocol::Native), [kernel()]);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 
 /// A grant somewhere above the presented token.
@@ -21,7 +21,7 @@ pub(crate) struct GrantRef {
 /// A verified token and what it comes from.
 #[derive(Debug)]
 pub(crate) struct KnownToken {
-    pub(crate) token: CapabilityToken,
+    pub(crate) token: PresentedToken,
     /// The tokens that it comes from, root first.
     pub(crate) ancestors: Vec<CapabilityToken>,
     /// For each of its tool grants the grants above that cover it, nearest first.
@@ -62,9 +62,9 @@ impl TokenCache {
     pub(crate) fn get(&self, token: &CapabilityToken) -> Option<Arc<KnownToken>> {
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = generations.young.get(&token.id) {
-            return (known.token == *token).then(|| Arc::clone(known));
+            return (*known.token == *token).then(|| Arc::clone(known));
         }
-        let known = generations.old.get(&token.id).filter(|known| known.token == *token)?;
+        let known = generations.old.get(&token.id).filter(|known| *known.token == *token)?;
         let known = Arc::clone(known);
         self.put(&mut generations, Arc::clone(&known));
         Some(known)
@@ -105,7 +105,7 @@ mod tests {
     fn known(id: &str) -> Arc<KnownToken> {
         let token = token(id);
         let authority = vec![token.id.clone()];
-        Arc::new(KnownToken { token, ancestors: vec![], above: vec![], authority })
+        Arc::new(KnownToken { token: token.into(), ancestors: vec![], above: vec![], authority })
     }
 
     #[test]

@@ -1,20 +1,25 @@
 //! A call on its way through the kernel, and what comes of it.
 
-use chio_core::capability::{CapabilityToken, ChioScope, DpopProof};
+use chio_core::canonical::Written;
+use chio_core::capability::{ChioScope, DpopProof, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::money::MonetaryAmount;
-use chio_core::receipt::ChioReceipt;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_core::receipt::SealedReceipt;
 use chio_core::registry::ErrorCode;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One call, decoded and routed.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     /// The kernel's own name of the call; see [`crate::ChioKernel::new_request_id`].
     pub request_id: String,
+    /// The caller's name of the call, if that is another; an approval may name it.
+    pub origin_request_id: Option<String>,
     /// The authority that is presented.
-    pub token: CapabilityToken,
+    pub token: PresentedToken,
     /// Who calls; must be the token's subject.
     pub agent: PublicKey,
     /// The server called.
@@ -34,8 +39,16 @@ pub struct ToolCall {
     pub approval: Option<Box<ApprovalToken>>,
     /// The model that asks.
     pub model: Option<Box<ModelMetadata>>,
+    /// The call that this one is made for, if that runs here.
+    pub parent_request_id: Option<String>,
+    /// The deferred task that this call is.
+    pub task_id: Option<String>,
+    /// What the tool is addressed as, which may be another protocol than its own.
+    pub target: DiscoveryProtocol,
+    /// The act that the call is part of.
+    pub trace_id: Option<String>,
     /// Members for the receipt's metadata: how the call got here.
-    pub evidence: Map<String, Value>,
+    pub evidence: Vec<(&'static str, Written)>,
     /// A denial that was already decided on the way; the kernel signs it and runs nothing.
     pub refusal: Option<Denial>,
 }
@@ -45,13 +58,15 @@ impl ToolCall {
     #[must_use]
     pub fn new(
         request_id: String,
-        token: CapabilityToken,
+        token: impl Into<PresentedToken>,
         server_id: impl Into<String>,
         tool_name: impl Into<String>,
         arguments: Value,
     ) -> Self {
+        let token = token.into();
         Self {
             request_id,
+            origin_request_id: None,
             agent: token.subject.clone(),
             token,
             server_id: server_id.into(),
@@ -62,14 +77,18 @@ impl ToolCall {
             governed_intent: None,
             approval: None,
             model: None,
-            evidence: Map::new(),
+            parent_request_id: None,
+            task_id: None,
+            target: DiscoveryProtocol::Native,
+            trace_id: None,
+            evidence: Vec::new(),
             refusal: None,
         }
     }
 }
 
 /// Why a call did not run, or came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("denied by {guard}: {reason} [{code}]")]
 pub struct Denial {
     /// The registered kind.
@@ -109,7 +128,8 @@ pub(crate) fn shortened(mut words: String) -> String {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ended", content = "with", rename_all = "snake_case")]
 pub enum Outcome {
     /// With a value.
     Value(Value),
@@ -141,10 +161,8 @@ pub enum Outcome {
 pub struct Evaluation {
     /// How it ended.
     pub outcome: Outcome,
-    /// The signed account of it.
-    pub receipt: ChioReceipt,
-    /// The receipt's canonical form, as it is in the log.
-    pub receipt_bytes: Vec<u8>,
+    /// The signed account of it, as it is in the log.
+    pub receipt: SealedReceipt,
     /// Its place in the kernel's log, from 1.
     pub seq: u64,
     /// What it was charged.

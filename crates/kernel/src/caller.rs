@@ -8,6 +8,8 @@ use chio_core::receipt::OperationKind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::Outcome;
+
 /// The session that a call belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -64,6 +66,16 @@ pub trait Caller: Send + Sync {
 
     /// Cancelled when the caller calls off.
     fn cancellation(&self) -> &CancellationToken;
+
+    /// Whether the caller can wait until somebody approves.
+    fn can_wait(&self) -> bool {
+        true
+    }
+
+    /// What is kept as the result of a deferred task that ends so, by its receipt.
+    fn task_result(&self, _outcome: &Outcome) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// A caller that takes no chunks and no questions and never calls off.

@@ -9,6 +9,14 @@ use chio_core::crypto::PublicKey;
 pub struct KernelConfig {
     /// Who may issue tokens.
     pub trusted_issuers: Vec<PublicKey>,
+    /// Who may approve. Kernels never do.
+    pub trusted_approvers: Vec<PublicKey>,
+    /// Whether the one who calls may approve the call, if trusted to approve at all.
+    pub allow_self_approval: bool,
+    /// How long a call waits for an approval.
+    pub approval_timeout: Duration,
+    /// Kernels elsewhere whose word for where a call comes from counts.
+    pub trusted_kernels: Vec<PublicKey>,
     /// The name of the policy in force, which stands in every receipt.
     pub policy_hash: String,
     /// How far one call may go.
@@ -62,6 +70,10 @@ impl Default for KernelConfig {
     fn default() -> Self {
         Self {
             trusted_issuers: Vec::new(),
+            trusted_approvers: Vec::new(),
+            allow_self_approval: false,
+            approval_timeout: Duration::from_secs(300),
+            trusted_kernels: Vec::new(),
             policy_hash: "none".to_owned(),
             limits: Limits::default(),
             checkpoint_size: 100,

@@ -4,7 +4,7 @@ use chio_core::canonical::CanonicalError;
 use chio_core::registry::ErrorCode;
 use chio_core::signed::ArtifactError;
 
-use crate::store::StoreError;
+use crate::store::{StoreError, TaskRefused};
 
 /// Why there is no answer. A call that ends so has left no receipt of its own: nothing of its
 /// result may be released.
@@ -23,9 +23,15 @@ pub enum KernelError {
     /// Somebody else has closed the call's intent in the meantime.
     #[error("the call was recovered by another kernel; its receipt is already signed")]
     Recovered,
+    /// The deferred task that the call is for cannot be run; nothing was.
+    #[error("the task cannot be run: {0}")]
+    NotClaimed(TaskRefused),
     /// The call's task broke off.
     #[error("the call broke off inside the kernel")]
     BrokenOff,
+    /// What a tool server offers cannot be understood.
+    #[error("the manifest: {0}")]
+    Manifest(String),
     /// Two tool servers of one name.
     #[error("expected one tool server named `{0}`, found a second")]
     DuplicateServer(String),

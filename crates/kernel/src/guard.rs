@@ -2,6 +2,8 @@
 
 use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
+use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
+use chio_core::protocol::DiscoveryProtocol;
 use serde_json::Value;
 
 use crate::call::ToolCall;
@@ -22,13 +24,22 @@ pub struct GuardInput<'a> {
     pub arguments: &'a Value,
     /// The session.
     pub session: &'a Session,
+    /// What the tool is addressed as.
+    pub target: DiscoveryProtocol,
+    /// What the caller says it intends.
+    pub intent: Option<&'a GovernedTransactionIntent>,
+    /// The model that asks, as it says itself.
+    pub model: Option<&'a ModelMetadata>,
     /// Now, in Unix seconds.
     pub now: u64,
+    /// Whether the call was looked at before and has waited for an approval since: a guard that
+    /// counts calls has counted it.
+    pub resumed: bool,
 }
 
 impl<'a> GuardInput<'a> {
     /// What guards see of a call.
-    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, now: u64) -> Self {
+    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, now: u64, resumed: bool) -> Self {
         Self {
             request_id: &call.request_id,
             token: &call.token,
@@ -36,7 +47,11 @@ impl<'a> GuardInput<'a> {
             tool_name: &call.tool_name,
             arguments: &call.arguments,
             session,
+            target: call.target,
+            intent: call.governed_intent.as_deref(),
+            model: call.model.as_deref(),
             now,
+            resumed,
         }
     }
 }

@@ -167,7 +167,7 @@ impl ChioKernel {
     /// Adds a tool server. Its manifest says under which name.
     ///
     /// # Errors
-    /// When there is one of that name.
+    /// When there is one of that name, or a tool asks for a protocol that is none.
     pub fn register_tool_server(
         &self,
         server: Box<dyn ToolServerConnection>,
@@ -177,7 +177,7 @@ impl ChioKernel {
         if servers.contains_key(&id) {
             return Err(KernelError::DuplicateServer(id));
         }
-        servers.insert(id, Arc::new(Server::new(server)));
+        servers.insert(id, Arc::new(Server::new(server)?));
         Ok(())
     }
 
@@ -209,6 +209,12 @@ impl ChioKernel {
         self.inner.key.public_key()
     }
 
+    /// What all kernels of the store share.
+    #[must_use]
+    pub fn store(&self) -> &SharedStore {
+        &self.inner.store
+    }
+
     /// The clock that the kernel goes by.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
@@ -225,10 +231,19 @@ impl ChioKernel {
         manifests
     }
 
-    /// What the tools of a server really speak; none when no such server is registered.
+    /// What a tool asks to be addressed as; else what its server speaks. None when no such server
+    /// is registered.
     #[must_use]
-    pub fn protocol_of(&self, server_id: &str) -> Option<DiscoveryProtocol> {
-        self.inner.server(server_id).map(|server| server.connection().protocol())
+    pub fn target_of(&self, server_id: &str, tool_name: &str) -> Option<DiscoveryProtocol> {
+        let server = self.inner.server(server_id)?;
+        let asked = server.tool(tool_name).and_then(|tool| tool.target);
+        Some(asked.unwrap_or_else(|| server.connection().protocol()))
+    }
+
+    /// Kernels elsewhere whose word for where a call comes from counts.
+    #[must_use]
+    pub fn trusted_kernels(&self) -> &[PublicKey] {
+        &self.inner.config.trusted_kernels
     }
 
     /// The remembered tokens of a subject that a call could use now.

@@ -16,6 +16,7 @@ mod guard;
 mod kernel;
 mod line;
 mod log;
+mod metadata;
 pub mod proof;
 mod recovery;
 mod revocation;

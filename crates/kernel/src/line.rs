@@ -203,9 +203,15 @@ impl<'a> Line<'a> {
         }
         let grant_index = self.draft.grant_index();
         let reservation = Reservation {
-            intent: self.draft.intent(self.kernel),
+            intent: self
+                .draft
+                .intent(self.kernel)
+                .map_err(|error| Outcome::Denied(crate::road::unwritten(&error)))?,
             alternatives: vec![Alternative { grant_index, holds: Vec::new(), price: None }],
             authority: self.authority.to_vec(),
+            resumes: None,
+            proofs: Vec::new(),
+            approval: None,
         };
         let ledger = Arc::clone(&self.kernel.ledger);
         let mut writing = self.writing.lock().await;
@@ -323,7 +329,7 @@ impl<'a> Line<'a> {
             }
         };
         let mut metadata = outcome.metadata();
-        if let (Value::Object(members), Some(trace)) = (&mut metadata, self.draft.trace_id()) {
+        if let (Value::Object(members), Some(trace)) = (&mut metadata, &self.draft.trace_id) {
             members.insert("traceId".to_owned(), json!(trace));
         }
         let child = ChildReceipt {

@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use chio_core::registry::ErrorCode;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::call::Denial;
 use crate::store::{RevocationStore, Store, StoreResult};
@@ -21,6 +21,8 @@ const NEWS: usize = 1024;
 pub(crate) struct RevocationView {
     seen: RwLock<Seen>,
     news: broadcast::Sender<String>,
+    /// The epoch, for those who wait for something to change.
+    epoch: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +37,8 @@ struct Seen {
 impl RevocationView {
     /// The view of a store.
     pub(crate) async fn open(store: &dyn Store, now: Duration) -> StoreResult<Self> {
-        let view = Self { seen: RwLock::default(), news: broadcast::channel(NEWS).0 };
+        let (news, epoch) = (broadcast::channel(NEWS).0, watch::Sender::new(0));
+        let view = Self { seen: RwLock::default(), news, epoch };
         view.refresh(store, now).await?;
         Ok(view)
     }
@@ -45,6 +48,11 @@ impl RevocationView {
         self.news.subscribe()
     }
 
+    /// The epoch as it grows: with every revocation, stop and answer.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.epoch.subscribe()
+    }
+
     /// Brings the view up to date. `now` was read before this began.
     pub(crate) async fn refresh(&self, store: &dyn Store, now: Duration) -> StoreResult<()> {
         let known = self.seen.read().unwrap_or_else(PoisonError::into_inner).epoch;
@@ -52,6 +60,9 @@ impl RevocationView {
         let current = RevocationStore::revoked_since(store, known).await?;
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
         if current.epoch >= seen.epoch {
+            if seen.epoch < current.epoch {
+                self.epoch.send_replace(current.epoch);
+            }
             seen.epoch = current.epoch;
             seen.stopped = current.stopped;
         }

@@ -1,9 +1,13 @@
 //! The road of one call: each stage takes the proof of the stage before and makes its own.
 
+mod approval;
 mod authorize;
+mod claim;
 mod dispatch;
 mod draft;
+mod governed;
 mod guarding;
+mod possession;
 mod receipt;
 mod reserve;
 mod review;
@@ -15,9 +19,14 @@ pub use reserve::Permit;
 
 pub(crate) use draft::Draft;
 pub(crate) use receipt::Ending;
-pub(crate) use reserve::refusal;
+pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::Reviewers;
 pub(crate) use verify::deny_store;
+
+use approval::Need;
+use governed::Stated;
+use guarding::Guarded;
+use possession::prove;
 
 use crate::call::{Denial, Evaluation, Outcome, ToolCall};
 use crate::caller::Caller;
@@ -34,10 +43,14 @@ impl Inner {
     ) -> Result<Evaluation, KernelError> {
         let ticket = self.running.enter(&call.request_id);
         let mut draft = Draft::new(self, &mut call, caller.session())?;
+        if let Some(task_id) = call.task_id.take() {
+            self.claim(task_id, &call, &mut draft).await?;
+        }
         let ending = match self.pass(call, &caller, &mut draft).await {
-            Ok(ending) => ending,
-            Err(denial) => Ending::before_dispatch(Outcome::Denied(denial)),
+            Ok(ending) | Err(Stop::Ended(ending)) => ending,
+            Err(Stop::Denied(denial)) => Ending::before_dispatch(Outcome::Denied(denial)),
         };
+        draft.result = draft.claimed.then(|| caller.task_result(&ending.outcome));
         if !draft.verified {
             draft.distrust()?;
         }
@@ -51,21 +64,72 @@ impl Inner {
         call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
-    ) -> Result<Ending, Denial> {
+    ) -> Result<Ending, Stop> {
         self.check_open(&call, draft)?;
-        let verified = self.verify(&call, draft).await?;
+        let mut decided = self.decide(&call, caller, draft).await?;
+        if let Some(approval) = &call.approval {
+            self.accept_presented(&call, approval, decided.stated.take(), draft)?;
+        } else if let Some(need) = decided.need.take() {
+            self.park(&call, &need, decided.stated.take(), caller, draft).await?;
+            // Much may have changed while nobody answered.
+            self.check_open(&call, draft)?;
+            decided = self.decide(&call, caller, draft).await?;
+        }
+        let (permit, held) = self.reserve(decided.guarded, draft).await?;
+        Ok(self.dispatch(permit, held, call, caller, draft).await)
+    }
+
+    /// Steps 4 to 6: everything that can be said about a call before it takes anything.
+    async fn decide(
+        &self,
+        call: &ToolCall,
+        caller: &Arc<dyn Caller>,
+        draft: &mut Draft,
+    ) -> Result<Decided, Stop> {
+        draft.started_at = self.clock.unix_seconds();
+        let verified = self.verify(call, draft).await?;
         draft.verified = true;
-        let authorized = self.authorize(&call, &verified)?;
+        let stated = self.govern(call, draft).await?;
+        let mut authorized = self.authorize(call, &verified, stated.as_ref())?;
+        if !draft.resumed {
+            prove(call, authorized.asks_proof(), draft)?;
+        }
+        let need = authorized.take_need();
         // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
-        let guarded = tokio::select! {
+        let (guarded, asked) = tokio::select! {
             biased;
-            guarded = self.guard(&call, authorized, caller.session(), draft) => guarded?,
+            guarded = self.guard(call, authorized, caller.session(), draft) => guarded?,
             reason = self.called_off(caller) => {
-                let reason = reason.to_owned();
-                return Ok(Ending::before_dispatch(Outcome::Cancelled { reason, chunks: 0 }));
+                let (reason, chunks) = (reason.to_owned(), 0);
+                let outcome = Outcome::Cancelled { reason, chunks };
+                return Err(Stop::Ended(Ending::before_dispatch(outcome)));
             }
         };
-        let (permit, held) = self.reserve(guarded, draft).await?;
-        Ok(self.dispatch(permit, held, call, caller, draft).await)
+        Ok(Decided { guarded, stated, need: need.or(asked) })
+    }
+}
+
+/// What was decided before anything is taken.
+#[derive(Debug)]
+struct Decided {
+    guarded: Guarded,
+    /// What the caller says it intends.
+    stated: Option<Stated>,
+    /// The approval that is still missing.
+    need: Option<Need>,
+}
+
+/// Why a call does not reach its tool.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Somebody said no.
+    Denied(Denial),
+    /// It ended otherwise.
+    Ended(Ending),
+}
+
+impl From<Denial> for Stop {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Running {
     calls: Mutex<HashSet<String>>,
     /// Woken when the last call has left.
     idle: Notify,
-    draining: AtomicBool,
+    closed: CancellationToken,
     /// Some call ended without its receipt; its intent may be open.
     orphaned: AtomicBool,
     give_up: CancellationToken,
@@ -47,12 +47,17 @@ impl Running {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.closed.is_cancelled()
     }
 
     /// From now on, new calls are denied.
     pub(crate) fn close(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.closed.cancel();
+    }
+
+    /// Waits until new calls are denied.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
     }
 
     /// Calls off whatever still runs.

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 
 use chio_core::capability::ToolGrant;
+use chio_core::fidelity::{BridgeSemanticHints, target_protocol_of};
 use chio_core::manifest::{PricingModel, ToolDefinition};
 use chio_core::money::MonetaryAmount;
+use chio_core::protocol::DiscoveryProtocol;
 
+use crate::error::KernelError;
 use crate::tool_server::ToolServerConnection;
 
 /// A registered tool server.
@@ -19,7 +22,10 @@ pub(crate) struct Server {
 #[derive(Debug, Clone)]
 pub(crate) struct ToolFacts {
     pub(crate) has_side_effects: bool,
+    pub(crate) approval_required: bool,
     pub(crate) price: Price,
+    /// The protocol that it asks to be addressed by.
+    pub(crate) target: Option<DiscoveryProtocol>,
 }
 
 /// What a call costs, as its manifest says.
@@ -60,14 +66,20 @@ impl Price {
 }
 
 impl Server {
-    pub(crate) fn new(connection: Box<dyn ToolServerConnection>) -> Self {
+    pub(crate) fn new(connection: Box<dyn ToolServerConnection>) -> Result<Self, KernelError> {
         let facts = |tool: &ToolDefinition| {
-            let facts =
-                ToolFacts { has_side_effects: tool.has_side_effects, price: Price::of(tool) };
-            (tool.name.clone(), facts)
+            let target = target_protocol_of(tool);
+            let facts = ToolFacts {
+                has_side_effects: tool.has_side_effects,
+                approval_required: BridgeSemanticHints::of(tool).approval_required,
+                price: Price::of(tool),
+                target: target.map_err(|error| KernelError::Manifest(error.to_string()))?,
+            };
+            Ok((tool.name.clone(), facts))
         };
-        let tools = connection.manifest().tools.iter().map(facts).collect();
-        Self { connection, tools }
+        let tools =
+            connection.manifest().tools.iter().map(facts).collect::<Result<_, KernelError>>()?;
+        Ok(Self { connection, tools })
     }
 
     pub(crate) fn connection(&self) -> &dyn ToolServerConnection {

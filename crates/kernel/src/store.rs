@@ -4,18 +4,28 @@
 //! writes through a [`Ledger`] that is bound to that log. All of a call's durable facts go into one
 //! transaction: a reservation with its intent, a receipt with its settlement.
 
+mod approvals;
+mod once;
+mod tasks;
+
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chio_core::canonical::Written;
 use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+pub use approvals::{
+    Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore,
+};
+pub use once::{ApprovalUse, ProofUse, UseRefused};
+pub use tasks::{NewTask, Task, TaskClaim, TaskEnd, TaskRefused, TaskState, TaskStore};
 
 /// Why a store did not do what it was asked. Nothing of the request has happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,12 +70,20 @@ pub struct Intent {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<GuardEvidence>,
     /// The receipt's metadata so far.
-    pub metadata: Value,
+    pub metadata: Written,
     /// The caller's tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
     /// When, in Unix seconds.
     pub started_at: u64,
+    /// Whether it waits for an approval, so that nothing has run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub parked: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// What one grant is debited for a call.
@@ -115,6 +133,16 @@ pub struct Reservation {
     pub alternatives: Vec<Alternative>,
     /// The presented token and its ancestors: refused when any is revoked.
     pub authority: Vec<String>,
+    /// The open intent that goes on with this reservation; a new one when absent.
+    #[serde(skip)]
+    pub resumes: Option<IntentId>,
+    /// Proofs that are used up.
+    #[serde(skip)]
+    pub proofs: Vec<ProofUse>,
+    /// An approval that is used up. The request in the inbox that the intent waited for, if any,
+    /// becomes used with it, and must be approved.
+    #[serde(skip)]
+    pub approval: Option<ApprovalUse>,
 }
 
 /// What became of a reservation.
@@ -140,6 +168,40 @@ pub enum Reserved {
     },
     /// Everything is stopped, for this reason.
     Stopped(String),
+    /// A proof or an approval cannot be used.
+    Refused(UseRefused),
+    /// The intent to go on with is closed: somebody took the call for abandoned.
+    IntentClosed,
+}
+
+/// A call that waits with an open intent before it may reserve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// What a receipt about it needs if nobody finishes it.
+    pub intent: Intent,
+    /// The open intent that goes on with this; a new one when absent.
+    pub resumes: Option<IntentId>,
+    /// Proofs that are used up.
+    pub proofs: Vec<ProofUse>,
+    /// The approval that it waits for. Its row in the inbox belongs to the intent.
+    pub waits_for: Option<ApprovalRequest>,
+    /// The deferred task that it runs. It belongs to the intent.
+    pub claims: Option<TaskClaim>,
+}
+
+/// What became of an opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// The intent is durable.
+    At(IntentId),
+    /// The proof cannot be used.
+    Refused(UseRefused),
+    /// The task cannot be run.
+    NotClaimed(TaskRefused),
+    /// The inbox is full.
+    InboxFull,
+    /// The intent to go on with is closed.
+    IntentClosed,
 }
 
 /// What a grant has no more of.
@@ -160,6 +222,8 @@ pub struct OpenIntent {
     pub reservation: Reservation,
     /// Which alternative was taken.
     pub alternative: usize,
+    /// Whether the call has reserved; else it waits, and nothing has run.
+    pub reserved: bool,
 }
 
 /// What a grant gets back when a call cost less than was held, or never ran.
@@ -182,6 +246,12 @@ pub struct Closing {
     pub intent: IntentId,
     /// What is given back.
     pub refunds: Vec<Refund>,
+    /// The receipt, which the inbox and the task that belong to the intent name from then on.
+    pub receipt_id: String,
+    /// What becomes of its request in the inbox if that is still open.
+    pub unanswered: ApprovalState,
+    /// How its task ended; failed and without a result when absent.
+    pub task: Option<TaskEnd>,
 }
 
 /// A receipt on its way into the log.
@@ -225,6 +295,10 @@ impl fmt::Debug for Abandoned {
 /// lock of that log.
 #[async_trait]
 pub trait Ledger: Send + Sync {
+    /// Writes the intent of a call that cannot reserve yet, with all that it waits for, in one
+    /// durable transaction.
+    async fn open(&self, opening: Opening) -> StoreResult<Opened>;
+
     /// Takes the holds of the first alternative that fits and writes the intent, in one durable
     /// transaction that also looks at revocations and the stop.
     async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved>;
@@ -415,9 +489,15 @@ pub trait ReceiptIndex: Send + Sync {
 }
 
 /// Everything that processes share through a store.
-pub trait Store: RevocationStore + TokenStore + LogStore + ReceiptIndex {}
+pub trait Store:
+    RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+{
+}
 
-impl<T: RevocationStore + TokenStore + LogStore + ReceiptIndex> Store for T {}
+impl<T> Store for T where
+    T: RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+{
+}
 
 /// A store that many hold.
 pub type SharedStore = Arc<dyn Store>;

@@ -15,6 +15,8 @@ use crate::road::Permit;
 pub struct ToolInvocation {
     /// The kernel's own name of the call.
     pub request_id: String,
+    /// The act that it is part of; calls that the tool makes for it belong there, too.
+    pub trace_id: Option<String>,
     /// The tool.
     pub tool_name: String,
     /// The arguments.

@@ -1,1 +1,12 @@
 //! What every network-facing crate needs once.
+//!
+//! [`address`] says which addresses may be reached, [`client`] is the one way out over HTTP,
+//! [`sse`] reads and writes server-sent events, [`jwt`] verifies tokens of authorization servers,
+//! and [`peer`] says who connected. Time is an argument; nothing is read from the environment but
+//! the system's root certificates.
+
+pub mod address;
+pub mod client;
+pub mod jwt;
+pub mod peer;
+pub mod sse;

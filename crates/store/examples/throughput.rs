@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chio_core::canonical::Written;
 use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
 use chio_kernel::store::{
-    Alternative, Closing, Entry, Hold, Intent, Ledger, ReceiptQuery, Reservation, Reserved,
+    Alternative, ApprovalState, Closing, Entry, Hold, Intent, Ledger, ReceiptQuery, Reservation,
+    Reserved,
 };
 use chio_store::{Indexing, OpenStore, StoreUrl};
 use serde_json::json;
@@ -166,9 +168,10 @@ fn reservation(number: u64) -> Reservation {
         redaction: RedactionMode::None,
         policy_hash: "00".repeat(32),
         evidence: Vec::new(),
-        metadata: json!({}),
+        metadata: Written::of(&json!({})).unwrap(),
         tenant_id: None,
         started_at: 7,
+        parked: false,
     };
     let hold = Hold {
         capability_id: capability_id.clone(),
@@ -178,13 +181,26 @@ fn reservation(number: u64) -> Reservation {
         max_units: Some(u64::MAX),
     };
     let alternative = Alternative { grant_index: 0, holds: vec![hold], price: None };
-    Reservation { intent, alternatives: vec![alternative], authority: vec![capability_id] }
+    Reservation {
+        intent,
+        alternatives: vec![alternative],
+        authority: vec![capability_id],
+        resumes: None,
+        proofs: Vec::new(),
+        approval: None,
+    }
 }
 
 async fn reserve_and_close(ledger: &dyn Ledger, number: u64) {
     let reserved = ledger.reserve(reservation(number)).await.unwrap();
     let Reserved::Held { intent, .. } = reserved else { return };
-    let closes = Some(Closing { intent, refunds: Vec::new() });
+    let closes = Some(Closing {
+        intent,
+        refunds: Vec::new(),
+        receipt_id: format!("rcpt-{number}"),
+        unanswered: ApprovalState::Cancelled,
+        task: None,
+    });
     ledger.append(Entry { body: body(number), closes }).await.unwrap();
 }
 

@@ -1,10 +1,26 @@
-//! How much one answer may hold, whoever asks.
+//! How much one answer may hold, and how much is kept for how long, whoever asks.
 
 /// The most rows of one answer; whoever wants more asks again from where it ended.
 const MAX_ROWS: usize = 10_000;
 
 /// The most bytes of one answer, but for a single row that has more.
 pub(crate) const MAX_BYTES: usize = 64 << 20;
+
+/// The most proofs of possession that are remembered at once.
+pub(crate) const MAX_PROOFS: u64 = 1 << 20;
+
+/// The most requests for approval that are open at once.
+pub(crate) const MAX_OPEN_APPROVALS: u64 = 4096;
+
+/// Seconds for which a used approval is remembered after its end: as long as another approval of
+/// the same request, made before that end, may hold.
+pub(crate) const USE_GRACE: u64 = 3600;
+
+/// Seconds for which a request for approval that is over stays in the inbox.
+pub(crate) const INBOX_MEMORY: u64 = 30 * 24 * 3600;
+
+/// The most rows that one write removes because their time is over.
+pub(crate) const MAX_PRUNED: usize = 64;
 
 /// So many rows as asked for, within the bound.
 pub(crate) fn rows(limit: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Where receipts, intents, budgets, tokens and revocations are kept.
+//! Where receipts, intents, budgets, tokens, revocations, approvals and tasks are kept.
 //!
 //! A store is named by a [`StoreUrl`] and opened as an [`OpenStore`]. What processes share they
 //! reach through [`OpenStore::shared`]; what one kernel alone may write, its log, through the
@@ -8,9 +8,12 @@ mod bounds;
 mod budget;
 mod certify;
 mod fields;
+mod inbox;
 mod memory;
+mod once;
 mod slot;
 mod sqlite;
+mod tasks;
 mod url;
 
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::crypto::{Keypair, PublicKey, random_bytes};
 use chio_core::signed::Signed;
 use chio_kernel::Clock;
-use chio_kernel::store::{SharedStore, StoreError, StoreResult};
+use chio_kernel::store::{Intent, Reservation, SharedStore, StoreError, StoreResult};
 use uuid::Builder;
 
 pub use slot::Slot;
@@ -49,7 +52,8 @@ enum Backend {
 }
 
 impl OpenStore {
-    /// Opens a store, and makes it, with an authority key, when there is none.
+    /// Opens a store, and makes it, with the keys of an authority and an approver, when there is
+    /// none. One that was made before approvers had a key gets one.
     ///
     /// # Errors
     /// When it cannot be made or reached, or is not one that this program may use.
@@ -126,6 +130,28 @@ impl OpenStore {
         }
     }
 
+    /// The key that signs approvals; none when the store does not have it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn approver(&self) -> StoreResult<Option<Keypair>> {
+        match &self.0 {
+            Backend::Memory(store) => store.approver().map(Some),
+            Backend::Sqlite(store) => store.approver(),
+        }
+    }
+
+    /// The public half of that key, which the store remembers also when the key is kept elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn approver_public(&self) -> StoreResult<Option<PublicKey>> {
+        match &self.0 {
+            Backend::Memory(store) => Ok(Some(store.approver()?.public_key().clone())),
+            Backend::Sqlite(store) => store.approver_public(),
+        }
+    }
+
     /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
     /// not kept in the store; without, the first that nobody holds, or a new one.
     ///
@@ -158,6 +184,18 @@ fn check_certificate(certificate: &KernelCertificate) -> StoreResult<()> {
     certificate
         .check_signature()
         .map_err(|error| StoreError::Refused(format!("this is no kernel certificate: {error}")))
+}
+
+/// What is kept of a call that has not reserved: there is nothing yet that it holds.
+const fn unreserved(intent: Intent) -> Reservation {
+    Reservation {
+        intent,
+        alternatives: Vec::new(),
+        authority: Vec::new(),
+        resumes: None,
+        proofs: Vec::new(),
+        approval: None,
+    }
 }
 
 fn no_alternative() -> StoreError {

@@ -1,6 +1,9 @@
 //! A store in this process: the same promises as the others, but for durability.
 
+mod inbox;
 mod ledger;
+mod once;
+mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,11 +25,15 @@ use crate::budget::Spent;
 use crate::certify::{certificate, in_use, same_key};
 use crate::fields::Fields;
 use crate::slot::Slot;
+use inbox::Inbox;
+use once::{ApprovalUses, Proofs};
+use tasks::Tasks;
 
 /// Everything that this process keeps.
 pub(crate) struct MemoryStore {
     state: Arc<Mutex<State>>,
     authority: Keypair,
+    approver: Keypair,
     store_id: String,
     clock: Arc<dyn Clock>,
 }
@@ -43,12 +50,24 @@ struct State {
     stopped: Option<String>,
     revoked: HashMap<String, u64>,
     budgets: HashMap<String, BTreeMap<u32, Spent>>,
-    intents: BTreeMap<i64, (usize, OpenIntent)>,
+    intents: BTreeMap<i64, Pending>,
     last_intent: i64,
+    proofs: Proofs,
+    approval_uses: ApprovalUses,
+    inbox: Inbox,
+    tasks: Tasks,
     tokens: HashMap<String, CapabilityToken>,
     logs: Vec<Log>,
     slots: Vec<MemorySlot>,
     receipts: Vec<Indexed>,
+}
+
+/// An open intent of a log.
+struct Pending {
+    log: usize,
+    open: OpenIntent,
+    /// Whether something in the inbox or a task belongs to it.
+    owns: bool,
 }
 
 struct Log {
@@ -103,11 +122,18 @@ impl Log {
 impl MemoryStore {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let store_id = crate::new_store_id(clock.as_ref());
-        Self { state: Arc::default(), authority: Keypair::generate(), store_id, clock }
+        let proofs = Proofs::since(clock.unix_seconds());
+        let state = Arc::new(Mutex::new(State { proofs, ..State::default() }));
+        let (authority, approver) = (Keypair::generate(), Keypair::generate());
+        Self { state, authority, approver, store_id, clock }
     }
 
     pub(crate) fn authority(&self) -> StoreResult<Keypair> {
         same_key(&self.authority)
+    }
+
+    pub(crate) fn approver(&self) -> StoreResult<Keypair> {
+        same_key(&self.approver)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -286,7 +312,7 @@ impl LogStore for MemoryStore {
             certificates: log.certificates.clone(),
             entries: count(log.entries.len()),
             checkpoints: count(log.checkpoints.len()),
-            open_intents: count(state.intents.values().filter(|(log, _)| *log == place).count()),
+            open_intents: count(state.intents.values().filter(|open| open.log == place).count()),
         };
         Ok(state.logs.iter().enumerate().map(summary).collect())
     }

@@ -8,14 +8,18 @@ mod books;
 mod checkpointer;
 mod error;
 mod folder;
+mod inbox;
 mod index;
 mod ledger;
 mod number;
+mod once;
+mod opening;
 mod pace;
 mod read;
 mod readers;
 mod schema;
 mod shared;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -39,15 +43,12 @@ use beacon::Beacon;
 use books::{Books, CertificateRow, LogRow};
 use checkpointer::Checkpointer;
 use error::{failed, unreadable};
-use folder::{Folder, NewSlot, SlotKey};
+use folder::{Folder, NewSlot, Role, SlotKey};
 use index::{Index, Indexer};
 use ledger::{LogHandle, SqliteLedger};
 use pace::Pace;
 use readers::{Readers, blocking};
 use writer::Writer;
-
-/// The key of the authority's public key in the `meta` table.
-const AUTHORITY: &str = "authority";
 
 /// How long another kernel may take to close what the last kernel of a slot left open.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(3);
@@ -87,7 +88,7 @@ impl SqliteStore {
     ) -> StoreResult<Self> {
         let folder = Folder::make(path)?;
         let connection = open_database(&folder, clock.as_ref())?;
-        make_authority(&folder, &connection)?;
+        make_keys(&folder, &connection)?;
         Self::start(folder, connection, clock, indexing)
     }
 
@@ -95,7 +96,7 @@ impl SqliteStore {
     pub(crate) fn open_unsynced(path: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
         let folder = Folder::make(path)?;
         let connection = open_database(&folder, clock.as_ref())?;
-        make_authority(&folder, &connection)?;
+        make_keys(&folder, &connection)?;
         connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
         Self::start(folder, connection, clock, Indexing::On)
     }
@@ -109,10 +110,19 @@ impl SqliteStore {
 
     /// The public half of the authority's key; also when the key itself is kept elsewhere.
     pub(crate) fn authority_public(&self) -> StoreResult<Option<PublicKey>> {
+        self.public_key(Role::Authority)
+    }
+
+    /// The public half of the approver's key; also when the key itself is kept elsewhere.
+    pub(crate) fn approver_public(&self) -> StoreResult<Option<PublicKey>> {
+        self.public_key(Role::Approver)
+    }
+
+    fn public_key(&self, role: Role) -> StoreResult<Option<PublicKey>> {
         self.readers.with(|database| {
-            let text: Option<String> = schema::read_meta(database, AUTHORITY).map_err(failed)?;
+            let text = schema::read_meta(database, role.name()).map_err(failed)?;
             let key = text.map(|text| PublicKey::from_hex(&text)).transpose();
-            key.map_err(|error| unreadable("the authority's key", error))
+            key.map_err(|error| unreadable(&format!("the {} key", role.name()), error))
         })
     }
 
@@ -153,7 +163,11 @@ impl SqliteStore {
     }
 
     pub(crate) fn authority(&self) -> StoreResult<Option<Keypair>> {
-        self.folder.authority()
+        self.folder.key(Role::Authority)
+    }
+
+    pub(crate) fn approver(&self) -> StoreResult<Option<Keypair>> {
+        self.folder.key(Role::Approver)
     }
 
     /// Takes the slot of this key, or any.
@@ -308,22 +322,27 @@ fn light_beacon(folder: &Folder, database: &Connection) -> StoreResult<Beacon> {
     Ok(beacon)
 }
 
-/// Makes the authority's key once in the life of a store. One that was taken away to a safer place
-/// is not made again.
-fn make_authority(folder: &Folder, database: &Connection) -> StoreResult<()> {
-    if schema::read_meta(database, AUTHORITY).map_err(failed)?.is_some() {
+/// Makes the keys of the store, each once in its life. One that was taken away to a safer place is
+/// not made again.
+fn make_keys(folder: &Folder, database: &Connection) -> StoreResult<()> {
+    make_key(folder, database, Role::Authority)?;
+    make_key(folder, database, Role::Approver)
+}
+
+fn make_key(folder: &Folder, database: &Connection, role: Role) -> StoreResult<()> {
+    if schema::read_meta(database, role.name()).map_err(failed)?.is_some() {
         return Ok(());
     }
     // The transaction also keeps other processes from making another key meanwhile.
     let alone =
         Transaction::new_unchecked(database, TransactionBehavior::Immediate).map_err(failed)?;
-    if schema::read_meta(&alone, AUTHORITY).map_err(failed)?.is_some() {
+    if schema::read_meta(&alone, role.name()).map_err(failed)?.is_some() {
         return Ok(());
     }
-    let key = match folder.authority()? {
+    let key = match folder.key(role)? {
         Some(key) => key,
-        None => folder.make_authority()?,
+        None => folder.make_key(role)?,
     };
-    schema::write_meta(&alone, AUTHORITY, &key.public_key().to_hex()).map_err(failed)?;
+    schema::write_meta(&alone, role.name(), &key.public_key().to_hex()).map_err(failed)?;
     alone.commit().map_err(failed)
 }

@@ -582,3 +582,32 @@ fn errors_say_what_was_expected_and_what_was_found() {
         assert_eq!(error.to_string(), expected);
     }
 }
+
+#[test]
+fn what_was_written_is_copied_here_and_in_serde_json() {
+    let value = json!({"b": [1.5, "\u{7f}\n"], "a": {"z": null, "y": true}});
+    let written = Written::of(&value).unwrap();
+    let around = |inner: &dyn Fn() -> Value| json!({"x": inner(), "w": [inner()]});
+    #[derive(serde::Serialize)]
+    struct Around<'a> {
+        x: &'a Written,
+        w: [&'a Written; 1],
+        s: &'a str,
+    }
+    let typed = Around { x: &written, w: [&written], s: "plain" };
+    let mut expected = around(&|| value.clone());
+    expected["s"] = json!("plain");
+    assert_eq!(to_vec(&typed).unwrap(), to_vec(&expected).unwrap());
+    let text = serde_json::to_string(&typed).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+    assert_eq!(written.to_value(), value);
+    let read: Written = serde_json::from_str("{ \"b\": 2, \"a\": 1.0 }").unwrap();
+    assert_eq!(read.as_str(), r#"{"a":1,"b":2}"#);
+}
+
+#[test]
+fn raw_text_of_unknown_form_is_not_written() {
+    let raw = serde_json::value::RawValue::from_string("{ }".to_owned()).unwrap();
+    assert!(to_vec(&raw).is_err());
+    assert!(to_vec(&json!({"a": 1})).is_ok());
+}

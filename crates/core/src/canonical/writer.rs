@@ -6,6 +6,7 @@ use serde::ser::{self, Serialize};
 
 use super::name::Name;
 use super::order::compare;
+use super::written::{RAW, WRITTEN};
 use super::{CanonicalError, MAX_DEPTH};
 
 type Result<T> = std::result::Result<T, CanonicalError>;
@@ -32,7 +33,11 @@ pub(super) struct Writer<'o> {
     scratch: Vec<u8>,
     /// Members of the outermost object that are left out.
     omit: &'o [&'o str],
+    /// Where members were left out.
+    gaps: Vec<usize>,
     depth: usize,
+    /// Whether the next string is canonical text of its own, to be copied.
+    copies: bool,
 }
 
 impl<'o> Writer<'o> {
@@ -43,8 +48,14 @@ impl<'o> Writer<'o> {
             names: Vec::with_capacity(512),
             scratch: Vec::new(),
             omit,
+            gaps: Vec::new(),
             depth: 0,
+            copies: false,
         }
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<u8>, Vec<usize>) {
+        (self.out, self.gaps)
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
@@ -100,7 +111,20 @@ impl<'o> Writer<'o> {
         self.out.push(b'{');
         let start = self.out.len();
         let (first, names) = (self.members.len(), self.names.len());
-        Ok(Object { writer: self, start, first, names, sorted: true, skip: false, tagged: false })
+        let (sorted, skip, tagged, copied) = (true, false, false, false);
+        Ok(Object { writer: self, start, first, names, sorted, skip, tagged, copied })
+    }
+
+    /// Stands for the one string of a value that is copied.
+    fn copied(&mut self) -> Result<Object<'_, 'o>> {
+        if !self.copies {
+            // SECURITY: whoever sent it may have written it in any form.
+            let problem = "text of unknown form has no canonical form".to_owned();
+            return Err(CanonicalError::Custom(problem));
+        }
+        let (start, first, names) = (self.out.len(), self.members.len(), self.names.len());
+        let (sorted, skip, tagged, copied) = (true, false, false, true);
+        Ok(Object { writer: self, start, first, names, sorted, skip, tagged, copied })
     }
 
     fn array(&mut self) -> Result<Array<'_, 'o>> {
@@ -194,6 +218,8 @@ pub(super) struct Object<'w, 'o> {
     skip: bool,
     /// Whether `{"variant":` stands before it.
     tagged: bool,
+    /// Whether it is no object, but text that is copied.
+    copied: bool,
 }
 
 impl Object<'_, '_> {
@@ -201,6 +227,7 @@ impl Object<'_, '_> {
         let writer = &mut *self.writer;
         self.skip = writer.depth == 1 && writer.omit.contains(&name);
         if self.skip {
+            writer.gaps.push(writer.out.len());
             return Ok(());
         }
         if let Some(last) = writer.members.get(self.first..).and_then(<[_]>::last) {
@@ -235,6 +262,9 @@ impl Object<'_, '_> {
     fn close(self) -> Result<()> {
         let writer = self.writer;
         if !self.sorted {
+            if writer.depth == 1 {
+                writer.gaps.clear();
+            }
             sort(writer, self.start, self.first)?;
         }
         writer.members.truncate(self.first);
@@ -356,6 +386,10 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
     }
 
     fn serialize_str(self, value: &str) -> Result<()> {
+        if std::mem::take(&mut self.copies) {
+            self.out.extend_from_slice(value.as_bytes());
+            return Ok(());
+        }
         self.string(value);
         Ok(())
     }
@@ -397,9 +431,10 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
-        _name: &'static str,
+        name: &'static str,
         value: &T,
     ) -> Result<()> {
+        self.copies = name == WRITTEN;
         value.serialize(self)
     }
 
@@ -443,7 +478,10 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
         self.object()
     }
 
-    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Object<'w, 'o>> {
+    fn serialize_struct(self, name: &'static str, _len: usize) -> Result<Object<'w, 'o>> {
+        if name == RAW {
+            return self.copied();
+        }
         self.object()
     }
 
@@ -514,12 +552,15 @@ macro_rules! object_fields {
                 name: &'static str,
                 value: &T,
             ) -> Result<()> {
+                if self.copied {
+                    return value.serialize(&mut *self.writer);
+                }
                 self.name(name)?;
                 self.value(value)
             }
 
             fn end(self) -> Result<()> {
-                self.close()
+                if self.copied { Ok(()) } else { self.close() }
             }
         }
     )*};

@@ -577,3 +577,26 @@ fn a_response_around_canonical_bytes_is_the_canonical_response() {
         assert_eq!(payload, canonical::to_vec(&response(result)).unwrap());
     }
 }
+
+#[test]
+fn what_arrives_is_what_was_sent() {
+    let mut tokens = TokenTexts::default();
+    for _ in 0..2 {
+        let request = request();
+        let message = AgentMessage::ToolCallRequest(Box::new(request.clone()));
+        let payload = canonical::to_vec(&message).unwrap();
+        let Arrived::Call(arrived) = Arrived::decode(&payload, &mut tokens).unwrap() else {
+            panic!("expected a call");
+        };
+        let token = request.capability_token.clone().into();
+        assert_eq!(*arrived, request.with_token(token));
+    }
+    for message in [AgentMessage::ListCapabilities, AgentMessage::Heartbeat] {
+        let payload = canonical::to_vec(&message).unwrap();
+        let arrived = Arrived::decode(&payload, &mut tokens).unwrap();
+        assert_eq!(arrived == Arrived::Heartbeat, message == AgentMessage::Heartbeat);
+    }
+    for payload in [&b"{}"[..], b"[]", br#"{"type":"x"}"#, br#"{"type":"tool_call_request"}"#] {
+        assert!(Arrived::decode(payload, &mut tokens).is_err());
+    }
+}

@@ -1,5 +1,9 @@
 //! Making a receipt: nonce, id, signature.
+//!
+//! [`ChioReceipt::signed`] makes one to look at; [`ChioReceipt::sealed`] makes the same bytes for a
+//! log, without a tree of the metadata and without writing anything twice.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::verify::UNIDENTIFIED;
@@ -10,7 +14,8 @@ use super::{
 use crate::canonical;
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::hash::sha256_hex;
-use crate::signed::{ArtifactError, require_key};
+use crate::signed::{ArtifactError, malformed, require_key};
+use crate::strict::{self, StrictError};
 
 /// Where the provisional id is kept, so that two receipts of equal content differ.
 pub const NONCE_MEMBER: &str = "chio_receipt_signing_nonce";
@@ -74,17 +79,98 @@ impl ChioReceipt {
     }
 }
 
+/// Members that stand in a sealed receipt at places of their own.
+const PLACED: &[&str] = &["algorithm", "bbs_signature", "id", "metadata", "signature"];
+
+/// A signed receipt in its canonical form, as a log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedReceipt {
+    /// The receipt's id.
+    pub id: String,
+    /// The canonical form of the whole receipt.
+    pub bytes: Vec<u8>,
+}
+
+impl SealedReceipt {
+    /// The receipt to look at.
+    ///
+    /// # Errors
+    /// When the bytes are no receipt.
+    pub fn open(&self) -> Result<ChioReceipt, StrictError> {
+        strict::object_from_slice(&self.bytes)
+    }
+}
+
+impl ChioReceipt {
+    /// Signs the receipt with this metadata in place of its own, which has the signing nonce in it
+    /// if there is to be one. The provisional id is not looked at.
+    ///
+    /// # Errors
+    /// As [`ChioReceipt::signed`].
+    pub fn sealed<M: Serialize>(
+        mut self,
+        metadata: &M,
+        key: &Keypair,
+    ) -> Result<SealedReceipt, ArtifactError> {
+        require_key(&self.kernel_key, key)?;
+        self.check_coherence()?;
+        self.metadata = Some(Value::Object(Map::new()));
+        let (text, gaps) = canonical::to_vec_with_gaps(&self, PLACED)?;
+        let metadata = canonical::to_vec(metadata)?;
+        let [id_at, metadata_at, signature_at] = *gaps else {
+            return Err(malformed("expected a receipt without hints or projections, found some"));
+        };
+        let piece = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+        let member: &[u8] = b",\"metadata\":";
+        let tail = [piece(metadata_at, signature_at), piece(signature_at, text.len())];
+        let mut wrapped = Vec::with_capacity(text.len() + metadata.len() + 128);
+        wrapped.extend_from_slice(BODY);
+        for part in [piece(0, metadata_at), member, &metadata, tail[0], tail[1]] {
+            wrapped.extend_from_slice(part);
+        }
+        let id = sha256_hex(wrapped.get(BODY.len()..).unwrap_or_default());
+        close(&mut wrapped, &id);
+        let signature = key.sign(&wrapped).to_hex();
+        let mut bytes = Vec::with_capacity(wrapped.len() + 256);
+        for part in [
+            piece(0, id_at),
+            b",\"id\":\"",
+            id.as_bytes(),
+            b"\"",
+            piece(id_at, metadata_at),
+            member,
+            &metadata,
+            tail[0],
+            b",\"signature\":\"",
+            signature.as_bytes(),
+            b"\"",
+            tail[1],
+        ] {
+            bytes.extend_from_slice(part);
+        }
+        Ok(SealedReceipt { id, bytes })
+    }
+}
+
+/// What stands before the content where it is signed.
+const BODY: &[u8] = b"{\"body\":";
+
+/// Ends what is signed.
+fn close(bytes: &mut Vec<u8>, id: &str) {
+    bytes.extend_from_slice(b",\"id\":\"");
+    bytes.extend_from_slice(id.as_bytes());
+    bytes.extend_from_slice(b"\"}");
+}
+
 /// The bytes that a receipt's signature is over: content and id, in one object.
 ///
 /// Both parts are canonical already, and `body` sorts before `id`.
 pub(super) fn wrap(content: &[u8], id: &str) -> Vec<u8> {
     const AROUND: usize = 20;
     let mut bytes = Vec::with_capacity(content.len() + id.len() + AROUND);
-    bytes.extend_from_slice(b"{\"body\":");
+    bytes.extend_from_slice(BODY);
     bytes.extend_from_slice(content);
-    bytes.extend_from_slice(b",\"id\":\"");
-    bytes.extend_from_slice(id.as_bytes());
-    bytes.extend_from_slice(b"\"}");
+    close(&mut bytes, id);
     bytes
 }
 

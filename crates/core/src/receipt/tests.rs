@@ -620,3 +620,28 @@ fn regression_a_hint_of_another_algorithm_is_refused_for_child_receipts_too() {
     child.algorithm = Some(Algorithm::Hybrid);
     assert!(child.check_signature().is_err());
 }
+
+#[test]
+fn a_sealed_receipt_is_the_signed_one_in_canonical_form() {
+    for metadata in [json!({}), json!({"a": 1, "b": {"c": [null, "\u{e9}\n"]}})] {
+        for tenant_id in [None, Some("t".to_owned())] {
+            let draft = ChioReceipt { tenant_id, ..draft() };
+            let signed = ChioReceipt { metadata: Some(metadata.clone()), ..draft.clone() };
+            let signed = signed.signed(&key(KERNEL)).unwrap();
+            let written = canonical::Written::of(&metadata).unwrap();
+            let sealed = draft.sealed(&written, &key(KERNEL)).unwrap();
+            assert_eq!(sealed.bytes, canonical::to_vec(&signed).unwrap());
+            assert_eq!(sealed.id, signed.id);
+            assert_eq!(sealed.open().unwrap().verify(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn a_receipt_that_is_incoherent_or_names_another_key_is_not_sealed() {
+    let incoherent = ChioReceipt { decision: None, ..draft() };
+    assert!(incoherent.sealed(&json!({}), &key(KERNEL)).is_err());
+    assert!(draft().sealed(&json!({}), &key(KERNEL + 1)).is_err());
+    let hinted = ChioReceipt { bbs_signature: Some(Map::new()), ..draft() };
+    assert!(hinted.sealed(&json!({}), &key(KERNEL)).is_err());
+}

@@ -1,5 +1,6 @@
 //! What the native protocol says about itself, and its calls as the orchestrator takes them.
 
+use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_core::message::ToolCallRequest;
 use chio_core::registry::ErrorCode;
@@ -15,7 +16,7 @@ use serde_json::Value;
 pub struct NativeBridge;
 
 impl CapabilityBridge for NativeBridge {
-    type Envelope = ToolCallRequest;
+    type Envelope = ToolCallRequest<PresentedToken>;
 
     fn protocol(&self) -> DiscoveryProtocol {
         DiscoveryProtocol::Native
@@ -23,12 +24,12 @@ impl CapabilityBridge for NativeBridge {
 
     fn extract(
         &self,
-        _envelope: &ToolCallRequest,
+        _envelope: &Self::Envelope,
     ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError> {
         Ok(None)
     }
 
-    fn protocol_context(&self, _envelope: &ToolCallRequest) -> Option<Value> {
+    fn protocol_context(&self, _envelope: &Self::Envelope) -> Option<Value> {
         None
     }
 }
@@ -37,10 +38,10 @@ impl NativeBridge {
     /// The call of a message, by `peer` or else by the token's own subject. `has_own_id` is false
     /// when another call of the connection has the id.
     ///
-    /// Approvals and nonces are refused: nothing counts them yet.
+    /// Threshold approvals, execution nonces and extensions are refused: nothing counts them.
     pub(crate) fn call(
         self,
-        request: ToolCallRequest,
+        request: ToolCallRequest<PresentedToken>,
         peer: Option<&PublicKey>,
         has_own_id: bool,
     ) -> OrchestratedRequest {
@@ -61,14 +62,17 @@ impl NativeBridge {
             governed_intent: request.governed_intent.map(Box::new),
             approval: request.approval_token.map(Box::new),
             model: None,
-            trace_id: None,
+            parent: None,
+            protocol_context: None,
+            scope: None,
+            task_id: None,
             refusal,
         }
     }
 }
 
 /// Why a request cannot be run as it is, if so.
-fn refusal(request: &ToolCallRequest, has_own_id: bool) -> Option<Denial> {
+fn refusal(request: &ToolCallRequest<PresentedToken>, has_own_id: bool) -> Option<Denial> {
     if !has_own_id {
         let reason = "expected an id that no running call of this connection has";
         return Some(denial("native.request_id", reason.to_owned()));
@@ -78,7 +82,6 @@ fn refusal(request: &ToolCallRequest, has_own_id: bool) -> Option<Denial> {
     }
     // Whoever sends one of these relies on its being looked at.
     let unsupported = [
-        (request.approval_token.is_some(), "approval_token"),
         (!request.approval_tokens.is_empty(), "approval_tokens"),
         (request.execution_nonce.is_some(), "execution_nonce"),
         (request.supplemental_authorization.is_some(), "supplemental_authorization"),

@@ -55,7 +55,7 @@ impl NativeCaller {
 
     /// Sends the end of the call. That nobody takes it any more is no error: it is in the log.
     pub(crate) async fn respond(&self, evaluation: Evaluation) -> Result<(), NativeError> {
-        let receipt = &evaluation.receipt_bytes;
+        let receipt = &evaluation.receipt.bytes;
         let payload = encode_response(&self.id, &result::result(evaluation.outcome), receipt)
             .map_err(FrameError::from)?;
         let payload = if payload.len() > MAX_PAYLOAD {

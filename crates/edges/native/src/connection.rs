@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::frame::FrameError;
-use chio_core::message::{AgentMessage, KernelMessage, ToolCallRequest};
+use chio_core::message::{Arrived, KernelMessage, TokenTexts, ToolCallRequest};
 use chio_cross_protocol::{Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
@@ -115,6 +115,7 @@ where
         tasks: JoinSet::new(),
         in_flight_bytes: 0,
         known: KnownTokens::default(),
+        tokens: TokenTexts::default(),
     };
     let mut frames = FrameReader::new(reader);
     let end = connection.read(&mut frames, &shutdown).await;
@@ -159,6 +160,7 @@ struct Connection<T> {
     tasks: JoinSet<Task>,
     in_flight_bytes: usize,
     known: KnownTokens,
+    tokens: TokenTexts,
 }
 
 impl<T: Road> Connection<T> {
@@ -236,16 +238,16 @@ impl<T: Road> Connection<T> {
             begun = true;
             let weight = payload.len();
             self.in_flight_bytes += weight;
-            match AgentMessage::decode(payload)? {
-                AgentMessage::ToolCallRequest(request) => self.call(*request, weight),
-                AgentMessage::ListCapabilities => self.list(weight),
-                AgentMessage::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
+            match Arrived::decode(payload, &mut self.tokens)? {
+                Arrived::Call(request) => self.call(*request, weight),
+                Arrived::ListCapabilities => self.list(weight),
+                Arrived::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
             }
         }
         Ok(begun)
     }
 
-    fn call(&mut self, request: ToolCallRequest, weight: usize) {
+    fn call(&mut self, request: ToolCallRequest<PresentedToken>, weight: usize) {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
         self.known.presented(&request.capability_token, weight);
@@ -253,8 +255,8 @@ impl<T: Road> Connection<T> {
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
-            let evaluation = road.run(request, Arc::clone(&caller) as _).await?;
-            caller.respond(evaluation).await?;
+            let ended = road.run(request, Arc::clone(&caller) as _).await?;
+            caller.respond(ended.evaluation).await?;
             Ok(Done { weight, held: Vec::new() })
         });
     }

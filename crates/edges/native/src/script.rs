@@ -12,10 +12,10 @@ use chio_core::frame::{self, Decoder};
 use chio_core::message::{
     AgentMessage, KernelMessage, ToolCallRequest, ToolCallResponse, ToolCallResult,
 };
-use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, ToolCallAction};
+use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, SealedReceipt, ToolCallAction};
 use chio_cross_protocol::{
-    Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, Outcome, Peer, Road,
-    Session, StoreResult,
+    Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, OrchestratedToolCall,
+    Outcome, Peer, Road, Session, StoreResult,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -142,15 +142,17 @@ impl Road for Script {
         &self,
         request: OrchestratedRequest,
         caller: Arc<dyn Caller>,
-    ) -> Result<Evaluation, KernelError> {
+    ) -> Result<OrchestratedToolCall, KernelError> {
         self.started.fetch_add(1, Ordering::SeqCst);
         self.agents.lock().unwrap().push(request.agent.clone());
         if request.tool_name == "fail" {
             return Err(KernelError::BrokenOff);
         }
         let outcome = self.outcome(request, &*caller).await;
-        let receipt_bytes = canonical::to_vec(&receipt()).unwrap();
-        Ok(Evaluation { outcome, receipt: receipt(), receipt_bytes, seq: 1, cost: None })
+        let bytes = canonical::to_vec(&receipt()).unwrap();
+        let receipt = SealedReceipt { id: receipt().id, bytes };
+        let evaluation = Evaluation { outcome, receipt, seq: 1, cost: None };
+        Ok(OrchestratedToolCall::native(evaluation, "req-1".to_owned(), "trace-1".to_owned()))
     }
 
     async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
+use chio_core::canonical::Written;
 use chio_core::frame;
 use chio_core::message::{AgentMessage, ToolCallRequest};
 use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, OrchestratedRequest, Peer, Refused,
 };
-use serde_json::{Map, Value};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -23,7 +23,7 @@ use crate::{Scale, median, report};
 /// Calls in flight.
 const IN_FLIGHT: usize = 64;
 
-struct Anybody(Arc<CrossProtocolOrchestrator>);
+struct Anybody(Arc<CrossProtocolOrchestrator<'static>>);
 
 #[async_trait]
 impl Admission for Anybody {
@@ -50,22 +50,22 @@ pub(crate) fn unix_socket(scale: Scale) {
 }
 
 /// What the receipt of a routed call tells about its route.
-fn evidence(rig: &Rig) -> Map<String, Value> {
-    let orchestrator = CrossProtocolOrchestrator::new(rig.kernel.clone());
+pub(crate) fn evidence(rig: &Rig) -> Vec<(&'static str, Written)> {
+    let orchestrator = CrossProtocolOrchestrator::new(&rig.kernel);
     let (name, arguments) = Tool::Echo.arguments(0);
-    let request =
-        OrchestratedRequest::new("call-10", rig.token.clone(), "demo", name, arguments);
+    let request = OrchestratedRequest::new("call-10", rig.token.clone(), "demo", name, arguments);
     let run = orchestrator.run(request, Arc::clone(&rig.caller));
-    let receipt = rig.runtime.block_on(run).unwrap().receipt;
-    let Some(Value::Object(metadata)) = receipt.metadata else { return Map::new() };
-    metadata.into_iter().filter(|(name, _)| name == "chio" || name == "route_selection").collect()
+    let receipt = rig.runtime.block_on(run).unwrap().evaluation.receipt.open().unwrap();
+    let metadata = receipt.metadata.unwrap();
+    let member = |name: &'static str| (name, Written::of(&metadata[name]).unwrap());
+    vec![member("chio"), member("route_selection")]
 }
 
 fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {
     let folder = fresh_folder();
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("s");
-    let orchestrator = Arc::new(CrossProtocolOrchestrator::new(rig.kernel.clone()));
+    let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&rig.kernel).detached());
     let admission = Arc::new(Anybody(Arc::clone(&orchestrator)));
     let service = NativeService::new(orchestrator, admission);
     let shutdown = CancellationToken::new();
@@ -88,7 +88,7 @@ fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {
 fn request(rig: &Rig, tool: Tool, number: usize) -> Vec<u8> {
     let (name, params) = tool.arguments(number);
     let id = format!("call-{number}");
-    let request = ToolCallRequest::new(id, rig.token.clone(), "demo", name, params);
+    let request = ToolCallRequest::new(id, (*rig.token).clone(), "demo", name, params);
     frame::encode(&AgentMessage::ToolCallRequest(Box::new(request))).unwrap()
 }
 

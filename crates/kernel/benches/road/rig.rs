@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, Validity};
+use chio_core::canonical::Written;
+use chio_core::capability::{
+    CapabilityToken, ChioScope, Operation, PresentedToken, ToolGrant, Validity,
+};
 use chio_core::crypto::Keypair;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::signed::Signed;
@@ -15,7 +18,7 @@ use chio_kernel::{
     SystemRandomness, ToolCall,
 };
 use chio_store::{Indexing, OpenStore, StoreUrl};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// Where the store is.
@@ -33,7 +36,7 @@ pub(crate) struct Rig {
     pub(crate) runtime: Runtime,
     pub(crate) kernel: ChioKernel,
     pub(crate) store: OpenStore,
-    pub(crate) token: CapabilityToken,
+    pub(crate) token: PresentedToken,
     pub(crate) caller: Arc<dyn Caller>,
     folder: Option<PathBuf>,
 }
@@ -88,7 +91,7 @@ impl Rig {
 
     /// How many calls a second so many callers get through, each one call after another.
     pub(crate) fn rate(&self, tool: Tool, callers: usize, turn: Duration) -> f64 {
-        self.rate_with(tool, callers, turn, &Map::new())
+        self.rate_with(tool, callers, turn, &[])
     }
 
     /// The same, with these members in every receipt.
@@ -97,7 +100,7 @@ impl Rig {
         tool: Tool,
         callers: usize,
         turn: Duration,
-        evidence: &Map<String, Value>,
+        evidence: &[(&'static str, Written)],
     ) -> f64 {
         let (done, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let elapsed = self.runtime.block_on(async {
@@ -107,7 +110,7 @@ impl Rig {
                 let (kernel, token) = (self.kernel.clone(), self.token.clone());
                 let caller = Arc::clone(&self.caller);
                 let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
-                let evidence = evidence.clone();
+                let evidence = evidence.to_vec();
                 tasks.push(tokio::spawn(async move {
                     while !stop.load(Ordering::Relaxed) {
                         let (name, arguments) = tool.arguments(number);
@@ -162,17 +165,18 @@ impl Tool {
     }
 }
 
-fn call(kernel: &ChioKernel, token: &CapabilityToken, tool: &str, arguments: Value) -> ToolCall {
+fn call(kernel: &ChioKernel, token: &PresentedToken, tool: &str, arguments: Value) -> ToolCall {
     ToolCall::new(kernel.new_request_id(), token.clone(), "demo", tool, arguments)
 }
 
-fn token(authority: &Keypair, now: u64) -> CapabilityToken {
+fn token(authority: &Keypair, now: u64) -> PresentedToken {
     let grant = |tool: &str| ToolGrant::new("demo", tool, &[Operation::Invoke]);
     let scope = ChioScope { grants: vec![grant("echo"), grant("*")], ..ChioScope::default() };
     let validity = Validity { issued_at: now, expires_at: now + 86_400 };
     let agent = Keypair::from_seed(&[2; 32]).public_key().clone();
     let issuer = authority.public_key().clone();
-    CapabilityToken::draft("cap-bench", issuer, agent, scope, validity).signed(authority).unwrap()
+    let token = CapabilityToken::draft("cap-bench", issuer, agent, scope, validity);
+    token.signed(authority).unwrap().into()
 }
 
 /// A folder of its own below the build's, which is on a real disk.

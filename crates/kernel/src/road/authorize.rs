@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use chio_core::capability::{ChioScope, Match, Operation, Patterns, ToolGrant, WILDCARD};
+use chio_core::capability::{ChioScope, Match, Operation, Patterns, Stage, ToolGrant, WILDCARD};
 use chio_core::money::MonetaryAmount;
 use chio_core::registry::ErrorCode;
 
+use super::approval::Need;
+use super::governed::{self, Stated};
 use super::verify::Verified;
 use crate::cache::KnownToken;
 use crate::call::{Denial, ToolCall};
@@ -19,9 +21,21 @@ pub(crate) struct Authorized {
     server: Arc<Server>,
     tool: ToolFacts,
     alternatives: Vec<Alternative>,
+    asks_proof: bool,
+    need: Option<Need>,
 }
 
 impl Authorized {
+    /// Whether a grant asks for a proof of possession.
+    pub(super) const fn asks_proof(&self) -> bool {
+        self.asks_proof
+    }
+
+    /// The approval that the grant or the tool asks for.
+    pub(super) const fn take_need(&mut self) -> Option<Need> {
+        self.need.take()
+    }
+
     pub(super) const fn known(&self) -> &Arc<KnownToken> {
         &self.known
     }
@@ -56,6 +70,7 @@ impl Inner {
         &self,
         call: &ToolCall,
         verified: &Verified,
+        stated: Option<&Stated>,
     ) -> Result<Authorized, Denial> {
         let known = Arc::clone(verified.known());
         let scope = attenuated(call, &known)?;
@@ -65,14 +80,17 @@ impl Inner {
             let exact = (grant.server_id != WILDCARD, grant.tool_name != WILDCARD);
             std::cmp::Reverse((exact, candidate.kept.constraints.len()))
         });
-        let candidates = satisfied(call, candidates, &self.patterns)?;
-        if candidates.iter().any(|candidate| candidate.kept.dpop_required == Some(true)) {
-            let reason = "the grant asks for a proof of possession, which is not supported yet";
-            return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
-        }
+        let candidates = satisfied(call, candidates, stated, &self.patterns)?;
+        let asks_proof = candidates.iter().any(|it| it.kept.dpop_required == Some(true));
         let (server, tool) = self.find_tool(call)?;
-        let alternatives = payable(&known, &tool, &candidates)?;
-        Ok(Authorized { known, server, tool, alternatives })
+        let (alternatives, asked) = payable(&known, &tool, &candidates, stated)?;
+        let asked = if tool.approval_required {
+            Some("the tool is published as one that needs approval".to_owned())
+        } else {
+            asked
+        };
+        let need = asked.map(Need::by_kernel);
+        Ok(Authorized { known, server, tool, alternatives, asks_proof, need })
     }
 
     fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
@@ -126,6 +144,7 @@ fn candidates<'a>(
 fn satisfied<'a>(
     call: &ToolCall,
     candidates: Vec<Candidate<'a>>,
+    stated: Option<&Stated>,
     patterns: &Patterns,
 ) -> Result<Vec<Candidate<'a>>, Denial> {
     let (server, tool) = (&call.server_id, &call.tool_name);
@@ -133,7 +152,7 @@ fn satisfied<'a>(
     let mut satisfied = Vec::with_capacity(candidates.len());
     let mut has_reason = false;
     for candidate in candidates {
-        match violation(call, candidate.kept, patterns)? {
+        match violation(call, candidate.kept, stated, patterns)? {
             None => satisfied.push(candidate),
             Some(violated) if !has_reason => {
                 reason = violated;
@@ -152,6 +171,7 @@ fn satisfied<'a>(
 fn violation(
     call: &ToolCall,
     grant: &ToolGrant,
+    stated: Option<&Stated>,
     patterns: &Patterns,
 ) -> Result<Option<String>, Denial> {
     for constraint in &grant.constraints {
@@ -162,7 +182,12 @@ fn violation(
             Match::Fails(reason) => {
                 return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
             }
-            Match::LeftTo(_) => {
+            Match::LeftTo(Stage::Governed) => {
+                if let Some(reason) = governed::violation(constraint, stated) {
+                    return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
+                }
+            }
+            Match::LeftTo(Stage::Budget | Stage::Data) => {
                 return Ok(Some(format!("constraint `{kind}` cannot be enforced here")));
             }
         }
@@ -171,25 +196,36 @@ fn violation(
 }
 
 /// What each candidate and the grants above it would be debited; the first reason why none can
-/// pay otherwise.
+/// pay otherwise. Where every way asks for an approval, so does the call, for the first reason.
 fn payable(
     known: &KnownToken,
     tool: &ToolFacts,
     candidates: &[Candidate<'_>],
-) -> Result<Vec<Alternative>, Denial> {
-    let mut alternatives = Vec::with_capacity(candidates.len());
-    let mut refused = None;
+    stated: Option<&Stated>,
+) -> Result<(Vec<Alternative>, Option<String>), Denial> {
+    let mut free = Vec::with_capacity(candidates.len());
+    let (mut approved, mut asked, mut refused) = (Vec::new(), None, None);
     for candidate in candidates {
-        match alternative(known, tool, candidate) {
-            Ok(alternative) => alternatives.push(alternative),
+        let alternative = alternative(known, tool, candidate).and_then(|way| {
+            governed::beyond_intent(way.price.as_ref(), stated).map_or(Ok(way), Err)
+        });
+        match alternative {
             Err(reason) => refused = refused.or(Some(reason)),
+            Ok(way) => match governed::asks_approval(candidate.kept, way.price.as_ref(), stated) {
+                None => free.push(way),
+                Some(reason) => {
+                    asked = asked.or(Some(reason));
+                    approved.push(way);
+                }
+            },
         }
     }
     match refused {
-        Some(reason) if alternatives.is_empty() => {
+        Some(reason) if free.is_empty() && approved.is_empty() => {
             Err(Denial::by_kernel(ErrorCode::BudgetExhausted, reason))
         }
-        _ => Ok(alternatives),
+        _ if free.is_empty() => Ok((approved, asked)),
+        _ => Ok((free, None)),
     }
 }
 

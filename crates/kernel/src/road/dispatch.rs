@@ -32,6 +32,7 @@ impl Inner {
         }
         let invocation = ToolInvocation {
             request_id: call.request_id.clone(),
+            trace_id: draft.trace_id.clone(),
             tool_name: call.tool_name.clone(),
             // The receipt has its own copy; only guards that review output look at these again.
             arguments: if self.reviewers.any() {
@@ -40,7 +41,7 @@ impl Inner {
                 std::mem::take(&mut call.arguments)
             },
         };
-        let input = GuardInput::new(&call, caller.session(), draft.started_at);
+        let input = GuardInput::new(&call, caller.session(), draft.started_at, draft.resumed);
         let reviewers = Reviewers::new(self, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
         let run = async {

@@ -1,6 +1,7 @@
 //! What is known of a call's receipt before its end.
 
-use chio_core::canonical;
+use chio_core::canonical::{self, Written};
+use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,8 @@ use crate::call::ToolCall;
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::store::{Hold, Intent, IntentId, OpenIntent};
+use crate::metadata::Metadata;
+use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
@@ -87,7 +89,9 @@ pub(crate) struct Draft {
     pub(crate) action: ToolCallAction,
     pub(crate) redaction: RedactionMode,
     pub(crate) evidence: Vec<GuardEvidence>,
-    pub(crate) metadata: Map<String, Value>,
+    pub(crate) metadata: Metadata,
+    /// The act that the call is part of.
+    pub(crate) trace_id: Option<String>,
     pub(crate) tenant_id: Option<String>,
     pub(crate) started_at: u64,
     /// Whether the token was found to hold, and to be its caller's.
@@ -100,6 +104,20 @@ pub(crate) struct Draft {
     pub(crate) holds: Vec<Hold>,
     /// What the call may cost.
     pub(crate) price: Option<MonetaryAmount>,
+    /// What the caller intends, and what bears it out.
+    pub(crate) governed: Option<Box<GovernedTransactionReceipt>>,
+    /// Proofs that are used up when the call reserves or waits.
+    pub(crate) proofs: Vec<ProofUse>,
+    /// The approval that is used up when the call reserves.
+    pub(crate) approval: Option<ApprovalUse>,
+    /// Whether the call has waited for an approval.
+    pub(crate) resumed: bool,
+    /// What becomes of its request for approval if that is never answered.
+    pub(crate) unanswered: ApprovalState,
+    /// Whether the call is a deferred task.
+    pub(crate) claimed: bool,
+    /// What is kept as the task's result.
+    pub(crate) result: Option<Vec<u8>>,
 }
 
 impl Draft {
@@ -118,11 +136,14 @@ impl Draft {
         } else {
             ToolCallAction { parameters: call.arguments.clone(), parameter_hash }
         };
-        let mut metadata = std::mem::take(&mut call.evidence);
-        metadata.insert("receipt_context".to_owned(), json!({"request_id": call.request_id}));
+        let mut metadata = Metadata::default();
+        for (member, written) in std::mem::take(&mut call.evidence) {
+            metadata.insert_written(member, written);
+        }
+        metadata.insert("receipt_context", json!({"request_id": call.request_id}));
         if let Some(model) = &call.model {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
-            metadata.insert("model_metadata".to_owned(), model);
+            metadata.insert("model_metadata", model);
         }
         let mut draft = Self {
             request_id: call.request_id.clone(),
@@ -133,6 +154,7 @@ impl Draft {
             redaction: if too_long { RedactionMode::Summary } else { RedactionMode::None },
             evidence: Vec::new(),
             metadata,
+            trace_id: call.trace_id.take(),
             tenant_id: session.tenant_id.clone(),
             started_at: kernel.clock.unix_seconds(),
             verified: false,
@@ -140,6 +162,13 @@ impl Draft {
             intent: None,
             holds: Vec::new(),
             price: None,
+            governed: None,
+            proofs: Vec::new(),
+            approval: None,
+            resumed: false,
+            unanswered: ApprovalState::Cancelled,
+            claimed: false,
+            result: None,
         };
         draft.attribute(call);
         Ok(draft)
@@ -153,7 +182,7 @@ impl Draft {
         attribution.insert("delegation_depth".to_owned(), json!(depth));
         attribution.insert("issuer_key".to_owned(), Value::String(token.issuer.to_hex()));
         attribution.insert("subject_key".to_owned(), Value::String(token.subject.to_hex()));
-        self.metadata.insert("attribution".to_owned(), Value::Object(attribution));
+        self.metadata.insert("attribution", Value::Object(attribution));
     }
 
     /// Says that the token did not hold, so that its names are only claims; and keeps no more of
@@ -168,6 +197,14 @@ impl Draft {
                 self.action = omitted(size, &self.action.parameter_hash)?;
                 self.redaction = RedactionMode::Summary;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes what is known of the caller's intent into the metadata.
+    pub(crate) fn note_governed(&mut self) -> Result<(), KernelError> {
+        if let Some(governed) = &self.governed {
+            self.metadata.insert_written("governed_transaction", Written::of(governed)?);
         }
         Ok(())
     }
@@ -188,8 +225,8 @@ impl Draft {
     }
 
     /// The intent that a recovery would make a receipt of.
-    pub(crate) fn intent(&self, kernel: &Inner) -> Intent {
-        Intent {
+    pub(crate) fn intent(&self, kernel: &Inner) -> Result<Intent, KernelError> {
+        Ok(Intent {
             request_id: self.request_id.clone(),
             capability_id: self.capability_id.clone(),
             tool_server: self.tool_server.clone(),
@@ -198,19 +235,16 @@ impl Draft {
             redaction: self.redaction,
             policy_hash: kernel.config.policy_hash.clone(),
             evidence: self.evidence.clone(),
-            metadata: Value::Object(self.metadata.clone()),
+            metadata: Written::of(&self.metadata)?,
             tenant_id: self.tenant_id.clone(),
             started_at: self.started_at,
-        }
+            parked: false,
+        })
     }
 
     /// The draft of a call that was left open.
     pub(crate) fn of_orphan(open: &OpenIntent) -> Self {
         let intent = &open.reservation.intent;
-        let metadata = match &intent.metadata {
-            Value::Object(members) => members.clone(),
-            _ => Map::new(),
-        };
         Self {
             request_id: intent.request_id.clone(),
             capability_id: intent.capability_id.clone(),
@@ -219,7 +253,8 @@ impl Draft {
             action: intent.action.clone(),
             redaction: intent.redaction,
             evidence: intent.evidence.clone(),
-            metadata,
+            metadata: Metadata::of(&intent.metadata),
+            trace_id: None,
             tenant_id: intent.tenant_id.clone(),
             started_at: intent.started_at,
             verified: true,
@@ -227,6 +262,13 @@ impl Draft {
             intent: Some(open.id),
             holds: Vec::new(),
             price: None,
+            governed: None,
+            proofs: Vec::new(),
+            approval: None,
+            resumed: false,
+            unanswered: ApprovalState::Cancelled,
+            claimed: false,
+            result: None,
         }
     }
 
@@ -234,11 +276,5 @@ impl Draft {
     pub(crate) fn grant_index(&self) -> u32 {
         let index = self.metadata.get("attribution").and_then(|it| it.get("grant_index"));
         index.and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok()).unwrap_or_default()
-    }
-
-    /// The trace that the call belongs to.
-    pub(crate) fn trace_id(&self) -> Option<&str> {
-        let chio = self.metadata.get("chio")?;
-        chio.get("bridge")?.get("trace")?.get("traceId")?.as_str()
     }
 }

@@ -3,6 +3,7 @@
 use chio_core::receipt::GuardEvidence;
 
 use super::Draft;
+use super::approval::Need;
 use super::authorize::Authorized;
 use crate::call::{Denial, ToolCall, shortened};
 use crate::caller::Session;
@@ -23,15 +24,20 @@ impl Guarded {
 }
 
 impl Inner {
-    /// Step 6 of the road.
+    /// Step 6 of the road. Tells who asks for an approval, unless somebody denies.
     pub(super) async fn guard(
         &self,
         call: &ToolCall,
         authorized: Authorized,
         session: &Session,
         draft: &mut Draft,
-    ) -> Result<Guarded, Denial> {
-        let input = GuardInput::new(call, session, draft.started_at);
+    ) -> Result<(Guarded, Option<Need>), Denial> {
+        let input = GuardInput::new(call, session, draft.started_at, draft.resumed);
+        // Whether the approval that came holds is seen to next.
+        let approved = draft.resumed || call.approval.is_some();
+        // After an approval all of them speak again.
+        draft.evidence.clear();
+        let mut need = None;
         for guard in &self.guards {
             let name = guard.name();
             let said = match Catch::new(guard.check(&input)).await {
@@ -39,7 +45,8 @@ impl Inner {
                 Ok(Err(problem)) => failed(format!("the guard failed: {problem}")),
                 Err(_) => failed("the guard panicked".to_owned()),
             };
-            let verdict = said.verdict == Verdict::Allow;
+            let asks = matches!(said.verdict, Verdict::AwaitApproval(_));
+            let verdict = said.verdict == Verdict::Allow || (asks && approved);
             let guard_name = name.to_owned();
             let details = said.evidence.map(shortened);
             draft.evidence.push(GuardEvidence { guard_name, verdict, details });
@@ -50,13 +57,15 @@ impl Inner {
             match said.verdict {
                 Verdict::Allow => {}
                 Verdict::Deny(reason) => return Err(Denial::by_guard(name, reason)),
+                Verdict::AwaitApproval(_) if approved => {}
                 Verdict::AwaitApproval(reason) => {
-                    let reason = format!("an approval is needed, and nobody can give it: {reason}");
-                    return Err(Denial::by_guard(name, reason));
+                    // Those after it may still deny; then nobody need be asked.
+                    let reason = shortened(reason);
+                    need = need.or(Some(Need { asked_by: name.to_owned(), reason }));
                 }
             }
         }
-        Ok(Guarded { authorized })
+        Ok((Guarded { authorized }, need))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Receipt: what came of the call is signed and made durable, and the budget is settled with it.
 
-use chio_core::canonical;
 use chio_core::money::MonetaryAmount;
-use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH};
+use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, NONCE_MEMBER, SealedReceipt};
 use serde_json::{Map, Value, json};
 
 use super::Draft;
 use crate::call::{Evaluation, Outcome};
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::store::{Alternative, Appended, Closing, Entry, Hold, OpenIntent, Refund};
+use crate::store::{
+    Alternative, Appended, ApprovalState, Closing, Entry, Hold, OpenIntent, Refund, TaskEnd,
+    TaskState,
+};
 
 /// How a call ended, with all that its receipt needs to say so.
 #[derive(Debug)]
@@ -101,48 +103,60 @@ impl Inner {
         let settlement = Settlement::of(&draft.holds, draft.price.as_ref(), &ending);
         let metadata = &mut draft.metadata;
         if let Some(stream) = ending.stream {
-            metadata.insert("stream".to_owned(), stream);
+            metadata.insert("stream", stream);
         }
         if !ending.sanitized.is_empty() {
-            metadata.insert("post_invocation".to_owned(), json!({"sanitized": ending.sanitized}));
+            metadata.insert("post_invocation", json!({"sanitized": ending.sanitized}));
         }
         if let Some(financial) = settlement.record() {
-            metadata.insert("financial".to_owned(), financial);
+            metadata.insert("financial", financial);
         }
         if let Outcome::Denied(denial) = &ending.outcome {
             let code = json!({"code": denial.code, "name": denial.code.name()});
-            metadata.insert("denial".to_owned(), code);
+            metadata.insert("denial", code);
         }
-        let closes = draft.intent.map(|intent| Closing { intent, refunds: settlement.refunds });
+        draft.note_governed()?;
+        let refunds = settlement.refunds;
+        let (intent, unanswered) = (draft.intent, draft.unanswered);
+        let task = draft.result.take().map(|result| {
+            let state = match ending.outcome {
+                Outcome::Value(_) | Outcome::Stream { .. } => TaskState::Completed,
+                Outcome::Cancelled { .. } => TaskState::Cancelled,
+                Outcome::Denied(_) | Outcome::Incomplete { .. } => TaskState::Failed,
+            };
+            TaskEnd { state, result }
+        });
         let receipt = self.sign(draft, decision(&ending.outcome), ending.content_hash)?;
-        let body = canonical::to_vec(&receipt)?;
-        let receipt_bytes = body.clone();
-        let seq = self.append(body, closes).await?;
+        let closes = intent.map(|intent| {
+            let receipt_id = receipt.id.clone();
+            Closing { intent, refunds, receipt_id, unanswered, task }
+        });
+        let seq = self.append(receipt.bytes.clone(), closes).await?;
         let (outcome, cost) = (ending.outcome, settlement.charged);
-        Ok(Evaluation { outcome, receipt, receipt_bytes, seq, cost })
+        Ok(Evaluation { outcome, receipt, seq, cost })
     }
 
     fn sign(
         &self,
-        draft: Draft,
+        mut draft: Draft,
         decision: Decision,
         content_hash: String,
-    ) -> Result<ChioReceipt, KernelError> {
+    ) -> Result<SealedReceipt, KernelError> {
+        let nonce = Value::String(self.unique_name("rcpt-"));
+        draft.metadata.insert(NONCE_MEMBER, nonce);
         let now = self.clock.unix_seconds();
         let kernel_key = self.key.public_key().clone();
         let receipt = ChioReceipt {
-            id: self.unique_name("rcpt-"),
             capability_id: draft.capability_id,
             tool_server: draft.tool_server,
             tool_name: draft.tool_name,
             redaction_mode: draft.redaction,
             policy_hash: self.config.policy_hash.clone(),
             evidence: draft.evidence,
-            metadata: Some(Value::Object(draft.metadata)),
             tenant_id: draft.tenant_id,
             ..ChioReceipt::mediated(now, draft.action, decision, content_hash, kernel_key)
         };
-        Ok(receipt.signed(&self.key)?)
+        Ok(receipt.sealed(&draft.metadata, &self.key)?)
     }
 
     async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
@@ -160,20 +174,33 @@ impl Inner {
         reason: &str,
     ) -> Result<bool, KernelError> {
         let mut draft = Draft::of_orphan(&open);
-        let taken = open.reservation.alternatives.into_iter().nth(open.alternative);
+        let taken = open.reservation.alternatives.get(open.alternative).cloned();
         let Alternative { grant_index, price, .. } =
             taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
         draft.set_grant(grant_index);
         if let Some(price) = price {
             // Nobody knows what it cost: all that was reserved.
             let settlement = Settlement { charged: Some(price), refunds: vec![], excess: None };
-            draft.metadata.extend(settlement.record().map(|it| ("financial".to_owned(), it)));
+            if let Some(financial) = settlement.record() {
+                draft.metadata.insert("financial", financial);
+            }
         }
-        draft.metadata.insert("recovery".to_owned(), json!({"started_at": draft.started_at}));
-        let closes = Closing { intent: open.id, refunds: Vec::new() };
-        let decision = Decision::Incomplete { reason: reason.to_owned() };
+        draft.metadata.insert("recovery", json!({"started_at": draft.started_at}));
+        let decision = if open.reservation.intent.parked {
+            let reason = format!("{reason}: it waited for an approval, and never ran");
+            Decision::Cancelled { reason }
+        } else {
+            Decision::Incomplete { reason: reason.to_owned() }
+        };
         let receipt = self.sign(draft, decision, NO_OUTPUT_HASH.to_owned())?;
-        match self.append(canonical::to_vec(&receipt)?, Some(closes)).await {
+        let closes = Closing {
+            intent: open.id,
+            refunds: Vec::new(),
+            receipt_id: receipt.id.clone(),
+            unanswered: ApprovalState::Cancelled,
+            task: None,
+        };
+        match self.append(receipt.bytes, Some(closes)).await {
             Ok(_) => Ok(true),
             Err(KernelError::Recovered) => Ok(false),
             Err(error) => Err(error),

@@ -8,6 +8,7 @@ use super::Draft;
 use super::guarding::Guarded;
 use super::verify::{deny_store, deny_token};
 use crate::call::Denial;
+use crate::error::KernelError;
 use crate::kernel::{Inner, Server};
 use crate::revocation;
 use crate::store::{Exhausted, Reservation, Reserved};
@@ -42,6 +43,7 @@ impl Inner {
         guarded: Guarded,
         draft: &mut Draft,
     ) -> Result<(Permit, Held), Denial> {
+        draft.note_governed().map_err(|error| unwritten(&error))?;
         let authorized = guarded.authorized();
         // Guards may have taken their time.
         let window = authorized.known().token.validity().check(self.clock.unix_seconds());
@@ -50,12 +52,16 @@ impl Inner {
         let alternatives = authorized.alternatives();
         let counts = alternatives.iter().any(|way| !way.holds.is_empty() || way.price.is_some());
         let authority = authorized.known().authority.clone();
-        if counts || authorized.tool().has_side_effects {
+        let uses = !draft.proofs.is_empty() || draft.approval.is_some() || draft.intent.is_some();
+        if counts || uses || authorized.tool().has_side_effects {
             let alternatives = alternatives.to_vec();
             let reservation = Reservation {
-                intent: draft.intent(self),
+                intent: draft.intent(self).map_err(|error| unwritten(&error))?,
                 alternatives,
                 authority: authority.clone(),
+                resumes: draft.intent,
+                proofs: std::mem::take(&mut draft.proofs),
+                approval: draft.approval.take(),
             };
             self.begin(reservation, draft).await?;
         } else {
@@ -94,6 +100,11 @@ impl Inner {
     }
 }
 
+/// The denial of a call that cannot be written down.
+pub(crate) fn unwritten(error: &KernelError) -> Denial {
+    Denial::by_kernel(ErrorCode::InternalError, error.to_string())
+}
+
 /// The denial of a call that could not reserve.
 pub(crate) fn refusal(refused: Reserved, presented: &str) -> Denial {
     match refused {
@@ -106,6 +117,10 @@ pub(crate) fn refusal(refused: Reserved, presented: &str) -> Denial {
             };
             let reason = format!("{what} exhausted for grant {grant_index} of `{capability_id}`");
             Denial::by_kernel(ErrorCode::BudgetExhausted, reason)
+        }
+        Reserved::Refused(refused) => super::possession::refusal(refused),
+        Reserved::IntentClosed => {
+            Denial::by_kernel(ErrorCode::InternalError, "the call was taken for abandoned")
         }
         Reserved::Held { .. } => {
             Denial::by_kernel(ErrorCode::InternalError, "a reservation that was not asked for")

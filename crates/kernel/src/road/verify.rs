@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chio_core::capability::{CapabilityToken, Operation, TokenError, check_hop};
+use chio_core::capability::{CapabilityToken, Operation, PresentedToken, TokenError, check_hop};
 use chio_core::registry::ErrorCode;
 
 use super::Draft;
@@ -34,11 +34,6 @@ impl Inner {
         if let Some(expected) = draft.oversize {
             let reason = format!("expected {expected}, found more than a receipt can carry");
             return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
-        }
-        if call.governed_intent.is_some() {
-            // Whoever states an intent relies on its being enforced and recorded.
-            let reason = "governed intents are not supported yet";
-            return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
         }
         if self.running.is_draining() {
             return Err(Denial::by_kernel(ErrorCode::InternalError, "the kernel is shutting down"));
@@ -82,7 +77,7 @@ impl Inner {
     }
 
     /// Meets a token for the first time: finds its ancestors, checks every hop, remembers it.
-    async fn get_to_know(&self, token: &CapabilityToken) -> Result<Arc<KnownToken>, Denial> {
+    async fn get_to_know(&self, token: &PresentedToken) -> Result<Arc<KnownToken>, Denial> {
         let links = token.delegation_chain.iter().map(|link| link.capability_id.clone());
         let mut authority = vec![token.id.clone()];
         authority.extend(links);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chio_core::canonical;
+use chio_core::canonical::Written;
 use chio_core::capability::{CapabilityToken, ToolGrant};
 use chio_core::governance::ModelMetadata;
 use chio_core::hash::sha256_hex;
@@ -132,7 +133,7 @@ async fn the_way_a_call_came_is_signed_with_it_and_cannot_pose_as_the_kernels_wo
         ("attribution", json!({"subject_key": "somebody else"})),
         ("receipt_context", json!({"request_id": "another"})),
     ] {
-        call.evidence.insert(member.to_owned(), value);
+        call.evidence.push((member, Written::of(&value).unwrap()));
     }
     let ended = world.run(call).await;
     assert_eq!(*metadata(&ended, "route_selection"), json!({"decision": "select"}));

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use chio_core::capability::CapabilityToken as Token;
 use chio_core::registry::ErrorCode as Code;
+use chio_kernel::Outcome;
 use chio_kernel::store::TokenStore as _;
-use chio_kernel::{Evaluation, Outcome};
 use chio_testkit::key;
 use serde_json::json;
 
 use crate::support::tokens::{agent, child, counted, token};
-use crate::support::world::{assert_denied, metadata};
+use crate::support::world::{Ended, assert_denied, metadata};
 use crate::support::{Setup, World, grant};
 
 /// Runs so many calls of the tokens in turn, all at once.
@@ -63,7 +63,7 @@ async fn two_kernels_on_one_store_share_what_is_granted() {
     assert_eq!(first + second, 20);
 }
 
-fn index(ended: &Evaluation) -> u64 {
+fn index(ended: &Ended) -> u64 {
     metadata(ended, "attribution")["grant_index"].as_u64().unwrap()
 }
 

@@ -41,10 +41,6 @@ async fn the_first_guard_that_does_not_allow_ends_the_call_in_its_name() {
         (guard("no").says(Verdict::Deny("not today".to_owned())), "not today"),
         (guard("no").checks(|_| Err("no disk".to_owned())), "the guard failed: no disk"),
         (guard("no").checks(|_| panic!("bug")), "the guard panicked"),
-        (
-            guard("no").says(Verdict::AwaitApproval("large".to_owned())),
-            "an approval is needed, and nobody can give it: large",
-        ),
     ];
     for (bad, reason) in cases {
         let journal = Journal::default();

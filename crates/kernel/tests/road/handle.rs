@@ -29,8 +29,8 @@ async fn a_server_has_its_name_to_itself() {
     world.kernel.register_tool_server(other).unwrap();
     let names: Vec<_> = world.kernel.manifests().into_iter().map(|it| it.server_id).collect();
     assert_eq!(names, ["another", SERVER]);
-    assert_eq!(world.kernel.protocol_of("another"), Some(DiscoveryProtocol::Native));
-    assert_eq!(world.kernel.protocol_of("nobody"), None);
+    assert_eq!(world.kernel.target_of("another", "echo"), Some(DiscoveryProtocol::Native));
+    assert_eq!(world.kernel.target_of("nobody", "echo"), None);
 }
 
 #[tokio::test]

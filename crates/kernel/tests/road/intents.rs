@@ -6,15 +6,16 @@ use std::time::Duration;
 use chio_core::receipt::Decision;
 use chio_core::registry::ErrorCode as Code;
 use chio_kernel::store::StoreError;
-use chio_kernel::{Evaluation, KernelError, Outcome, ToolCall};
+use chio_kernel::{KernelError, Outcome, ToolCall};
 use serde_json::json;
 
 use crate::support::tokens::{counted, priced, token};
+use crate::support::world::Ended;
 use crate::support::world::assert_denied;
 use crate::support::{Setup, TestCaller, World, grant};
 
-async fn evaluate(world: &World, call: ToolCall) -> Result<Evaluation, KernelError> {
-    world.kernel.evaluate(call, Arc::new(world.caller())).await
+async fn evaluate(world: &World, call: ToolCall) -> Result<Ended, KernelError> {
+    world.kernel.evaluate(call, Arc::new(world.caller())).await.map(Ended::from)
 }
 
 #[tokio::test]
@@ -53,7 +54,7 @@ async fn an_intent_holds_all_that_a_receipt_needs() {
     assert_eq!(intent.action, ended.receipt.action);
     assert_eq!(intent.redaction, ended.receipt.redaction_mode);
     assert_eq!(intent.tenant_id.as_deref(), Some("tenant-1"));
-    assert_eq!(intent.metadata["receipt_context"]["request_id"], json!(request_id));
+    assert_eq!(intent.metadata.to_value()["receipt_context"]["request_id"], json!(request_id));
     assert_eq!(reservation.alternatives[0].grant_index, 1);
     assert_eq!(reservation.authority, ["cap-1"]);
 }
@@ -199,14 +200,20 @@ async fn a_call_whose_time_is_up_while_its_intent_is_written_has_one_receipt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_somebody_else_has_closed_has_no_second_receipt() {
-    use chio_kernel::store::{Closing, Entry, Ledger as _, LogStore as _};
+    use chio_kernel::store::{ApprovalState, Closing, Entry, Ledger as _, LogStore as _};
     let world = World::new().await;
     let caller = Arc::new(world.caller());
     let call = world.call(&token("cap-1", &[grant("*")]), "gate", json!({}));
     let running = world.spawn(call, &caller);
     world.until("run gate").await;
     let open = world.ledger.open_intents().await.unwrap().remove(0);
-    let closes = Some(Closing { intent: open.id, refunds: Vec::new() });
+    let closes = Some(Closing {
+        intent: open.id,
+        refunds: Vec::new(),
+        receipt_id: String::new(),
+        unanswered: ApprovalState::Cancelled,
+        task: None,
+    });
     world.ledger.append(Entry { body: b"{}".to_vec(), closes }).await.unwrap();
     world.gate.add_permits(1);
     assert_eq!(running.await.unwrap(), Err(KernelError::Recovered));

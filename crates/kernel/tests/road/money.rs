@@ -5,14 +5,14 @@ use std::sync::Arc;
 use chio_core::capability::{CapabilityToken as Token, ToolGrant};
 use chio_core::money::MonetaryAmount;
 use chio_core::registry::ErrorCode as Code;
-use chio_kernel::{Evaluation, Outcome};
+use chio_kernel::Outcome;
 use serde_json::{Value, json};
 
 use crate::support::tokens::{priced, token, usd};
-use crate::support::world::{assert_denied, metadata};
+use crate::support::world::{Ended, assert_denied, metadata};
 use crate::support::{World, grant};
 
-fn ran(ended: &Evaluation) -> bool {
+fn ran(ended: &Ended) -> bool {
     matches!(ended.outcome, Outcome::Value(_))
 }
 

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use chio_core::receipt::{ChildOutcome, ChildReceipt, LoggedReceipt, OperationKind, TerminalState};
 use chio_core::signed::Signed;
-use chio_kernel::{AskError, Evaluation, Outcome};
+use chio_kernel::{AskError, Outcome};
 use serde_json::{Value, json};
 
 use crate::support::tokens::token;
+use crate::support::world::Ended;
 use crate::support::world::value;
 use crate::support::{NOW, Setup, TestCaller, World, grant};
 
 /// Runs the tool that asks.
-async fn ask(world: &World, caller: TestCaller, arguments: Value) -> (Evaluation, Arc<TestCaller>) {
+async fn ask(world: &World, caller: TestCaller, arguments: Value) -> (Ended, Arc<TestCaller>) {
     let caller = Arc::new(caller);
     let token = token(&format!("cap-{}", world.kernel.new_request_id()), &[grant("ask")]);
     let call = world.call(&token, "ask", arguments);
@@ -29,7 +30,7 @@ async fn children(world: &World) -> Vec<ChildReceipt> {
 }
 
 /// The only child receipt of the only call.
-async fn only_child(world: &World, parent: &Evaluation) -> ChildReceipt {
+async fn only_child(world: &World, parent: &Ended) -> ChildReceipt {
     let mut children = children(world).await;
     assert_eq!(children.len(), 1);
     let child = children.remove(0);
@@ -101,7 +102,7 @@ async fn a_caller_that_is_gone_leaves_a_question_cancelled() {
 }
 
 /// A call whose question is never answered, up to the question.
-async fn unanswered(world: &World) -> (Arc<TestCaller>, tokio::task::JoinHandle<Evaluation>) {
+async fn unanswered(world: &World) -> (Arc<TestCaller>, tokio::task::JoinHandle<Ended>) {
     let caller = Arc::new(world.caller().silent());
     let call = world.call(&token("cap-1", &[grant("ask")]), "ask", json!({}));
     let running = world.spawn(call, &caller);
@@ -172,8 +173,7 @@ async fn a_question_belongs_to_its_calls_trace() {
     let world = World::new().await;
     let token = token("cap-1", &[grant("ask")]);
     let mut call = world.call(&token, "ask", json!({}));
-    let bridge = json!({"bridge": {"trace": {"traceId": "trace-7"}}});
-    call.evidence.insert("chio".to_owned(), bridge);
+    call.trace_id = Some("trace-7".to_owned());
     let ended = world.run_for(call, Arc::new(world.caller().answering(Ok(json!(1))))).await;
     let child = only_child(&world, &ended).await;
     assert_eq!(child.metadata.unwrap()["traceId"], json!("trace-7"));

@@ -35,7 +35,7 @@ fn blocker(mode: ReviewMode) -> Scripted {
 }
 
 /// Runs the stream tool and returns what came of it and what the caller got.
-async fn stream(world: &World, arguments: Value) -> (chio_kernel::Evaluation, Vec<Value>) {
+async fn stream(world: &World, arguments: Value) -> (crate::support::world::Ended, Vec<Value>) {
     let caller = Arc::new(world.caller());
     let token = token(&format!("cap-{}", world.kernel.new_request_id()), &[grant("*")]);
     let call = world.call(&token, "stream", arguments);

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_core::hash::sha256_hex;
-use chio_kernel::{Evaluation, Outcome, Review, ReviewMode};
+use chio_kernel::{Outcome, Review, ReviewMode};
 use serde_json::{Value, json};
 
 use crate::support::tokens::token;
+use crate::support::world::Ended;
 use crate::support::world::metadata;
 use crate::support::{Setup, TestCaller, World, grant, guard};
 
-async fn stream(world: &World, caller: TestCaller, arguments: Value) -> (Evaluation, Vec<Value>) {
+async fn stream(world: &World, caller: TestCaller, arguments: Value) -> (Ended, Vec<Value>) {
     let caller = Arc::new(caller);
     let token = token(&format!("cap-{}", world.kernel.new_request_id()), &[grant("*")]);
     let call = world.call(&token, "stream", arguments);
@@ -24,7 +25,7 @@ async fn stream(world: &World, caller: TestCaller, arguments: Value) -> (Evaluat
 }
 
 /// Checks what a receipt says of a stream.
-fn assert_hashed(ended: &Evaluation, chunks: &[Value]) {
+fn assert_hashed(ended: &Ended, chunks: &[Value]) {
     let hashes: Vec<String> = chunks.iter().map(|it| canonical::hash(it).unwrap()).collect();
     let bytes: usize = chunks.iter().map(|it| canonical::to_vec(it).unwrap().len()).sum();
     let record = json!({
@@ -37,7 +38,7 @@ fn assert_hashed(ended: &Evaluation, chunks: &[Value]) {
     assert_eq!(ended.receipt.content_hash, sha256_hex(hashes.concat().as_bytes()));
 }
 
-fn incomplete(ended: &Evaluation, words: &str, expected: u64) {
+fn incomplete(ended: &Ended, words: &str, expected: u64) {
     match &ended.outcome {
         Outcome::Incomplete { reason, chunks } => {
             assert!(reason.contains(words), "{reason}");

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use async_trait::async_trait;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_kernel::store::{
-    Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Refund, Reservation,
-    Reserved, StoreResult,
+    Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Refund,
+    Reservation, Reserved, StoreResult, UseRefused,
 };
 
-use super::{Indexed, State, lock, lost};
+use super::{Indexed, Pending, State, lock, lost};
 use crate::budget::{Choice, Debit, Spent, choose};
 
 /// Keeps others from a slot as long as it lives.
@@ -67,28 +67,118 @@ impl State {
 
     /// Closes an intent and settles; false when it is not open.
     fn close(&mut self, closing: &Closing) -> bool {
-        if self.intents.remove(&closing.intent.0).is_none() {
-            return false;
+        let Some(closed) = self.intents.remove(&closing.intent.0) else { return false };
+        if closed.owns {
+            self.inbox.close(closing);
+            self.tasks.close(closing);
         }
         closing.refunds.iter().for_each(|refund| self.give_back(refund));
         true
     }
 
     fn open_intents(&self, log: usize) -> Vec<OpenIntent> {
-        let ours = self.intents.values().filter(|(of, _)| *of == log);
-        ours.map(|(_, intent)| intent.clone()).collect()
+        let ours = self.intents.values().filter(|pending| pending.log == log);
+        ours.map(|pending| pending.open.clone()).collect()
+    }
+
+    /// Whether this is an intent of this log that has not reserved.
+    fn waits(&self, log: usize, intent: IntentId) -> bool {
+        let found = self.intents.get(&intent.0);
+        found.is_some_and(|pending| pending.log == log && !pending.open.reserved)
+    }
+
+    /// Why a proof or an approval cannot be used, if so.
+    fn refuse(&self, reservation: &Reservation) -> Option<UseRefused> {
+        if let Some(refused) = self.proofs.refuse(&reservation.proofs) {
+            return Some(refused);
+        }
+        let approval = reservation.approval.as_ref()?;
+        let waited = reservation.resumes;
+        let may = !self.approval_uses.has(approval)
+            && waited.is_none_or(|intent| self.inbox.lets_go_on(intent.0));
+        (!may).then_some(UseRefused::ApprovalUsed)
+    }
+
+    /// Keeps an intent: one that goes on, or a new one.
+    fn put(&mut self, resumes: Option<IntentId>, kept: Kept) -> IntentId {
+        let id = resumes.unwrap_or_else(|| {
+            self.last_intent += 1;
+            IntentId(self.last_intent)
+        });
+        let owned = self.intents.get(&id.0).is_some_and(|before| before.owns);
+        let Kept { log, reservation, alternative, reserved, owns } = kept;
+        let open = OpenIntent { id, reservation, alternative, reserved };
+        self.intents.insert(id.0, Pending { log, open, owns: owns || owned });
+        id
+    }
+}
+
+/// What is kept of an intent.
+struct Kept {
+    log: usize,
+    reservation: Reservation,
+    alternative: usize,
+    reserved: bool,
+    owns: bool,
+}
+
+impl MemoryLedger {
+    /// Why a call cannot wait, if so.
+    fn refuse(&self, state: &State, opening: &Opening) -> StoreResult<Option<Opened>> {
+        if opening.resumes.is_some_and(|intent| !state.waits(self.log, intent)) {
+            return Ok(Some(Opened::IntentClosed));
+        }
+        if let Some(refused) = state.proofs.refuse(&opening.proofs) {
+            return Ok(Some(Opened::Refused(refused)));
+        }
+        let looked = opening.claims.as_ref().map_or(Ok(()), |claim| state.tasks.look_at(claim));
+        if let Err(refused) = looked {
+            return Ok(Some(Opened::NotClaimed(refused)));
+        }
+        let Some(request) = &opening.waits_for else { return Ok(None) };
+        if state.inbox.has(&request.id) {
+            return Err(crate::inbox::name_taken());
+        }
+        Ok(state.inbox.is_full().then_some(Opened::InboxFull))
     }
 }
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
+    async fn open(&self, opening: Opening) -> StoreResult<Opened> {
+        let mut state = lock(&self.guard.state);
+        if let Some(refused) = self.refuse(&state, &opening)? {
+            return Ok(refused);
+        }
+        let Opening { intent, resumes, proofs, waits_for, claims } = opening;
+        let owns = waits_for.is_some() || claims.is_some();
+        let reservation = crate::unreserved(intent);
+        let kept = Kept { log: self.log, reservation, alternative: 0, reserved: false, owns };
+        let id = state.put(resumes, kept);
+        state.proofs.take(proofs);
+        if let Some(claim) = claims {
+            state.tasks.claim(id.0, &claim);
+        }
+        if let Some(request) = waits_for {
+            state.inbox.add(id.0, request);
+        }
+        Ok(Opened::At(id))
+    }
+
+    async fn reserve(&self, mut reservation: Reservation) -> StoreResult<Reserved> {
         let mut state = lock(&self.guard.state);
         if let Some(reason) = &state.stopped {
             return Ok(Reserved::Stopped(reason.clone()));
         }
         if let Some(id) = reservation.authority.iter().find(|id| state.revoked.contains_key(*id)) {
             return Ok(Reserved::Revoked(id.clone()));
+        }
+        let resumes = reservation.resumes;
+        if resumes.is_some_and(|intent| !state.waits(self.log, intent)) {
+            return Ok(Reserved::IntentClosed);
+        }
+        if let Some(refused) = state.refuse(&reservation) {
+            return Ok(Reserved::Refused(refused));
         }
         let choice = choose(&reservation.alternatives, |id, index| Ok(state.spent(id, index)))?;
         let (alternative, debits) = match choice {
@@ -97,11 +187,15 @@ impl Ledger for MemoryLedger {
             Choice::Nothing => return Err(crate::no_alternative()),
         };
         debits.iter().for_each(|debit| state.debit(debit));
-        state.last_intent += 1;
-        let id = IntentId(state.last_intent);
-        let open = OpenIntent { id, reservation, alternative };
-        state.intents.insert(id.0, (self.log, open));
-        Ok(Reserved::Held { intent: id, alternative })
+        state.proofs.take(std::mem::take(&mut reservation.proofs));
+        if let Some(approval) = reservation.approval.take() {
+            state.approval_uses.take(approval);
+            resumes.inspect(|intent| state.inbox.take(intent.0));
+        }
+        reservation.resumes = None;
+        let kept = Kept { log: self.log, reservation, alternative, reserved: true, owns: false };
+        let intent = state.put(resumes, kept);
+        Ok(Reserved::Held { intent, alternative })
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {

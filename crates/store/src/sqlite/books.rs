@@ -6,15 +6,17 @@ use std::sync::Arc;
 use chio_core::canonical;
 use chio_core::certificate::KernelCertificate;
 use chio_kernel::store::{
-    Alternative, Appended, Closing, IntentId, Refund, Reserved, StoreError, StoreResult,
+    Alternative, Appended, ApprovalUse, Closing, IntentId, ProofUse, Refund, Reserved, StoreError,
+    StoreResult,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::beacon::Beacon;
 use super::error::failed;
-use super::number::{LAST_PLACE, clamped, count, joined};
+use super::number::{LAST_PLACE, clamped, count, joined, length};
 use super::read;
 use super::schema::{read_meta, write_meta};
+use crate::bounds::MAX_PROOFS;
 use crate::budget::{Choice, Debit, Spent, choose};
 
 /// Intent numbers are set aside in blocks, so that none is ever used twice though closed intents
@@ -29,6 +31,8 @@ pub(crate) struct Books {
     heads: HashMap<i64, Head>,
     /// Bytes written since somebody asked.
     written: usize,
+    /// The most proofs that are remembered at once.
+    pub(crate) most_proofs: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +49,9 @@ pub(crate) struct ReservationRow {
     pub(crate) body: Vec<u8>,
     pub(crate) alternatives: Vec<Alternative>,
     pub(crate) authority: Vec<String>,
+    pub(crate) resumes: Option<IntentId>,
+    pub(crate) proofs: Vec<ProofUse>,
+    pub(crate) approval: Option<ApprovalUse>,
 }
 
 /// A token, ready to be written.
@@ -89,7 +96,7 @@ pub(crate) struct LogRow {
 
 impl Books {
     pub(crate) fn new(connection: Connection, beacon: Arc<Beacon>) -> Self {
-        Self { connection, beacon, heads: HashMap::new(), written: 0 }
+        Self { connection, beacon, heads: HashMap::new(), written: 0, most_proofs: MAX_PROOFS }
     }
 
     /// Bytes of entries and intents written since the last time.
@@ -97,14 +104,32 @@ impl Books {
         std::mem::replace(&mut self.written, 0)
     }
 
+    /// Notes that so many bytes were written.
+    pub(crate) const fn note_written(&mut self, bytes: usize) {
+        self.written = self.written.saturating_add(bytes);
+    }
+
     /// The database itself.
     pub(crate) const fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<usize> {
+    /// Runs a statement. Tells how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<usize> {
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         statement.execute(params).map_err(failed)
+    }
+
+    /// Whether a query finds a row.
+    pub(crate) fn exists(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<bool> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.exists(params).map_err(failed)
+    }
+
+    /// The one number that a query answers with.
+    pub(crate) fn number(&self, sql: &str, params: impl rusqlite::Params) -> StoreResult<i64> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.query_row(params, |row| row.get(0)).map_err(failed)
     }
 
     pub(crate) fn begin(&self) -> StoreResult<()> {
@@ -198,6 +223,9 @@ impl Books {
                 return Ok(Reserved::Revoked(id.clone()));
             }
         }
+        if let Some(refused) = self.refuse_uses(log, row)? {
+            return Ok(refused);
+        }
         let (alternative, debits) =
             match choose(&row.alternatives, |id, index| self.spent(id, index))? {
                 Choice::Take(alternative, debits) => (alternative, debits),
@@ -207,17 +235,22 @@ impl Books {
         for debit in &debits {
             self.debit(debit)?;
         }
-        let intent = self.next_intent(log)?;
-        let chosen = i64::try_from(alternative).unwrap_or(i64::MAX);
-        self.execute(
-            "INSERT INTO intents(id, chosen, body) VALUES (?1, ?2, ?3)",
-            params![intent, chosen, row.body],
-        )?;
-        self.written = self.written.saturating_add(row.body.len());
+        self.use_up(row)?;
+        let (intent, sql) = match row.resumes {
+            None => (
+                self.next_intent(log)?,
+                "INSERT INTO intents(id, chosen, body) VALUES (?1, ?2, ?3)",
+            ),
+            Some(IntentId(intent)) => {
+                (intent, "UPDATE intents SET chosen = ?2, body = ?3, waits = 0 WHERE id = ?1")
+            }
+        };
+        self.execute(sql, params![intent, length(alternative), row.body])?;
+        self.note_written(row.body.len());
         Ok(Reserved::Held { intent: IntentId(intent), alternative })
     }
 
-    fn next_intent(&mut self, log: i64) -> StoreResult<i64> {
+    pub(crate) fn next_intent(&mut self, log: i64) -> StoreResult<i64> {
         let mut head = self.head(log)?;
         if head.next_intent >= head.intents_end {
             head.intents_end = head.next_intent.saturating_add(INTENT_BLOCK);
@@ -238,9 +271,7 @@ impl Books {
     }
 
     fn is_revoked(&self, capability_id: &str) -> StoreResult<bool> {
-        let sql = "SELECT 1 FROM revocations WHERE capability_id = ?1";
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        statement.exists([capability_id]).map_err(failed)
+        self.exists("SELECT 1 FROM revocations WHERE capability_id = ?1", [capability_id])
     }
 
     fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
@@ -286,8 +317,7 @@ impl Books {
         closes: Option<&Closing>,
     ) -> StoreResult<Appended> {
         if let Some(closing) = closes {
-            // Whoever's log the intent is in: sweepers close those of others.
-            if self.execute("DELETE FROM intents WHERE id = ?1", [closing.intent.0])? == 0 {
+            if !self.close_intent(closing)? {
                 return Ok(Appended::IntentClosed);
             }
             for refund in &closing.refunds {
@@ -303,7 +333,7 @@ impl Books {
         let seq = count(head.next_entry)?;
         head.next_entry += 1;
         self.heads.insert(log, head);
-        self.written = self.written.saturating_add(body.len());
+        self.note_written(body.len());
         Ok(Appended::At(seq))
     }
 
@@ -361,7 +391,8 @@ impl Books {
         }
     }
 
-    fn next_epoch(&self) -> StoreResult<()> {
+    /// Lets those who look at the epoch know that there is something new.
+    pub(crate) fn next_epoch(&self) -> StoreResult<()> {
         self.execute("UPDATE meta SET value = value + 1 WHERE key = 'epoch'", [])?;
         self.show_epoch()
     }

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 const MAX_KEY_FILE: usize = 1024;
 
 const AUTHORITY: &str = "authority.key";
+const APPROVER: &str = "approver.key";
 const KERNELS: &str = "kernels";
 const SECRET: &str = "key";
 const PUBLIC: &str = "public";
@@ -22,6 +23,32 @@ const LOCK: &str = "lock";
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
+}
+
+/// Whom a key of the whole store is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Role {
+    /// Issues tokens and certifies kernels.
+    Authority,
+    /// Signs approvals.
+    Approver,
+}
+
+impl Role {
+    /// Its name in the database, which remembers the public half.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Authority => "authority",
+            Self::Approver => "approver",
+        }
+    }
+
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Authority => AUTHORITY,
+            Self::Approver => APPROVER,
+        }
+    }
 }
 
 /// The key of a slot, as far as the folder has it.
@@ -78,7 +105,8 @@ impl Folder {
 
     /// Whether a store has been here: there is a key, or a slot.
     pub(crate) fn has_keys(&self) -> StoreResult<bool> {
-        Ok(self.authority()?.is_some() || !self.slots()?.is_empty())
+        let has_key = self.key(Role::Authority)?.is_some() || self.key(Role::Approver)?.is_some();
+        Ok(has_key || !self.slots()?.is_empty())
     }
 
     pub(crate) fn beacon(&self) -> PathBuf {
@@ -108,15 +136,15 @@ impl Folder {
         }
     }
 
-    /// The authority's key, if it is here.
-    pub(crate) fn authority(&self) -> StoreResult<Option<Keypair>> {
-        read_secret(&self.path.join(AUTHORITY))
+    /// The key of a role, if it is here.
+    pub(crate) fn key(&self, role: Role) -> StoreResult<Option<Keypair>> {
+        read_secret(&self.path.join(role.file()))
     }
 
-    /// Makes the authority's key. Whoever calls this keeps others from doing the same.
-    pub(crate) fn make_authority(&self) -> StoreResult<Keypair> {
-        let (key, path) = (Keypair::generate(), self.path.join(AUTHORITY));
-        write_secret(&self.path, AUTHORITY, &key).map_err(|error| unreachable(&path, &error))?;
+    /// Makes the key of a role. Whoever calls this keeps others from doing the same.
+    pub(crate) fn make_key(&self, role: Role) -> StoreResult<Keypair> {
+        let (key, path) = (Keypair::generate(), self.path.join(role.file()));
+        write_secret(&self.path, role.file(), &key).map_err(|error| unreachable(&path, &error))?;
         Ok(key)
     }
 

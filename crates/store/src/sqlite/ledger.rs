@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use chio_core::canonical;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_kernel::store::{
-    Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Reservation, Reserved, StoreError,
-    StoreResult,
+    Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Reservation,
+    Reserved, StoreError, StoreResult,
 };
 use rusqlite::Connection;
 
 use super::books::{CheckpointRow, ReservationRow};
 use super::error::{failed, unreadable};
 use super::number::{LAST_PLACE, clamped, joined, split};
+use super::opening::OpeningRow;
 use super::readers::blocking;
 use super::{SqliteStore, read};
 
@@ -79,14 +80,20 @@ pub(crate) struct SqliteLedger {
 
 #[async_trait]
 impl Ledger for SqliteLedger {
+    async fn open(&self, opening: Opening) -> StoreResult<Opened> {
+        let row = OpeningRow::new(opening)?;
+        let log = Arc::clone(&self.log);
+        self.store.writer.run(move |books| books.open(log.number, &row)).await
+    }
+
     async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
         if reservation.alternatives.is_empty() {
             return Err(crate::no_alternative());
         }
         let body = serde_json::to_vec(&reservation)
             .map_err(|error| StoreError::Refused(format!("an intent has no form: {error}")))?;
-        let Reservation { alternatives, authority, .. } = reservation;
-        let row = ReservationRow { body, alternatives, authority };
+        let Reservation { alternatives, authority, resumes, proofs, approval, .. } = reservation;
+        let row = ReservationRow { body, alternatives, authority, resumes, proofs, approval };
         let log = Arc::clone(&self.log);
         self.store.writer.run(move |books| books.reserve(log.number, &row)).await
     }
@@ -128,7 +135,7 @@ impl Ledger for SqliteLedger {
 }
 
 fn open_intents(database: &Connection, log: i64) -> StoreResult<Vec<OpenIntent>> {
-    let sql = "SELECT id, chosen, body FROM intents WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+    let sql = "SELECT id, chosen, body, waits FROM intents WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
     let mut statement = database.prepare_cached(sql).map_err(failed)?;
     let range = [joined(log, 0), joined(log, LAST_PLACE)];
     let mut rows = statement.query(range).map_err(failed)?;
@@ -142,7 +149,8 @@ fn open_intents(database: &Connection, log: i64) -> StoreResult<Vec<OpenIntent>>
         let chosen: i64 = row.get(1).map_err(failed)?;
         let alternative =
             usize::try_from(chosen).map_err(|error| unreadable("an intent", error))?;
-        intents.push(OpenIntent { id, reservation, alternative });
+        let waits: bool = row.get(3).map_err(failed)?;
+        intents.push(OpenIntent { id, reservation, alternative, reserved: !waits });
     }
     Ok(intents)
 }

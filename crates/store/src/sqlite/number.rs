@@ -23,6 +23,11 @@ pub(crate) fn clamped(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// A length for the database.
+pub(crate) fn length(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
 /// A count from the database.
 pub(crate) fn count(stored: i64) -> StoreResult<u64> {
     u64::try_from(stored)

@@ -12,11 +12,11 @@ use super::error::failed;
 /// `Chio` in ASCII.
 const APPLICATION: i64 = 0x4368_696f;
 
-/// The schema that this program knows.
-const VERSION: i64 = 1;
+/// The schema that this program knows: every step.
+const VERSION: i64 = 2;
 
 /// Statements that a connection keeps prepared.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 
 /// How often a busy database is tried again, a millisecond apart, before we give up.
 const BUSY_TRIES: i32 = 5_000;
@@ -28,7 +28,11 @@ pub(crate) const PAGE: i64 = 8192;
 /// moved it: see [`super::checkpointer`].
 const LONGEST_LOG: i64 = 256 << 20;
 
-const TABLES: &str = "
+/// What leads from one schema to the next, beginning with nothing. A step that was ever released is
+/// never changed.
+const STEPS: [&str; 2] = [FIRST, SECOND];
+
+const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE logs(
     number INTEGER PRIMARY KEY,
@@ -76,6 +80,54 @@ CREATE INDEX checkpoints_by_end ON checkpoints(log, end_seq);
 INSERT INTO meta VALUES ('epoch', 0);
 ";
 
+/// Approvals, proofs and tasks. An intent that waits has not reserved; one that owns something has
+/// rows of the inbox or of the tasks that end with it.
+const SECOND: &str = "
+ALTER TABLE intents ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE intents ADD COLUMN owns INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE proofs(key TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX proofs_by_end ON proofs(expires_at);
+INSERT INTO meta VALUES ('proofs', 0);
+CREATE TABLE approval_uses(
+    digest TEXT PRIMARY KEY,
+    request_id TEXT NOT NULL,
+    intent_hash TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    UNIQUE(request_id, intent_hash)
+) WITHOUT ROWID;
+CREATE INDEX approval_uses_by_end ON approval_uses(expires_at);
+CREATE TABLE approvals(
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    intent INTEGER,
+    state TEXT NOT NULL,
+    requested_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    answer BLOB,
+    receipt_id TEXT
+);
+CREATE INDEX approvals_by_state ON approvals(state);
+CREATE INDEX approvals_by_age ON approvals(requested_at);
+CREATE INDEX approvals_by_intent ON approvals(intent) WHERE intent IS NOT NULL;
+CREATE TABLE tasks(
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    protocol TEXT NOT NULL,
+    server_id TEXT NOT NULL,
+    request BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    result BLOB,
+    receipt_id TEXT,
+    intent INTEGER
+);
+CREATE INDEX tasks_by_owner ON tasks(owner, state, expires_at);
+CREATE INDEX tasks_by_end ON tasks(expires_at);
+CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
+";
+
 /// Opens the database to write in it, and makes its tables when it is new, unless it must not be.
 pub(crate) fn open(
     path: &Path,
@@ -92,7 +144,7 @@ pub(crate) fn open(
         )));
     }
     prepare(&connection).map_err(failed)?;
-    make_tables(&connection, new_store_id)?;
+    bring_up(&connection, new_store_id)?;
     Ok(connection)
 }
 
@@ -105,6 +157,8 @@ pub(crate) fn open_existing(path: &Path) -> StoreResult<Connection> {
         return Err(StoreError::Refused(format!("expected a store, found nothing in `{shown}`")));
     }
     prepare(&connection).map_err(failed)?;
+    // There are tables already, so no name is asked for.
+    bring_up(&connection, &String::new)?;
     Ok(connection)
 }
 
@@ -172,30 +226,34 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -32_768)
 }
 
-/// Makes the tables unless somebody has, also while others do the same.
-fn make_tables(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
+/// Makes the tables, or those that an older program has not made, unless somebody has, also while
+/// others do the same.
+fn bring_up(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
     // Whoever only reads does not wait for those who write.
-    if version(connection)? != 0 {
+    if version(connection)? >= VERSION {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-    let made = make_tables_once(connection, new_store_id);
+    let made = take_steps(connection, new_store_id);
     let ended = connection.execute_batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" });
     made.and(ended).map_err(failed)
 }
 
-fn make_tables_once(
-    connection: &Connection,
-    new_store_id: &dyn Fn() -> String,
-) -> rusqlite::Result<()> {
+fn take_steps(connection: &Connection, new_store_id: &dyn Fn() -> String) -> rusqlite::Result<()> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 0 {
-        return Ok(());
+    for (from, step) in (0..).zip(STEPS) {
+        if from >= version {
+            connection.execute_batch(step)?;
+        }
     }
-    connection.execute_batch(TABLES)?;
-    write_meta(connection, "store_id", &new_store_id())?;
-    connection.pragma_update(None, "application_id", APPLICATION)?;
-    connection.pragma_update(None, "user_version", VERSION)
+    if version == 0 {
+        write_meta(connection, "store_id", &new_store_id())?;
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+    }
+    if version < VERSION {
+        connection.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok(())
 }
 
 /// A text of the `meta` table.

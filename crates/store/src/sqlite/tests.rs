@@ -8,8 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use chio_core::canonical::Written;
+use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
-use chio_kernel::store::{Appended, Entry, LogStore, RevocationStore, StoreError};
+use chio_kernel::store::{
+    Alternative, Appended, ApprovalState, Closing, Entry, Intent, LogStore, ProofUse, Reservation,
+    Reserved, RevocationStore, StoreError, UseRefused,
+};
 
 use super::SqliteStore;
 use super::books::Books;
@@ -159,4 +164,89 @@ async fn the_write_ahead_log_does_not_grow_without_bound() {
     }
     let length = fs::metadata(scratch.0.join("store.db-wal")).unwrap().len();
     assert!(length < 160 << 20, "{length}");
+}
+
+fn reservation() -> Reservation {
+    let intent = Intent {
+        request_id: "req".to_owned(),
+        capability_id: "cap".to_owned(),
+        tool_server: "fs".to_owned(),
+        tool_name: "read".to_owned(),
+        action: ToolCallAction::new(serde_json::json!({})).unwrap(),
+        redaction: RedactionMode::None,
+        policy_hash: "p".to_owned(),
+        evidence: Vec::new(),
+        metadata: Written::of(&serde_json::json!({})).unwrap(),
+        tenant_id: None,
+        started_at: 7,
+        parked: false,
+    };
+    Reservation {
+        intent,
+        alternatives: vec![Alternative { grant_index: 0, holds: Vec::new(), price: None }],
+        authority: vec!["cap".to_owned()],
+        resumes: None,
+        proofs: Vec::new(),
+        approval: None,
+    }
+}
+
+#[tokio::test]
+async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    // Whoever looked into one of these would fail.
+    let drop_them = |books: &mut Books| {
+        let tables = ["proofs", "approval_uses", "approvals", "tasks"];
+        let sql: String = tables.map(|table| format!("DROP TABLE {table};")).concat();
+        books.connection().execute_batch(&sql).map_err(super::failed)
+    };
+    store.writer.run(drop_them).await.unwrap();
+    let Reserved::Held { intent, .. } = slot.ledger.reserve(reservation()).await.unwrap() else {
+        panic!("nothing refuses it")
+    };
+    let closes = Closing {
+        intent,
+        refunds: Vec::new(),
+        receipt_id: "rcpt".to_owned(),
+        unanswered: ApprovalState::Cancelled,
+        task: None,
+    };
+    let closed = Entry { closes: Some(closes), ..entry("closed") };
+    assert_eq!(slot.ledger.append(closed).await.unwrap(), Appended::At(1));
+    assert_eq!(slot.ledger.open_intents().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_full_table_of_proofs_refuses_until_something_in_it_has_expired() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let limit = |books: &mut Books| {
+        books.most_proofs = 2;
+        Ok(())
+    };
+    store.writer.run(limit).await.unwrap();
+    let reserve = async |key: &str, now| {
+        let (key, expires_at) = (key.to_owned(), now + 10);
+        let proof = ProofUse { key, issued_at: now, expires_at, now };
+        let reserved = slot.ledger.reserve(Reservation { proofs: vec![proof], ..reservation() });
+        match reserved.await.unwrap() {
+            Reserved::Held { .. } => None,
+            Reserved::Refused(refused) => Some(refused),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(reserve("a", 1).await, None);
+    assert_eq!(reserve("b", 1).await, None);
+    assert_eq!(reserve("c", 10).await, Some(UseRefused::ProofsFull));
+    assert_eq!(reserve("a", 10).await, Some(UseRefused::ProofUsed));
+    assert_eq!(reserve("c", 11).await, None);
+    let kept = |books: &mut Books| {
+        let sql = "SELECT (SELECT count(*) FROM proofs), value FROM meta WHERE key = 'proofs'";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        books.connection().query_row(sql, [], read).map_err(super::failed)
+    };
+    assert_eq!(store.writer.run(kept).await.unwrap(), (1, 1));
 }

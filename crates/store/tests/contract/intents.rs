@@ -14,7 +14,7 @@ async fn an_open_intent_is_kept_as_it_was_reserved() {
         let intent = held(ledger.reserve(asked.clone()).await.unwrap());
         let open = ledger.open_intents().await.unwrap();
         assert_eq!(open.len(), 1);
-        assert_eq!((open[0].id, open[0].alternative), (intent, 0));
+        assert_eq!((open[0].id, open[0].alternative, open[0].reserved), (intent, 0, true));
         assert_eq!(open[0].reservation, asked);
         ledger.append(closing(1, intent, Vec::new())).await.unwrap();
         assert_eq!(ledger.open_intents().await.unwrap(), []);

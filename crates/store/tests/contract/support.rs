@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use chio_core::canonical::Written;
 use chio_core::receipt::{RedactionMode, ToolCallAction};
-use chio_kernel::SystemClock;
+use chio_kernel::Clock;
 use chio_kernel::store::{
-    Alternative, Appended, Closing, Entry, Exhausted, Hold, Intent, IntentId, Ledger, Refund,
-    Reservation, Reserved, SharedStore,
+    Alternative, Appended, ApprovalState, Closing, Entry, Exhausted, Hold, Intent, IntentId,
+    Ledger, Opened, Opening, Refund, Reservation, Reserved, SharedStore,
 };
 use chio_store::{OpenStore, StoreUrl};
 use serde_json::{Value, json};
@@ -46,7 +48,24 @@ impl World {
 }
 
 fn open(url: &StoreUrl) -> OpenStore {
-    OpenStore::open(url, Arc::new(SystemClock::default())).unwrap()
+    OpenStore::open(url, Arc::new(Still)).unwrap()
+}
+
+/// The second in which every store is opened.
+pub(crate) const NOW: u64 = 1_700_000_000;
+
+/// A clock that stands still.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn unix_millis(&self) -> u64 {
+        NOW * 1000
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Says on a failure which store it was.
@@ -99,9 +118,9 @@ pub(crate) fn alternative(grant_index: u32, holds: Vec<Hold>) -> Alternative {
     Alternative { grant_index, holds, price: None }
 }
 
-/// A reservation under the token `cap`.
-pub(crate) fn reservation(alternatives: Vec<Alternative>) -> Reservation {
-    let intent = Intent {
+/// A call under the token `cap`.
+pub(crate) fn intent() -> Intent {
+    Intent {
         request_id: "req-1".to_owned(),
         capability_id: "cap".to_owned(),
         tool_server: "fs".to_owned(),
@@ -110,11 +129,37 @@ pub(crate) fn reservation(alternatives: Vec<Alternative>) -> Reservation {
         redaction: RedactionMode::None,
         policy_hash: "p".to_owned(),
         evidence: Vec::new(),
-        metadata: json!({"n": 1}),
+        metadata: Written::of(&json!({"n": 1})).unwrap(),
         tenant_id: None,
         started_at: 7,
-    };
-    Reservation { intent, alternatives, authority: vec!["cap".to_owned()] }
+        parked: true,
+    }
+}
+
+/// A reservation under the token `cap`.
+pub(crate) fn reservation(alternatives: Vec<Alternative>) -> Reservation {
+    Reservation {
+        intent: intent(),
+        alternatives,
+        authority: vec!["cap".to_owned()],
+        resumes: None,
+        proofs: Vec::new(),
+        approval: None,
+    }
+}
+
+/// A call that waits for nothing.
+pub(crate) fn opening() -> Opening {
+    Opening { intent: intent(), resumes: None, proofs: Vec::new(), waits_for: None, claims: None }
+}
+
+/// The intent of what was opened.
+#[track_caller]
+pub(crate) fn opened(opened: Opened) -> IntentId {
+    match opened {
+        Opened::At(intent) => intent,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A reservation with one hold.
@@ -160,7 +205,10 @@ pub(crate) fn entry(body: &Value) -> Entry {
 }
 
 pub(crate) fn closing(number: u64, intent: IntentId, refunds: Vec<Refund>) -> Entry {
-    Entry { closes: Some(Closing { intent, refunds }), ..entry(&receipt(number)) }
+    let receipt_id = format!("{number:064x}");
+    let unanswered = ApprovalState::Cancelled;
+    let closing = Closing { intent, refunds, receipt_id, unanswered, task: None };
+    Entry { closes: Some(closing), ..entry(&receipt(number)) }
 }
 
 /// Appends an entry that must find its place.

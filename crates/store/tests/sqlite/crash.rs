@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
+use chio_kernel::store::{ApprovalState, Opened, Opening, TaskState};
 use chio_store::{OpenStore, StoreUrl};
 
-use crate::support::{Scratch, append, clock};
+use crate::support::{Scratch, append, caller, claiming, clock, closing, request, task};
 
 /// Names the folder in which the other process writes.
 const FOLDER: &str = "CHIO_TEST_CRASH_FOLDER";
@@ -58,4 +59,49 @@ async fn what_was_durable_survives_and_the_slot_is_taken_again() {
     assert_eq!(places, (1..=logs[0].entries).collect::<Vec<_>>());
     let slot = store.take_slot(None).unwrap();
     assert_eq!(append(slot.ledger.as_ref(), 1).await, logs[0].entries + 1);
+}
+
+/// Names the folder in which the other process claims a task.
+const CLAIM_FOLDER: &str = "CHIO_TEST_CLAIM_FOLDER";
+
+/// Not a test of its own: what the other process runs. It claims a task, asks for an approval, and
+/// waits to be killed.
+#[tokio::test]
+async fn the_process_that_is_killed_while_it_waits() {
+    let Some(folder) = std::env::var_os(CLAIM_FOLDER) else { return };
+    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).unwrap();
+    let slot = store.take_slot(None).unwrap();
+    let all = Opening { waits_for: Some(request("r")), ..claiming("a") };
+    let opened = slot.ledger.open(all).await.unwrap();
+    assert!(matches!(opened, Opened::At(_)));
+    writeln!(std::io::stdout(), "claimed").unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_task_that_was_claimed_by_a_killed_process_is_swept() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let survivor = store.take_slot(None).unwrap().ledger;
+    let shared = store.shared();
+    shared.create_task(task("a"), 1).await.unwrap().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::the_process_that_is_killed_while_it_waits", "--nocapture"])
+        .env(CLAIM_FOLDER, scratch.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.ends_with("claimed")));
+    assert_eq!(survivor.abandoned().await.unwrap().len(), 0, "its kernel runs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let abandoned = survivor.abandoned().await.unwrap();
+    let left: Vec<_> = abandoned.iter().flat_map(|found| &found.intents).collect();
+    assert_eq!((left.len(), left[0].reserved), (1, false));
+    survivor.append(closing(1, left[0].id)).await.unwrap();
+    let swept = shared.task("a", &caller(), 1).await.unwrap().unwrap();
+    assert_eq!((swept.state, swept.result), (TaskState::Failed, None));
+    let asked = shared.approval("r").await.unwrap().unwrap();
+    assert_eq!((asked.state, asked.receipt_id), (ApprovalState::Cancelled, swept.receipt_id));
 }

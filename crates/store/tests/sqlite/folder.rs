@@ -45,6 +45,23 @@ fn an_authority_key_that_was_taken_to_a_safer_place_is_not_replaced() {
 }
 
 #[test]
+fn an_approver_key_is_made_once_and_not_replaced() {
+    let scratch = Scratch::new();
+    let made = scratch.open().approver().unwrap().unwrap();
+    let path = scratch.path().join("approver.key");
+    let text = fs::read_to_string(&path).unwrap();
+    let read = Keypair::from_seed_hex(text.trim_end()).unwrap();
+    assert_eq!(read.public_key(), made.public_key());
+    assert_eq!(scratch.open().approver().unwrap().unwrap().public_key(), made.public_key());
+    // Taken to a safer place, it is still known.
+    fs::remove_file(&path).unwrap();
+    let store = scratch.open();
+    assert!(store.approver().unwrap().is_none());
+    assert_eq!(store.approver_public().unwrap().as_ref(), Some(made.public_key()));
+    assert!(!path.exists());
+}
+
+#[test]
 fn what_must_exist_is_not_made() {
     let scratch = Scratch::new();
     let message = refusal(OpenStore::open_existing(&scratch.url(), clock()));
@@ -78,7 +95,7 @@ fn a_newer_schema_is_refused_by_name() {
     drop(scratch.open());
     with_database(&scratch, "PRAGMA user_version = 99");
     let message = refusal(scratch.try_open());
-    assert!(message.contains("made by a newer chio: schema 99, this one knows 1"), "{message}");
+    assert!(message.contains("made by a newer chio: schema 99, this one knows 2"), "{message}");
 }
 
 #[test]

@@ -4,5 +4,7 @@
 mod crash;
 mod folder;
 mod index;
+mod migration;
+mod once;
 mod sharing;
 mod support;

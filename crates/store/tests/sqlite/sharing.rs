@@ -3,37 +3,17 @@
 use std::sync::Arc;
 
 use chio_core::crypto::Keypair;
-use chio_core::receipt::{RedactionMode, ToolCallAction};
-use chio_kernel::store::{
-    Alternative, Hold, Intent, Ledger, ReceiptQuery, Reservation, Reserved, StoreError,
-};
-use serde_json::json;
+use chio_kernel::store::{Ledger, ReceiptQuery, Reservation, Reserved, StoreError};
 
-use crate::support::{Scratch, append, append_many};
+use crate::support::{Scratch, append, append_many, free};
 
+/// A call that takes one of so many.
 fn one_of(most: u32) -> Reservation {
-    let hold = Hold {
-        capability_id: "cap".to_owned(),
-        grant_index: 0,
-        max_invocations: Some(most),
-        units: 0,
-        max_units: None,
-    };
-    let intent = Intent {
-        request_id: "req".to_owned(),
-        capability_id: "cap".to_owned(),
-        tool_server: "fs".to_owned(),
-        tool_name: "read".to_owned(),
-        action: ToolCallAction::new(json!({})).unwrap(),
-        redaction: RedactionMode::None,
-        policy_hash: "p".to_owned(),
-        evidence: Vec::new(),
-        metadata: json!({}),
-        tenant_id: None,
-        started_at: 7,
-    };
-    let alternatives = vec![Alternative { grant_index: 0, holds: vec![hold], price: None }];
-    Reservation { intent, alternatives, authority: vec!["cap".to_owned()] }
+    let mut reservation = free();
+    for hold in reservation.alternatives.iter_mut().flat_map(|way| &mut way.holds) {
+        hold.max_invocations = Some(most);
+    }
+    reservation
 }
 
 async fn take(ledger: Arc<dyn Ledger>, tries: usize) -> usize {

@@ -6,8 +6,16 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use chio_core::canonical::Written;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::governance::GovernedTransactionIntent;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
-use chio_kernel::store::{Appended, Entry, Ledger, StoreResult};
+use chio_kernel::store::{
+    Alternative, Appended, ApprovalRequest, ApprovalState, Closing, Entry, Hold, Intent, IntentId,
+    Ledger, NewTask, Opening, Reservation, StoreResult, TaskClaim,
+};
 use chio_store::{Indexing, OpenStore, StoreUrl};
 use serde_json::{Value, json};
 
@@ -83,4 +91,103 @@ pub(crate) async fn append_many(ledger: &Arc<dyn Ledger>, numbers: std::ops::Ran
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// A call under the token `cap`.
+pub(crate) fn intent() -> Intent {
+    Intent {
+        request_id: "req".to_owned(),
+        capability_id: "cap".to_owned(),
+        tool_server: "fs".to_owned(),
+        tool_name: "read".to_owned(),
+        action: ToolCallAction::new(json!({})).unwrap(),
+        redaction: RedactionMode::None,
+        policy_hash: "p".to_owned(),
+        evidence: Vec::new(),
+        metadata: Written::of(&json!({})).unwrap(),
+        tenant_id: None,
+        started_at: 7,
+        parked: true,
+    }
+}
+
+/// A reservation that counts nothing.
+pub(crate) fn free() -> Reservation {
+    let hold = Hold {
+        capability_id: "cap".to_owned(),
+        grant_index: 0,
+        max_invocations: None,
+        units: 0,
+        max_units: None,
+    };
+    Reservation {
+        intent: intent(),
+        alternatives: vec![Alternative { grant_index: 0, holds: vec![hold], price: None }],
+        authority: vec!["cap".to_owned()],
+        resumes: None,
+        proofs: Vec::new(),
+        approval: None,
+    }
+}
+
+/// A call that waits for nothing.
+pub(crate) fn opening() -> Opening {
+    Opening { intent: intent(), resumes: None, proofs: Vec::new(), waits_for: None, claims: None }
+}
+
+/// The end of a call that nobody finished.
+pub(crate) fn closing(number: u64, intent: IntentId) -> Entry {
+    let closes = Closing {
+        intent,
+        refunds: Vec::new(),
+        receipt_id: format!("{number:064x}"),
+        unanswered: ApprovalState::Cancelled,
+        task: None,
+    };
+    Entry { body: receipt(number).to_string().into_bytes(), closes: Some(closes) }
+}
+
+/// Who calls and who has tasks.
+pub(crate) fn caller() -> PublicKey {
+    Keypair::from_seed(&[2; 32]).public_key().clone()
+}
+
+/// A request for approval that waits until the second 100.
+pub(crate) fn request(id: &str) -> ApprovalRequest {
+    let governed = json!({"id": "i", "server_id": "fs", "tool_name": "read", "purpose": "work"});
+    let governed: GovernedTransactionIntent = serde_json::from_value(governed).unwrap();
+    ApprovalRequest {
+        id: id.to_owned(),
+        request_id: "req".to_owned(),
+        subject: caller(),
+        capability_id: "cap".to_owned(),
+        server_id: "fs".to_owned(),
+        tool_name: "read".to_owned(),
+        action: ToolCallAction::new(json!({})).unwrap(),
+        intent: governed,
+        intent_hash: "hash".to_owned(),
+        asked_by: "guard".to_owned(),
+        reason: "it is late".to_owned(),
+        requested_at: 1,
+        expires_at: 100,
+        trace_id: None,
+    }
+}
+
+/// A task that expires in the second 100.
+pub(crate) fn task(id: &str) -> NewTask {
+    NewTask {
+        id: id.to_owned(),
+        owner: caller(),
+        protocol: DiscoveryProtocol::Acp,
+        server_id: "fs".to_owned(),
+        request: b"call with token".to_vec(),
+        created_at: 1,
+        expires_at: 100,
+    }
+}
+
+/// A call that runs a task.
+pub(crate) fn claiming(id: &str) -> Opening {
+    Opening { claims: Some(TaskClaim { id: id.to_owned(), owner: caller(), now: 1 }), ..opening() }
 }

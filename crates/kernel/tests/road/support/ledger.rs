@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_kernel::store::{
-    Abandoned, Appended, Entry, Ledger, OpenIntent, Reservation, Reserved, StoreError, StoreResult,
+    Abandoned, Appended, Entry, Ledger, OpenIntent, Opened, Opening, Reservation, Reserved,
+    StoreError, StoreResult,
 };
 
 use super::Journal;
@@ -61,6 +62,7 @@ impl Mood {
 pub(crate) struct TestLedger {
     inner: Arc<dyn Ledger>,
     journal: Journal,
+    pub(crate) opening: Mood,
     pub(crate) reserving: Mood,
     pub(crate) appending: Mood,
     pub(crate) checkpointing: Mood,
@@ -72,6 +74,7 @@ impl TestLedger {
         Self {
             inner,
             journal: journal.clone(),
+            opening: Mood::default(),
             reserving: Mood::default(),
             appending: Mood::default(),
             checkpointing: Mood::default(),
@@ -94,6 +97,14 @@ impl Ledger for TestLedger {
         self.journal.note("reserve");
         self.reserving.linger().await;
         Ok(reserved)
+    }
+
+    async fn open(&self, opening: Opening) -> StoreResult<Opened> {
+        self.opening.begin().await?;
+        let opened = self.inner.open(opening).await?;
+        self.journal.note("open");
+        self.opening.linger().await;
+        Ok(opened)
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {

@@ -7,9 +7,11 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
+use chio_core::governance::ApprovalToken;
 use chio_kernel::store::{
-    LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore,
-    Revocations, SharedStore, StoreError, StoreResult, TokenStore,
+    Answered, Approval, ApprovalQuery, ApprovalStore, LogEntry, LogStore, LogSummary, NewTask,
+    ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore, Revocations, SharedStore, StoreError,
+    StoreResult, Task, TaskRefused, TaskStore, TokenStore,
 };
 
 /// A store that fails when told.
@@ -125,6 +127,50 @@ impl ReceiptIndex for TestStore {
 
     async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>> {
         self.inner.find(receipt_id).await
+    }
+}
+
+#[async_trait]
+impl ApprovalStore for TestStore {
+    async fn approval(&self, id: &str) -> StoreResult<Option<Approval>> {
+        self.inner.approval(id).await
+    }
+
+    async fn approvals(&self, query: &ApprovalQuery) -> StoreResult<Vec<(u64, Approval)>> {
+        self.inner.approvals(query).await
+    }
+
+    async fn answer(&self, id: &str, answer: &ApprovalToken, now: u64) -> StoreResult<Answered> {
+        self.inner.answer(id, answer, now).await
+    }
+}
+
+#[async_trait]
+impl TaskStore for TestStore {
+    async fn create_task(
+        &self,
+        task: NewTask,
+        most: usize,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        self.inner.create_task(task, most).await
+    }
+
+    async fn task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<Task, TaskRefused>> {
+        self.inner.task(id, owner, now).await
+    }
+
+    async fn cancel_task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        self.inner.cancel_task(id, owner, now).await
     }
 }
 

@@ -8,6 +8,7 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::crypto::PublicKey;
+use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH};
 use chio_core::registry::ErrorCode;
 use chio_kernel::audit::{AuditReport, AuditTrust, audit};
@@ -118,6 +119,25 @@ impl Setup {
     }
 }
 
+/// What a call came to, with its receipt to look at.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) receipt: ChioReceipt,
+    pub(crate) seq: u64,
+    pub(crate) cost: Option<MonetaryAmount>,
+}
+
+impl From<Evaluation> for Ended {
+    fn from(evaluation: Evaluation) -> Self {
+        let Evaluation { outcome, receipt, seq, cost } = evaluation;
+        let opened = receipt.open().unwrap();
+        assert_eq!(receipt.id, opened.id);
+        assert_eq!(receipt.bytes, canonical::to_vec(&opened).unwrap(), "the form is canonical");
+        Self { outcome, receipt: opened, seq, cost }
+    }
+}
+
 /// One kernel and everything around it.
 pub(crate) struct World {
     pub(crate) kernel: ChioKernel,
@@ -147,14 +167,14 @@ impl World {
     }
 
     /// Runs a call and checks all that holds of every answer.
-    pub(crate) async fn run_for(&self, call: ToolCall, caller: Arc<dyn Caller>) -> Evaluation {
+    pub(crate) async fn run_for(&self, call: ToolCall, caller: Arc<dyn Caller>) -> Ended {
         let request_id = call.request_id.clone();
-        let evaluation = self.kernel.evaluate(call, caller).await.unwrap();
-        self.check(&request_id, &evaluation).await;
-        evaluation
+        let ended = Ended::from(self.kernel.evaluate(call, caller).await.unwrap());
+        self.check(&request_id, &ended).await;
+        ended
     }
 
-    pub(crate) async fn run(&self, call: ToolCall) -> Evaluation {
+    pub(crate) async fn run(&self, call: ToolCall) -> Ended {
         let caller = Arc::new(self.caller());
         self.run_for(call, caller).await
     }
@@ -165,13 +185,13 @@ impl World {
         grants: &[chio_core::capability::ToolGrant],
         tool: &str,
         arguments: Value,
-    ) -> Evaluation {
+    ) -> Ended {
         let token = tokens::token(&format!("cap-{}", self.kernel.new_request_id()), grants);
         self.run(self.call(&token, tool, arguments)).await
     }
 
     /// Runs a plain call of the agent's with a new token.
-    pub(crate) async fn run_tool(&self, tool: &str, arguments: Value) -> Evaluation {
+    pub(crate) async fn run_tool(&self, tool: &str, arguments: Value) -> Ended {
         self.run_with(&[tokens::grant(tool)], tool, arguments).await
     }
 
@@ -180,9 +200,9 @@ impl World {
         &self,
         call: ToolCall,
         caller: &Arc<TestCaller>,
-    ) -> tokio::task::JoinHandle<Result<Evaluation, KernelError>> {
+    ) -> tokio::task::JoinHandle<Result<Ended, KernelError>> {
         let (kernel, caller) = (self.kernel.clone(), Arc::<TestCaller>::clone(caller));
-        tokio::spawn(async move { kernel.evaluate(call, caller).await })
+        tokio::spawn(async move { kernel.evaluate(call, caller).await.map(Ended::from) })
     }
 
     /// Waits until the journal tells of this.
@@ -198,7 +218,7 @@ impl World {
 
     /// All that holds of every answer: its receipt verifies, is the log's entry, and is the only
     /// one of its call.
-    pub(crate) async fn check(&self, request_id: &str, evaluation: &Evaluation) {
+    pub(crate) async fn check(&self, request_id: &str, evaluation: &Ended) {
         let receipt = &evaluation.receipt;
         receipt.verify().unwrap();
         assert_eq!(receipt.kernel_key, *self.kernel.public_key());
@@ -300,7 +320,7 @@ impl World {
 }
 
 /// The denial that a call came to.
-pub(crate) fn denial(evaluation: &Evaluation) -> &Denial {
+pub(crate) fn denial(evaluation: &Ended) -> &Denial {
     match &evaluation.outcome {
         Outcome::Denied(denial) => denial,
         other => panic!("expected a denial, found {other:?}"),
@@ -308,14 +328,14 @@ pub(crate) fn denial(evaluation: &Evaluation) -> &Denial {
 }
 
 /// Checks that the kernel itself denied a call like this.
-pub(crate) fn assert_denied(evaluation: &Evaluation, code: ErrorCode, words: &str) {
+pub(crate) fn assert_denied(evaluation: &Ended, code: ErrorCode, words: &str) {
     let denial = denial(evaluation);
     assert_eq!((denial.code, denial.guard.as_str()), (code, Denial::KERNEL), "{denial}");
     assert!(denial.reason.contains(words), "expected `{words}` in `{}`", denial.reason);
 }
 
 /// The value that a call came to.
-pub(crate) fn value(evaluation: &Evaluation) -> &Value {
+pub(crate) fn value(evaluation: &Ended) -> &Value {
     match &evaluation.outcome {
         Outcome::Value(value) => value,
         other => panic!("expected a value, found {other:?}"),
@@ -323,6 +343,6 @@ pub(crate) fn value(evaluation: &Evaluation) -> &Value {
 }
 
 /// A member of a receipt's metadata.
-pub(crate) fn metadata<'a>(evaluation: &'a Evaluation, member: &str) -> &'a Value {
+pub(crate) fn metadata<'a>(evaluation: &'a Ended, member: &str) -> &'a Value {
     &evaluation.receipt.metadata.as_ref().unwrap()[member]
 }

@@ -126,7 +126,7 @@ impl EdgeArgs {
 
 /// Whoever reaches the door is this peer, or nobody in particular.
 struct SamePeer {
-    orchestrator: Arc<CrossProtocolOrchestrator>,
+    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     peer: Option<PublicKey>,
 }
 
@@ -158,7 +158,7 @@ async fn serve(args: Args) -> Result<()> {
         let _ = writeln!(std::io::stderr(), "testkernel: {line}");
     });
     let (store, kernel) = start(&args).await?;
-    let orchestrator = Arc::new(CrossProtocolOrchestrator::new(kernel.clone()));
+    let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
     let admission =
         Arc::new(SamePeer { orchestrator: Arc::clone(&orchestrator), peer: args.peer.clone() });
     let mut service = NativeService::new(orchestrator, admission);

@@ -1,0 +1,199 @@
+//! One request on its way to the kernel: resolved, narrowed, planned and traced.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chio_core::canonical::{CanonicalError, Written};
+use chio_core::capability::ChioScope;
+use chio_core::crypto::PublicKey;
+use chio_core::registry::ErrorCode;
+use chio_core::signed::Signed;
+use chio_kernel::{Denial, ToolCall};
+use serde_json::Value;
+
+use crate::DiscoveryProtocol;
+use crate::attenuation::attenuated;
+use crate::capability_ref::CrossProtocolCapabilityRef;
+use crate::envelope::CrossProtocolCapabilityEnvelope;
+use crate::executor::TargetProtocolExecutor;
+use crate::registry::TargetProtocolRegistry;
+use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest, refused};
+use crate::route::{
+    RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, plan_authoritative_route,
+};
+use crate::trace::{Crossing, EVIDENCE_MEMBER, bridge_id};
+
+/// What the orchestrator knows besides the request.
+pub(crate) struct Way<'a> {
+    /// The kernel's own name of the call.
+    pub(crate) request_id: String,
+    /// What the caller speaks.
+    pub(crate) source: DiscoveryProtocol,
+    /// What the tool asks to be addressed as.
+    pub(crate) requested: DiscoveryProtocol,
+    /// In Unix seconds.
+    pub(crate) now: u64,
+    /// Kernels elsewhere whose word for where a call comes from counts.
+    pub(crate) trusted_kernels: &'a [PublicKey],
+    pub(crate) registry: &'a TargetProtocolRegistry,
+    pub(crate) availability: &'a BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
+}
+
+/// A request that is ready for the kernel.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    pub(crate) call: ToolCall,
+    /// Puts the answer into the target's shape; none for native, and none when no route is taken.
+    pub(crate) executor: Option<Arc<dyn TargetProtocolExecutor>>,
+}
+
+impl Passage {
+    /// Prepares a request. Whatever is wrong with it becomes a denial that the kernel signs.
+    pub(crate) fn of(
+        mut request: OrchestratedRequest,
+        way: Way<'_>,
+    ) -> Result<Self, CanonicalError> {
+        let mut refusal = request.refusal.take();
+        if let Some(problem) = request.problem(way.source) {
+            refusal.get_or_insert_with(|| refused(problem));
+        }
+        let asked = Asked {
+            reference: request.capability_ref.take(),
+            context: request.protocol_context.take(),
+            scope: request.scope.take(),
+        };
+        // A name that is refused stays out of what is signed.
+        let named = request.is_named();
+        let origin = if named { &request.origin_request_id } else { &way.request_id };
+        let plan = plan(&request, origin, &way, &mut refusal)?;
+        let target = plan.as_ref().and_then(|plan| plan.target).unwrap_or(way.requested);
+        let executor = plan.as_ref().and_then(|plan| plan.target);
+        let executor = executor.and_then(|target| way.registry.executor(target).cloned());
+        let bridge_id = bridge_id(way.source, way.requested, origin);
+        let trace_of = inherited(&request, &way);
+        let crossing = Crossing {
+            origin_request_id: origin,
+            kernel_request_id: &way.request_id,
+            parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
+            bridge_id: &bridge_id,
+            source: way.source,
+            target,
+            capability_id: &request.token.id,
+            agent: &request.agent,
+            now: way.now,
+        };
+        let trace_id = trace_of.map_or_else(|| crossing.trace_id(), Ok)?;
+        let envelope = envelope(&request, asked, &crossing)?;
+        let mut evidence = Vec::with_capacity(2);
+        evidence.push((EVIDENCE_MEMBER, crossing.evidence(&trace_id, &envelope)?));
+        if let Some(plan) = plan {
+            let written = Written::of(&plan.evidence)?;
+            evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
+        }
+        let call = ToolCall {
+            request_id: way.request_id,
+            origin_request_id: named.then_some(request.origin_request_id),
+            scope: Some(envelope.attenuated_scope),
+            token: request.token,
+            agent: request.agent,
+            server_id: request.server_id,
+            tool_name: request.tool_name,
+            arguments: request.arguments,
+            dpop_proof: request.dpop_proof,
+            governed_intent: request.governed_intent,
+            approval: request.approval,
+            model: request.model,
+            parent_request_id: request.parent.map(|parent| parent.request_id),
+            task_id: request.task_id,
+            target,
+            trace_id: Some(trace_id),
+            evidence,
+            refusal,
+        };
+        Ok(Self { call, executor })
+    }
+}
+
+/// The route, planned under the caller's name of the call. None when the caller's wishes cannot be
+/// read.
+fn plan(
+    request: &OrchestratedRequest,
+    origin: &str,
+    way: &Way<'_>,
+    refusal: &mut Option<Denial>,
+) -> Result<Option<RoutePlanningOutcome>, CanonicalError> {
+    let intent = request.governed_intent.as_deref();
+    let planned = plan_authoritative_route(
+        origin,
+        way.source,
+        way.requested,
+        intent,
+        way.registry,
+        way.availability,
+    );
+    match planned {
+        Ok(plan) => {
+            if plan.target.is_none() {
+                let reason = plan.evidence.reason.as_deref().unwrap_or("no route is left");
+                refusal.get_or_insert_with(|| {
+                    Denial::by_kernel(ErrorCode::GuardDenied, format!("no route: {reason}"))
+                });
+            }
+            Ok(Some(plan))
+        }
+        Err(error) => {
+            refusal.get_or_insert_with(|| refused(error.to_string()));
+            Ok(None)
+        }
+    }
+}
+
+/// The trace that the call belongs to by somebody's word that counts: that of the call it is made
+/// for, or one that a kernel elsewhere has signed.
+fn inherited(request: &OrchestratedRequest, way: &Way<'_>) -> Option<String> {
+    if let Some(parent) = &request.parent {
+        return Some(parent.trace_id.clone());
+    }
+    let token = request.governed_intent.as_ref()?.continuation().ok()??;
+    let chain = token.context.chain_id.clone();
+    // The kernel looks at all the rest, and denies.
+    let counts = way.trusted_kernels.contains(&token.signer)
+        && token.subject == request.agent
+        && !chain.trim().is_empty()
+        && chain.len() <= MAX_ORIGIN_ID
+        && token.check_signature().is_ok();
+    counts.then_some(chain)
+}
+
+/// What the caller said about the authority that it uses.
+struct Asked {
+    reference: Option<CrossProtocolCapabilityRef>,
+    context: Option<Value>,
+    scope: Option<ChioScope>,
+}
+
+/// The authority that crosses the bridge: what the caller wants used, or else what the token has
+/// for this tool.
+fn envelope(
+    request: &OrchestratedRequest,
+    asked: Asked,
+    crossing: &Crossing<'_>,
+) -> Result<CrossProtocolCapabilityEnvelope, CanonicalError> {
+    let Asked { reference, context, scope } = asked;
+    let capability_ref = match reference {
+        Some(reference) => reference,
+        None => CrossProtocolCapabilityRef::to_token(&request.token, crossing.source, context)?,
+    };
+    let of_token = || attenuated(&request.token.scope, &request.server_id, &request.tool_name);
+    Ok(CrossProtocolCapabilityEnvelope {
+        attenuated_scope: scope.unwrap_or_else(of_token),
+        bridge_id: crossing.bridge_id.to_owned(),
+        bridged_at: crossing.now,
+        capability_ref,
+        schema: CrossProtocolCapabilityEnvelope::SCHEMA.to_owned(),
+        target_protocol: crossing.target,
+    })
+}
+
+#[cfg(test)]
+mod tests;

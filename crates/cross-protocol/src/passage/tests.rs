@@ -1,0 +1,131 @@
+//! What becomes of a request before the kernel sees it.
+
+use serde_json::json;
+
+use super::*;
+use crate::request::Parent;
+use crate::request::tests::{grant, request};
+
+struct Setting {
+    registry: TargetProtocolRegistry,
+    availability: BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
+}
+
+fn setting() -> Setting {
+    Setting { registry: TargetProtocolRegistry::complete(), availability: BTreeMap::new() }
+}
+
+impl Setting {
+    fn pass(&self, request: OrchestratedRequest, requested: DiscoveryProtocol) -> Passage {
+        let way = Way {
+            request_id: "req-1".to_owned(),
+            source: DiscoveryProtocol::Native,
+            requested,
+            now: 150,
+            trusted_kernels: &[],
+            registry: &self.registry,
+            availability: &self.availability,
+        };
+        Passage::of(request, way).unwrap()
+    }
+}
+
+fn member(passage: &Passage, name: &str) -> Value {
+    let found = passage.call.evidence.iter().find(|(member, _)| *member == name);
+    found.map(|(_, written)| written.to_value()).unwrap_or_default()
+}
+
+// covers: CROSS-015, CROSS-044, CROSS-046
+#[test]
+fn a_call_is_narrowed_planned_and_traced() {
+    let passage = setting().pass(request(), DiscoveryProtocol::Mcp);
+    let call = &passage.call;
+    assert_eq!(call.scope.as_ref().unwrap().grants, [grant("srv", "read")]);
+    assert_eq!(
+        (call.agent.clone(), call.target),
+        (call.token.subject.clone(), passage.call.target)
+    );
+    assert_eq!(call.refusal, None);
+    assert_eq!(call.origin_request_id.as_deref(), Some("r-1"));
+    let chio = member(&passage, "chio");
+    let bridge = &chio["bridge"];
+    assert_eq!(bridge["bridgeId"], "chio-bridge-native-mcp-r-1");
+    assert_eq!(bridge["trace"]["hops"][2]["requestId"], "req-1");
+    assert_eq!(bridge["trace"]["traceId"], json!(call.trace_id));
+    let envelope = &bridge["capabilityEnvelope"];
+    assert_eq!(envelope["attenuatedScope"], json!(call.scope));
+    assert_eq!(envelope["capabilityRef"]["parentCapabilityHash"], call.token.hash().unwrap());
+    assert_eq!(envelope["targetProtocol"], "mcp");
+    let route = member(&passage, "route_selection");
+    assert_eq!(route["decision"], "select");
+    assert_eq!(route["selectedProtocols"], json!(["native", "mcp", "native"]));
+    assert_eq!(passage.executor.unwrap().protocol(), DiscoveryProtocol::Mcp);
+}
+
+#[test]
+fn calls_made_for_another_stay_in_its_trace() {
+    let parent = Parent { request_id: "req-0".to_owned(), trace_id: "t".to_owned() };
+    let request = OrchestratedRequest { parent: Some(parent), ..request() };
+    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    let chio = member(&passage, "chio");
+    assert_eq!(chio["bridge"]["trace"]["traceId"], "t");
+    assert_eq!(chio["bridge"]["trace"]["parentRequestId"], "req-0");
+    assert_eq!(passage.call.parent_request_id.as_deref(), Some("req-0"));
+    assert_eq!(passage.call.trace_id.as_deref(), Some("t"));
+    assert!(passage.executor.is_none());
+}
+
+// covers: CROSS-016, CROSS-047
+#[test]
+fn a_route_that_is_not_there_is_refused_with_its_candidates_and_never_projected() {
+    let mut setting = setting();
+    let down = RouteAvailabilityStatus::unavailable("maintenance");
+    setting.availability.insert(DiscoveryProtocol::OpenAi, down);
+    let passage = setting.pass(request(), DiscoveryProtocol::OpenAi);
+    let refusal = passage.call.refusal.as_ref().unwrap();
+    assert_eq!((refusal.guard.as_str(), refusal.code), ("kernel", ErrorCode::GuardDenied));
+    assert!(passage.executor.is_none());
+    let route = member(&passage, "route_selection");
+    assert_eq!(route["decision"], "deny");
+    assert_eq!(route["candidates"][0]["availabilityReason"], "maintenance");
+    let envelope = &member(&passage, "chio")["bridge"]["capabilityEnvelope"];
+    assert_eq!(envelope["targetProtocol"], "open_ai");
+}
+
+#[test]
+fn a_name_that_is_refused_is_not_signed_and_what_the_edge_refused_stays_refused() {
+    let unnamed = OrchestratedRequest { origin_request_id: " ".to_owned(), ..request() };
+    let passage = setting().pass(unnamed, DiscoveryProtocol::Native);
+    let refusal = passage.call.refusal.as_ref().unwrap();
+    assert_eq!(refusal.code, ErrorCode::InvalidRequestShape);
+    assert_eq!(refusal.guard, "cross_protocol_orchestrator");
+    let chio = member(&passage, "chio");
+    assert_eq!(chio["bridge"]["trace"]["hops"][0]["requestId"], "req-1");
+    assert_eq!(passage.call.origin_request_id, None);
+    let refusal = Some(Denial::by_guard("native.request_id", "twice"));
+    let request =
+        OrchestratedRequest { refusal: refusal.clone(), tool_name: String::new(), ..request() };
+    assert_eq!(setting().pass(request, DiscoveryProtocol::Native).call.refusal, refusal);
+}
+
+// covers: CROSS-050
+#[test]
+fn a_scope_that_the_caller_sent_is_what_the_kernel_gets_to_judge() {
+    let wide = ChioScope { grants: vec![grant("other", "*")], ..ChioScope::default() };
+    let request = OrchestratedRequest { scope: Some(wide.clone()), ..request() };
+    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    assert_eq!(passage.call.scope, Some(wide.clone()));
+    let chio = member(&passage, "chio");
+    assert_eq!(chio["bridge"]["capabilityEnvelope"]["attenuatedScope"], json!(wide));
+}
+
+#[test]
+fn wishes_that_cannot_be_read_are_refused() {
+    let mut request = request();
+    let mut intent =
+        chio_core::governance::GovernedTransactionIntent::new("i", "srv", "read", "why");
+    intent.context = Some(json!({"chioControlPlane": 7}));
+    request.governed_intent = Some(Box::new(intent));
+    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    assert_eq!(passage.call.refusal.unwrap().code, ErrorCode::InvalidRequestShape);
+}

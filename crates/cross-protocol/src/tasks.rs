@@ -1,0 +1,317 @@
+//! Deferred tasks: calls that are taken on now and run when their owner asks for the result.
+//!
+//! Edges share this table. A task is durable and its owner's alone. Whoever asks first runs it,
+//! once, however many ask at the same time, in however many processes. What was kept to run it,
+//! the token among it, goes when the task is over.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chio_core::canonical;
+use chio_core::capability::{CapabilityToken, ChioScope, DpopProof};
+use chio_core::crypto::PublicKey;
+use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
+use chio_core::receipt::SealedReceipt;
+use chio_kernel::store::{NewTask, StoreError, Task, TaskRefused, TaskState};
+use chio_kernel::{AskError, Caller, Gone, KernelError, Outcome, Question, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::DiscoveryProtocol;
+use crate::capability_ref::CrossProtocolCapabilityRef;
+use crate::orchestrator::CrossProtocolOrchestrator;
+use crate::request::OrchestratedRequest;
+
+/// The most bytes of chunks that a task may give.
+const MAX_CHUNK_BYTES: usize = 8 << 20;
+
+/// How many tasks are kept, and for how long.
+#[derive(Debug, Clone)]
+pub struct TaskLimits {
+    /// How many tasks of one owner may wait or run at once.
+    pub most_open: usize,
+    /// How long a task is kept from when it was taken on.
+    pub lifetime: Duration,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self { most_open: 1024, lifetime: Duration::from_secs(300) }
+    }
+}
+
+/// Why there is no task to tell of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// It is not there, not theirs, not to be had or not to be changed.
+    #[error(transparent)]
+    Refused(#[from] TaskRefused),
+    /// No kernel here has the tool server; another process may.
+    #[error("no tool server of this process can run the task")]
+    Elsewhere,
+    /// What was kept cannot be read.
+    #[error("the task cannot be read: {0}")]
+    Unreadable(String),
+    /// It ran without a receipt: nothing of it may be released.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What comes with the request that runs a task, and is never kept.
+#[derive(Debug, Default)]
+pub struct Presented {
+    /// Proof that the one who asks holds the subject's key.
+    pub dpop_proof: Option<Box<DpopProof>>,
+    /// An approval.
+    pub approval: Option<Box<ApprovalToken>>,
+}
+
+/// What a task came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// How its call ended.
+    pub outcome: Outcome,
+    /// What it streamed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<Value>,
+}
+
+/// A task as its owner sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskView {
+    /// Its name.
+    pub id: String,
+    /// How far it has come.
+    pub state: TaskState,
+    /// What it came to. None while it is not over, when it was called off before it ran, and when
+    /// its kernel stopped.
+    pub result: Option<TaskResult>,
+    /// The receipt of its call, once that has ended.
+    pub receipt: Option<SealedReceipt>,
+    /// The first second in which the task is gone.
+    pub expires_at: u64,
+}
+
+/// The table.
+#[derive(Debug, Clone)]
+pub struct DeferredTasks {
+    orchestrator: CrossProtocolOrchestrator<'static>,
+    limits: TaskLimits,
+}
+
+/// What is kept of a request.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    token: CapabilityToken,
+    agent: PublicKey,
+    server_id: String,
+    tool_name: String,
+    arguments: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capability_ref: Option<CrossProtocolCapabilityRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    governed_intent: Option<Box<GovernedTransactionIntent>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<Box<ModelMetadata>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    protocol_context: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<ChioScope>,
+}
+
+impl DeferredTasks {
+    /// The table of this orchestrator's store.
+    #[must_use]
+    pub const fn new(orchestrator: CrossProtocolOrchestrator<'static>, limits: TaskLimits) -> Self {
+        Self { orchestrator, limits }
+    }
+
+    /// Takes a request on for its agent. A proof or an approval in it is not kept: they come with
+    /// the request that runs the task.
+    ///
+    /// # Errors
+    /// When the agent has too many open tasks, or the store does not answer.
+    pub async fn defer(
+        &self,
+        request: OrchestratedRequest,
+        protocol: DiscoveryProtocol,
+    ) -> Result<TaskView, TaskError> {
+        let kernel = self.orchestrator.kernel();
+        let unique = kernel.new_request_id();
+        let id = format!("{protocol}-task-{}", unique.strip_prefix("req-").unwrap_or(&unique));
+        let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
+        let kept = Kept {
+            token: (*request.token).clone(),
+            agent: request.agent,
+            server_id: request.server_id,
+            tool_name: request.tool_name,
+            arguments: request.arguments,
+            capability_ref: request.capability_ref,
+            governed_intent: request.governed_intent,
+            model: request.model,
+            protocol_context: request.protocol_context,
+            scope: request.scope,
+        };
+        let created_at = kernel.clock().unix_seconds();
+        let expires_at = created_at.saturating_add(self.limits.lifetime.as_secs());
+        let text = canonical::to_vec(&kept).map_err(KernelError::from)?;
+        let (state, result, receipt) = (TaskState::Waiting, None, None);
+        let view = TaskView { id: id.clone(), state, result, receipt, expires_at };
+        let new = NewTask { id, owner, protocol, server_id, request: text, created_at, expires_at };
+        kernel.store().create_task(new, self.limits.most_open).await??;
+        Ok(view)
+    }
+
+    /// The task as it is, without running it.
+    ///
+    /// # Errors
+    /// When it is not there or not theirs, or the store does not answer.
+    pub async fn look(&self, id: &str, owner: &PublicKey) -> Result<TaskView, TaskError> {
+        let task = self.find(id, owner).await?;
+        self.view(task).await
+    }
+
+    /// The task's result; a task that waits is run first, in the caller's session. While somebody
+    /// else runs it, it is running.
+    ///
+    /// # Errors
+    /// When it is not there or not theirs, cannot be run here, or left no receipt.
+    pub async fn result(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        presented: Presented,
+        caller: Arc<dyn Caller>,
+    ) -> Result<TaskView, TaskError> {
+        let task = self.find(id, owner).await?;
+        if task.state != TaskState::Waiting {
+            return self.view(task).await;
+        }
+        let request = self.request(&task, presented)?;
+        let caller = Arc::new(TaskCaller { caller, given: Mutex::default() });
+        match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
+            // Somebody was faster, or called it off.
+            Ok(_) | Err(KernelError::NotClaimed(TaskRefused::Running | TaskRefused::Over(_))) => {
+                self.look(id, owner).await
+            }
+            Err(KernelError::NotClaimed(refused)) => Err(refused.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Calls off a task that nobody runs yet.
+    ///
+    /// # Errors
+    /// When it is not there, not theirs, running or over, or the store does not answer.
+    pub async fn cancel(&self, id: &str, owner: &PublicKey) -> Result<TaskView, TaskError> {
+        let kernel = self.orchestrator.kernel();
+        let now = kernel.clock().unix_seconds();
+        kernel.store().cancel_task(id, owner, now).await??;
+        self.look(id, owner).await
+    }
+
+    async fn find(&self, id: &str, owner: &PublicKey) -> Result<Task, TaskError> {
+        let kernel = self.orchestrator.kernel();
+        Ok(kernel.store().task(id, owner, kernel.clock().unix_seconds()).await??)
+    }
+
+    fn request(&self, task: &Task, presented: Presented) -> Result<OrchestratedRequest, TaskError> {
+        let kept: Kept = serde_json::from_slice(&task.new.request)
+            .map_err(|error| TaskError::Unreadable(error.to_string()))?;
+        if self.orchestrator.kernel().target_of(&kept.server_id, &kept.tool_name).is_none() {
+            return Err(TaskError::Elsewhere);
+        }
+        let id = &task.new.id;
+        let (server, tool) = (kept.server_id, kept.tool_name);
+        let request = OrchestratedRequest::new(id, kept.token, server, tool, kept.arguments);
+        Ok(OrchestratedRequest {
+            agent: kept.agent,
+            capability_ref: kept.capability_ref,
+            governed_intent: kept.governed_intent,
+            model: kept.model,
+            protocol_context: kept.protocol_context,
+            scope: kept.scope,
+            dpop_proof: presented.dpop_proof,
+            approval: presented.approval,
+            task_id: Some(id.clone()),
+            ..request
+        })
+    }
+
+    async fn view(&self, task: Task) -> Result<TaskView, TaskError> {
+        let result = task.result.as_deref().filter(|text| !text.is_empty());
+        let result = result.map(serde_json::from_slice).transpose();
+        let result = result.map_err(|error| TaskError::Unreadable(error.to_string()))?;
+        let receipt = match task.receipt_id {
+            Some(id) => {
+                let row = self.orchestrator.kernel().store().find(&id).await?;
+                row.map(|row| SealedReceipt { id, bytes: row.body })
+            }
+            None => None,
+        };
+        let (id, expires_at) = (task.new.id, task.new.expires_at);
+        Ok(TaskView { id, state: task.state, result, receipt, expires_at })
+    }
+}
+
+/// The one who asks for a task's result: what they are given is kept with it.
+struct TaskCaller {
+    caller: Arc<dyn Caller>,
+    given: Mutex<Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    chunks: Vec<Value>,
+    bytes: usize,
+}
+
+impl TaskCaller {
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Caller for TaskCaller {
+    fn session(&self) -> &Session {
+        self.caller.session()
+    }
+
+    async fn chunk(&self, _index: u64, data: Value) -> Result<(), Gone> {
+        let size = canonical::to_vec(&data).map_err(|_| Gone)?.len();
+        let mut given = self.given();
+        given.bytes = given.bytes.saturating_add(size);
+        if given.bytes > MAX_CHUNK_BYTES {
+            // What does not fit into the table is nobody's to have.
+            return Err(Gone);
+        }
+        given.chunks.push(data);
+        Ok(())
+    }
+
+    async fn ask(&self, question: Question) -> Result<Value, AskError> {
+        self.caller.ask(question).await
+    }
+
+    fn cancellation(&self) -> &CancellationToken {
+        self.caller.cancellation()
+    }
+
+    fn can_wait(&self) -> bool {
+        self.caller.can_wait()
+    }
+
+    fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
+        let chunks = std::mem::take(&mut self.given().chunks);
+        let result = TaskResult { outcome: outcome.clone(), chunks };
+        // What the kernel let through has a form.
+        canonical::to_vec(&result).unwrap_or_default()
+    }
+}

@@ -1,0 +1,255 @@
+//! Approval: somebody else has to say yes to exactly this call, once.
+//!
+//! A call that comes with an approval goes on with it. One that comes without waits in the inbox:
+//! it is a durable row there, holds nothing, and ends when it is answered, called off or too old.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::governance::{
+    ApprovalError, ApprovalRecord, ApprovalTerms, ApprovalToken, GovernedTransactionReceipt,
+};
+use serde_json::json;
+
+use super::governed::{Stated, made_intent};
+use super::possession::refusal;
+use super::verify::deny_store;
+use super::{Draft, Ending, Stop};
+use crate::call::{Denial, Outcome, ToolCall};
+use crate::caller::Caller;
+use crate::kernel::Inner;
+use crate::store::{ApprovalRequest, ApprovalState, ApprovalUse, Opened, Opening};
+
+/// The name under which the kernel denies approvals.
+const GUARD: &str = "approval";
+
+/// How often an unanswered request is looked at, should no news come.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Somebody asks for an approval.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// A guard's name, or the kernel's.
+    pub(super) asked_by: String,
+    pub(super) reason: String,
+}
+
+impl Need {
+    pub(super) fn by_kernel(reason: impl Into<String>) -> Self {
+        Self { asked_by: Denial::KERNEL.to_owned(), reason: reason.into() }
+    }
+
+    /// The denial of a call that does not get what it needs.
+    fn unmet(&self, problem: &str) -> Denial {
+        let reason = format!("an approval is needed ({}), {problem}", self.reason);
+        Denial::by_guard(&self.asked_by, reason)
+    }
+}
+
+pub(super) fn deny(reason: impl Into<String>) -> Denial {
+    Denial::by_guard(GUARD, reason)
+}
+
+impl Inner {
+    /// Notes the intent that approvals of this call are bound to: the one it was stated with, or
+    /// one made of exactly this call.
+    fn bound(
+        &self,
+        call: &ToolCall,
+        stated: Option<Stated>,
+        draft: &mut Draft,
+    ) -> Result<Stated, Denial> {
+        if let Some(stated) = stated {
+            return Ok(stated);
+        }
+        let intent = made_intent(call)?;
+        let record = GovernedTransactionReceipt::new(&intent).map_err(|e| deny(e.to_string()))?;
+        let hash = record.intent_hash.clone();
+        draft.governed = Some(Box::new(record));
+        Ok(Stated { intent: Box::new(intent), hash })
+    }
+
+    /// Goes on with the approval that came with the call.
+    pub(super) fn accept_presented(
+        &self,
+        call: &ToolCall,
+        token: &ApprovalToken,
+        stated: Option<Stated>,
+        draft: &mut Draft,
+    ) -> Result<(), Denial> {
+        let stated = self.bound(call, stated, draft)?;
+        // The caller knows the call by its own name for it.
+        let named = call.origin_request_id.as_ref().filter(|id| **id == token.request_id);
+        let request_id = named.unwrap_or(&call.request_id).clone();
+        self.accept(call, token, &request_id, &stated.hash, draft)
+    }
+
+    /// Checks an approval and notes that it is to be used up.
+    fn accept(
+        &self,
+        call: &ToolCall,
+        token: &ApprovalToken,
+        request_id: &str,
+        intent_hash: &str,
+        draft: &mut Draft,
+    ) -> Result<(), Denial> {
+        let now = self.clock.unix_seconds();
+        let record = ApprovalRecord::new(token).map_err(|error| deny(error.to_string()))?;
+        let digest = record.approval_artifact_digest.clone().unwrap_or_default();
+        let subject = &call.token.subject;
+        let terms = ApprovalTerms {
+            now,
+            request_id,
+            intent_hash,
+            subject,
+            approvers: &self.config.trusted_approvers,
+        };
+        let checked = token.check(&terms);
+        // An answer that counts is recorded, whatever it says.
+        if matches!(checked, Ok(()) | Err(ApprovalError::Denied)) {
+            if let Some(governed) = &mut draft.governed {
+                governed.approval = Some(record);
+            }
+        }
+        checked.map_err(|error| deny(error.to_string()))?;
+        if token.approver == *subject && !self.config.allow_self_approval {
+            return Err(deny("expected an approval by somebody else, found the caller's own"));
+        }
+        if token.approver == *self.key.public_key() {
+            return Err(deny("expected an approver's key, found a kernel's"));
+        }
+        draft.approval = Some(ApprovalUse {
+            digest,
+            request_id: request_id.to_owned(),
+            intent_hash: intent_hash.to_owned(),
+            expires_at: token.expires_at,
+            now,
+        });
+        Ok(())
+    }
+
+    /// Waits in the inbox until somebody answers, and goes on with a yes.
+    pub(super) async fn park(
+        &self,
+        call: &ToolCall,
+        need: &Need,
+        stated: Option<Stated>,
+        caller: &Arc<dyn Caller>,
+        draft: &mut Draft,
+    ) -> Result<(), Stop> {
+        if self.config.trusted_approvers.is_empty() {
+            return Err(need.unmet("and nobody is trusted to give it").into());
+        }
+        if !caller.can_wait() {
+            return Err(need.unmet("and this caller cannot wait for it").into());
+        }
+        let stated = self.bound(call, stated, draft)?;
+        let request = self.request(call, need, &stated, draft);
+        let id = request.id.clone();
+        let summary = json!({"id": id, "asked_by": need.asked_by, "reason": need.reason});
+        draft.metadata.insert("approval", summary);
+        draft.note_governed().map_err(|error| deny(error.to_string()))?;
+        let mut intent = draft.intent(self).map_err(|error| deny(error.to_string()))?;
+        intent.parked = true;
+        let opened = self.ledger.open(Opening {
+            intent,
+            resumes: draft.intent,
+            proofs: std::mem::take(&mut draft.proofs),
+            waits_for: Some(request),
+            claims: None,
+        });
+        match opened.await.map_err(|error| deny_store(&error))? {
+            Opened::At(intent) => draft.intent = Some(intent),
+            Opened::Refused(refused) => return Err(refusal(refused).into()),
+            Opened::InboxFull => return Err(need.unmet("and the inbox is full").into()),
+            Opened::NotClaimed(_) | Opened::IntentClosed => {
+                return Err(need.unmet("and the call was taken for abandoned").into());
+            }
+        }
+        draft.resumed = true;
+        let answer = self.wait_for_answer(&id, need, caller, draft).await?;
+        self.accept(call, &answer, &call.request_id, &stated.hash, draft)?;
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        call: &ToolCall,
+        need: &Need,
+        stated: &Stated,
+        draft: &Draft,
+    ) -> ApprovalRequest {
+        let now = self.clock.unix_seconds();
+        ApprovalRequest {
+            id: self.unique_name("appr-"),
+            request_id: call.request_id.clone(),
+            subject: call.token.subject.clone(),
+            capability_id: draft.capability_id.clone(),
+            server_id: call.server_id.clone(),
+            tool_name: call.tool_name.clone(),
+            action: draft.action.clone(),
+            intent: (*stated.intent).clone(),
+            intent_hash: stated.hash.clone(),
+            asked_by: need.asked_by.clone(),
+            reason: need.reason.clone(),
+            requested_at: now,
+            expires_at: now.saturating_add(self.config.approval_timeout.as_secs().max(1)),
+            trace_id: draft.trace_id.clone(),
+        }
+    }
+
+    async fn wait_for_answer(
+        &self,
+        id: &str,
+        need: &Need,
+        caller: &Arc<dyn Caller>,
+        draft: &mut Draft,
+    ) -> Result<ApprovalToken, Stop> {
+        let mut news = self.revocations.changes();
+        let timeout = tokio::time::sleep(self.config.approval_timeout);
+        tokio::pin!(timeout);
+        loop {
+            // A store that does not answer now may do so before the time is up.
+            if let Ok(Some(approval)) = self.store.approval(id).await {
+                match (approval.state, approval.answer) {
+                    (ApprovalState::Pending, _) => {}
+                    (ApprovalState::Approved | ApprovalState::Denied, Some(answer)) => {
+                        return Ok(answer);
+                    }
+                    _ => return Err(need.unmet("and its request was closed").into()),
+                }
+            }
+            let reason = tokio::select! {
+                biased;
+                () = caller.cancellation().cancelled() => "called off by the caller",
+                () = self.running.closed() => "the kernel is shutting down",
+                () = &mut timeout => {
+                    draft.unanswered = ApprovalState::Expired;
+                    return Err(need.unmet("and nobody gave it in time").into());
+                }
+                _ = news.changed() => continue,
+                () = tokio::time::sleep(LOOK) => continue,
+            };
+            let reason = reason.to_owned();
+            return Err(Stop::Ended(Ending::before_dispatch(Outcome::Cancelled {
+                reason,
+                chunks: 0,
+            })));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_core::registry::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn who_asked_says_no() {
+        let need = Need { asked_by: "careful".to_owned(), reason: "large".to_owned() };
+        let denial = need.unmet("and nobody gave it");
+        assert_eq!((denial.guard.as_str(), denial.code), ("careful", ErrorCode::GuardDenied));
+        assert_eq!(denial.reason, "an approval is needed (large), and nobody gave it");
+    }
+}

@@ -1,0 +1,237 @@
+//! The one way out over HTTP: bounded in time, size and place.
+//!
+//! HTTP/1.1 over rustls. There are no cookies, no proxies and no decompression, and nothing is
+//! read from the environment.
+
+mod connect;
+mod error;
+mod redirect;
+mod request;
+mod response;
+mod tls;
+mod transport;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, timeout_at};
+
+pub use connect::{Resolver, SystemResolver};
+pub use error::{ClientError, Phase};
+pub use request::Request;
+pub use response::{EventStream, Response, ResponseStream};
+pub use tls::{Certificates, ClientIdentity, Roots};
+
+use crate::address::AddressRules;
+use connect::Connector;
+use redirect::Hop;
+use response::Bounds;
+
+/// The least that hyper can read a head into.
+const MIN_HEAD: usize = 8 * 1024;
+
+/// Bounds of every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time for a name's addresses, a connection and a TLS handshake.
+    pub connect: Duration,
+    /// Time for the whole request, redirects included; of a stream, until its head is there.
+    pub total: Duration,
+    /// Time for the next piece of a stream.
+    pub idle: Duration,
+    /// Bytes of a body that is read whole.
+    pub max_body: usize,
+    /// Bytes of an answer's head, at least 8 KiB.
+    pub max_head: usize,
+    /// Headers of an answer.
+    pub max_headers: usize,
+    /// Redirects of a request.
+    pub max_redirects: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            total: Duration::from_secs(30),
+            idle: Duration::from_secs(300),
+            max_body: 8 * 1024 * 1024,
+            max_head: 64 * 1024,
+            max_headers: 100,
+            max_redirects: 4,
+        }
+    }
+}
+
+/// How a client behaves.
+#[derive(Clone)]
+pub struct ClientOptions {
+    /// Where it may go.
+    pub rules: AddressRules,
+    /// Its bounds.
+    pub limits: Limits,
+    /// Whom it trusts.
+    pub roots: Roots,
+    /// What it shows to servers that ask for a certificate.
+    pub identity: Option<ClientIdentity>,
+    /// How it looks up names.
+    pub resolver: Arc<dyn Resolver>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            rules: AddressRules::public_only(),
+            limits: Limits::default(),
+            roots: Roots::System,
+            identity: None,
+            resolver: Arc::new(SystemResolver),
+        }
+    }
+}
+
+impl fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("rules", &self.rules)
+            .field("limits", &self.limits)
+            .field("roots", &self.roots)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An HTTP client. Clones are handles on the same one, with the same connections.
+#[derive(Clone)]
+pub struct HttpClient {
+    inner: Client<Connector, Full<Bytes>>,
+    rules: Arc<AddressRules>,
+    limits: Limits,
+}
+
+impl HttpClient {
+    /// A client. Connections are kept for later requests.
+    ///
+    /// # Errors
+    /// When certificates or keys cannot be used.
+    pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
+        let ClientOptions { rules, limits, roots, identity, resolver } = options;
+        let tls = tls::config(&roots, identity.as_ref())?;
+        let connector = Connector::new(rules.clone(), resolver, tls, limits.connect);
+        let inner = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_max_idle_per_host(16)
+            .http1_max_buf_size(limits.max_head.max(MIN_HEAD))
+            .http1_max_headers(limits.max_headers)
+            .build(connector);
+        Ok(Self { inner, rules: Arc::new(rules), limits })
+    }
+
+    /// Where it may go.
+    #[must_use]
+    pub fn rules(&self) -> &AddressRules {
+        &self.rules
+    }
+
+    /// Sends a request and reads the whole answer, whatever its status.
+    ///
+    /// # Errors
+    /// When there is none within the bounds, or the address rules do not allow it.
+    pub async fn send(&self, request: Request) -> Result<Response, ClientError> {
+        self.open(request).await?.collect().await
+    }
+
+    /// Sends a request and reads the head of the answer, whatever its status.
+    ///
+    /// # Errors
+    /// As [`HttpClient::send`].
+    pub async fn open(&self, request: Request) -> Result<ResponseStream, ClientError> {
+        let total = request.deadline.unwrap_or(self.limits.total).min(self.limits.total);
+        let max_body = request.max_body.unwrap_or(self.limits.max_body).min(self.limits.max_body);
+        let bounds = Bounds { deadline: Instant::now() + total, idle: self.limits.idle, max_body };
+        let answer = timeout_at(bounds.deadline, self.follow(request, bounds)).await;
+        answer.map_err(|_| ClientError::TimedOut(Phase::Response))?
+    }
+
+    async fn follow(
+        &self,
+        request: Request,
+        bounds: Bounds,
+    ) -> Result<ResponseStream, ClientError> {
+        let Request { method, url, headers, body, follow, .. } = request;
+        let mut hop = Hop { method, to: self.rules.judge(&url)?, headers, body };
+        for _ in 0..=self.limits.max_redirects {
+            let (head, body) = self.exchange(&hop).await?.into_parts();
+            let next =
+                if follow { hop.next(&self.rules, head.status, &head.headers)? } else { None };
+            match next {
+                Some(next) => hop = next,
+                None => {
+                    check_coding(&head.headers)?;
+                    let (status, headers, from) = (head.status, head.headers, hop.to);
+                    return Ok(ResponseStream { status, headers, from, body, bounds });
+                }
+            }
+        }
+        Err(ClientError::TooManyRedirects { limit: self.limits.max_redirects })
+    }
+
+    async fn exchange(&self, hop: &Hop) -> Result<http::Response<Incoming>, ClientError> {
+        let wrong = |found| ClientError::Protocol { host: hop.to.host(), found };
+        let mut request = http::Request::builder()
+            .method(&hop.method)
+            .uri(hop.to.url().as_str())
+            .body(Full::new(hop.body.clone()))
+            .map_err(|_| wrong("a URL that cannot be sent"))?;
+        *request.headers_mut() = hop.headers.clone();
+        let identity = HeaderValue::from_static("identity");
+        request.headers_mut().insert(header::ACCEPT_ENCODING, identity);
+        self.inner.request(request).await.map_err(|error| self.explain(&error, hop))
+    }
+
+    /// What is behind hyper's error: ours when no connection was made, else what hyper met.
+    fn explain(&self, error: &hyper_util::client::legacy::Error, hop: &Hop) -> ClientError {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+        let mut found = "nothing";
+        while let Some(current) = cause {
+            if let Some(own) = current.downcast_ref::<ClientError>() {
+                return own.clone();
+            }
+            if let Some(hyper) = current.downcast_ref::<hyper::Error>() {
+                if hyper.is_parse_too_large() {
+                    return ClientError::HeadTooLarge { limit: self.limits.max_head.max(MIN_HEAD) };
+                }
+                found = if hyper.is_parse() { "something else" } else { "a connection that broke" };
+            }
+            cause = current.source();
+        }
+        ClientError::Protocol { host: hop.to.host(), found }
+    }
+}
+
+/// Refuses a coding: it was not asked for, and what it unpacks to has no bound.
+fn check_coding(headers: &HeaderMap) -> Result<(), ClientError> {
+    let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
+        return Ok(());
+    }
+    Err(ClientError::Encoded)
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient")
+            .field("rules", &self.rules)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,209 @@
+//! Tokens of authorization servers (RFC 7519): who signed them, for whom, and until when.
+//!
+//! The signature is checked by the audited library that the kernel signs with; what is read around
+//! it goes through the same strict door as everything from outside. Time is an argument.
+
+mod claims;
+mod discovery;
+mod error;
+mod jwk;
+mod keys;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chio_core::strict;
+use serde_json::{Map, Value};
+
+pub use claims::Claims;
+pub use discovery::{AuthorizationServer, discover};
+pub use error::{JwtError, KeysError};
+pub use jwk::{Algorithm, JwkSet};
+pub use keys::{IssuerKeys, RefreshRules};
+
+use claims::Round;
+use jwk::Found;
+
+/// The longest token that is read, unless told otherwise.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// How far clocks may differ, in seconds, unless told otherwise.
+const LEEWAY: u64 = 60;
+
+/// Types of tokens that are access tokens, or do not say (RFC 9068, RFC 8725 §3.11). Tokens for
+/// other purposes are signed by the same keys.
+const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
+
+/// Verifies tokens. Without issuers or audiences it believes none.
+#[derive(Debug)]
+pub struct JwtVerifier {
+    issuers: Vec<(String, IssuerKeys)>,
+    audiences: Vec<String>,
+    algorithms: Vec<Algorithm>,
+    leeway: u64,
+    max_token: usize,
+}
+
+impl JwtVerifier {
+    /// A verifier for tokens that were issued for one of these names of ours.
+    #[must_use]
+    pub fn new(audiences: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            issuers: Vec::new(),
+            audiences: audiences.into_iter().map(Into::into).collect(),
+            algorithms: Algorithm::ALL.to_vec(),
+            leeway: LEEWAY,
+            max_token: MAX_TOKEN,
+        }
+    }
+
+    /// As this, and believes this issuer, which signs with these keys.
+    #[must_use]
+    pub fn with_issuer(mut self, issuer: impl Into<String>, keys: IssuerKeys) -> Self {
+        self.issuers.push((issuer.into(), keys));
+        self
+    }
+
+    /// As this, for these algorithms alone.
+    #[must_use]
+    pub fn with_algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// As this, with clocks that differ by at most these seconds.
+    #[must_use]
+    pub fn with_leeway(mut self, seconds: u64) -> Self {
+        self.leeway = seconds;
+        self
+    }
+
+    /// As this, for tokens of at most these bytes.
+    #[must_use]
+    pub fn with_max_token(mut self, bytes: usize) -> Self {
+        self.max_token = bytes;
+        self
+    }
+
+    /// Verifies a token at a time, in Unix seconds. Keys that are not at hand are fetched.
+    ///
+    /// # Errors
+    /// When anything about the token is not as it must be, or its issuer's keys cannot be had.
+    pub async fn verify(&self, token: &str, now: u64) -> Result<Claims, JwtError> {
+        if token.len() > self.max_token {
+            return Err(JwtError::TooLong { limit: self.max_token });
+        }
+        let token = Parts::read(token)?;
+        let header = self.check_header(&token.header)?;
+        // Whose key to take is read before the signature is checked; it is believed only after.
+        let issuer = claims::text(&token.payload, "iss")?.ok_or(JwtError::Claim("iss"))?;
+        let own = self.issuers.iter().find(|(name, _)| *name == issuer);
+        let (_, keys) = own.ok_or(JwtError::Issuer)?;
+        let keys = keys.at(header.key, header.algorithm, now).await?;
+        let key = match keys.find(header.key, header.algorithm) {
+            Found::One(key) => key,
+            Found::None => return Err(JwtError::UnknownKey),
+            Found::Several => return Err(JwtError::AmbiguousKey),
+        };
+        if !key.has_signed(header.algorithm, token.signed.as_bytes(), &token.signature) {
+            return Err(JwtError::Signature);
+        }
+        self.check_claims(issuer, token.payload, now)
+    }
+
+    fn check_header<'a>(&self, header: &'a Map<String, Value>) -> Result<Header<'a>, JwtError> {
+        // SECURITY: what is critical and not understood may change what the signature means.
+        if header.contains_key("crit") {
+            return Err(JwtError::Critical);
+        }
+        let text = |name, wrong| match header.get(name) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or(JwtError::Malformed(wrong)),
+        };
+        let name = text("alg", "an `alg` that is no text")?;
+        // SECURITY: `none` and the symmetric algorithms have no name here.
+        let algorithm = self.algorithms.iter().find(|own| Some(own.name()) == name);
+        let algorithm = *algorithm.ok_or(JwtError::Algorithm)?;
+        let kind = text("typ", "a `typ` that is no text")?;
+        if kind.is_some_and(|kind| !TYPES.contains(&kind.to_ascii_lowercase().as_str())) {
+            return Err(JwtError::Type);
+        }
+        let key = text("kid", "a `kid` that is no text")?;
+        Ok(Header { algorithm, key })
+    }
+
+    fn check_claims(
+        &self,
+        issuer: String,
+        all: Map<String, Value>,
+        now: u64,
+    ) -> Result<Claims, JwtError> {
+        let expires_at = claims::time(&all, "exp", Round::Down)?.ok_or(JwtError::Claim("exp"))?;
+        if now >= expires_at.saturating_add(self.leeway) {
+            return Err(JwtError::Expired);
+        }
+        let latest = now.saturating_add(self.leeway);
+        for name in ["nbf", "iat"] {
+            if claims::time(&all, name, Round::Up)?.is_some_and(|time| time > latest) {
+                return Err(JwtError::NotYetValid);
+            }
+        }
+        let theirs = claims::texts(&all, "aud")?;
+        if theirs.is_empty() {
+            return Err(JwtError::Claim("aud"));
+        }
+        let audience = self.audiences.iter().find(|own| theirs.contains(&own.as_str()));
+        let audience = audience.ok_or(JwtError::Audience)?.clone();
+        let client_id = match claims::text(&all, "client_id")? {
+            Some(id) => Some(id),
+            None => claims::text(&all, "azp")?,
+        };
+        Ok(Claims {
+            issuer,
+            subject: claims::text(&all, "sub")?.filter(|subject| !subject.is_empty()),
+            audience,
+            scopes: claims::scopes(&all)?,
+            client_id: client_id.filter(|id| !id.is_empty()),
+            token_id: claims::text(&all, "jti")?,
+            expires_at,
+            all,
+        })
+    }
+}
+
+/// What a header says of the signature.
+struct Header<'a> {
+    algorithm: Algorithm,
+    key: Option<&'a str>,
+}
+
+/// A token, taken apart and not yet believed.
+struct Parts<'a> {
+    signed: &'a str,
+    header: Map<String, Value>,
+    payload: Map<String, Value>,
+    signature: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(token: &'a str) -> Result<Self, JwtError> {
+        let form = JwtError::Malformed("something else than three parts");
+        let (signed, signature) = token.rsplit_once('.').ok_or_else(|| form.clone())?;
+        let (header, payload) = signed.split_once('.').ok_or_else(|| form.clone())?;
+        if payload.contains('.') {
+            return Err(form);
+        }
+        let wrong = |_| JwtError::Malformed("parts that are no base64url");
+        Ok(Self {
+            signed,
+            header: object("header", header)?,
+            payload: object("payload", payload)?,
+            signature: URL_SAFE_NO_PAD.decode(signature).map_err(wrong)?,
+        })
+    }
+}
+
+fn object(part: &'static str, text: &str) -> Result<Map<String, Value>, JwtError> {
+    let wrong = |_| JwtError::Malformed("parts that are no base64url");
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(wrong)?;
+    strict::object_from_slice(&bytes).map_err(|error| JwtError::Json { part, error })
+}

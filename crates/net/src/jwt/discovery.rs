@@ -1,0 +1,94 @@
+//! Where an authorization server has its keys (RFC 8414, OpenID Connect Discovery).
+
+use std::time::Duration;
+
+use chio_core::strict;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::KeysError;
+use crate::client::{HttpClient, Request};
+
+/// Bytes of metadata or of a set of keys.
+const MAX_DOCUMENT: usize = 256 * 1024;
+
+/// Time for each of them.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+const METADATA: &str = "metadata";
+
+/// What an authorization server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AuthorizationServer {
+    /// Its name, exactly as tokens carry it.
+    pub issuer: String,
+    /// Where its keys are.
+    pub jwks_uri: Option<String>,
+    /// Where it gives tokens.
+    pub token_endpoint: Option<String>,
+}
+
+/// Asks an issuer for its metadata, at each place where they may be.
+///
+/// # Errors
+/// When there are none, or they are another issuer's.
+pub async fn discover(client: &HttpClient, issuer: &str) -> Result<AuthorizationServer, KeysError> {
+    let mut missing = KeysError::NoIssuer;
+    for place in places(client, issuer)? {
+        match fetch::<AuthorizationServer>(client, &place, METADATA).await {
+            // SECURITY: without this, one issuer could speak for another (RFC 8414 §3.3).
+            Ok(server) if server.issuer != issuer => return Err(KeysError::OtherIssuer),
+            Ok(server) => return Ok(server),
+            Err(error @ KeysError::Status { .. }) => missing = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(missing)
+}
+
+/// Where metadata may be: RFC 8414 puts the well-known path before the issuer's own, OpenID
+/// Connect behind it.
+fn places(client: &HttpClient, issuer: &str) -> Result<Vec<String>, KeysError> {
+    if issuer.contains(['?', '#']) {
+        return Err(KeysError::NoIssuer);
+    }
+    let judged = client.rules().judge(issuer);
+    let judged =
+        judged.map_err(|error| KeysError::Fetch { document: METADATA, error: error.into() })?;
+    let origin = judged.url().origin().ascii_serialization();
+    let path = judged.url().path().trim_end_matches('/');
+    let mut places = vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
+    }
+    Ok(places)
+}
+
+/// Fetches a JSON object.
+pub(super) async fn fetch<T: DeserializeOwned>(
+    client: &HttpClient,
+    url: &str,
+    document: &'static str,
+) -> Result<T, KeysError> {
+    let body = fetch_text(client, url, document).await?;
+    strict::object_from_slice(&body).map_err(|error| KeysError::Json { document, error })
+}
+
+/// Fetches a document.
+pub(super) async fn fetch_text(
+    client: &HttpClient,
+    url: &str,
+    document: &'static str,
+) -> Result<bytes::Bytes, KeysError> {
+    let failed = |error| KeysError::Fetch { document, error };
+    let request = Request::get(url).with_max_body(MAX_DOCUMENT).within(DEADLINE);
+    let request = request.with_header("accept", "application/json").map_err(failed)?;
+    let response = client.send(request).await.map_err(failed)?;
+    match response.status.as_u16() {
+        200 => Ok(response.body),
+        status => Err(KeysError::Status { document, status }),
+    }
+}

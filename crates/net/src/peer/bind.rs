@@ -1,0 +1,49 @@
+//! Where a server may listen: whoever is not authenticated must at least be on this machine.
+
+use std::net::SocketAddr;
+
+use super::PeerAuthenticator;
+use crate::address::is_loopback;
+
+/// An address that others can reach, without anybody showing who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected authentication or a loopback address, since others can reach `{0}`; \
+     set a token or an issuer, or listen on 127.0.0.1"
+)]
+pub struct BindError(SocketAddr);
+
+/// Refuses to listen on an address that others can reach when nobody has to show who they are.
+///
+/// # Errors
+/// When that is so.
+pub fn check_bind(address: SocketAddr, peers: &PeerAuthenticator) -> Result<(), BindError> {
+    if peers.is_required() || is_loopback(address.ip()) { Ok(()) } else { Err(BindError(address)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PeerAuthenticator, check_bind};
+
+    #[test]
+    fn only_loopback_may_go_without_authentication() {
+        let anonymous = PeerAuthenticator::anonymous();
+        let known = PeerAuthenticator::anonymous().with_token("a", "0123456789abcdef").unwrap();
+        for (address, alone) in [
+            ("127.0.0.1:1", true),
+            ("127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("10.0.0.1:1", false),
+            ("192.168.1.1:1", false),
+            ("[fe80::1]:1", false),
+            ("8.8.8.8:1", false),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(check_bind(address, &anonymous).is_ok(), alone, "{address}");
+            assert_eq!(check_bind(address, &known), Ok(()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which `Host` and `Origin` a request may carry, so that no web page reaches a server on this
+//! machine through a name of its own (DNS rebinding).
+
+use http::header::{HOST, HeaderMap, ORIGIN};
+use url::{Host, Origin, Url};
+
+/// Which `Host` and `Origin` a request may carry.
+#[derive(Debug, Clone, Default)]
+pub struct OriginRules {
+    /// Hosts with their ports; without a list, every host.
+    hosts: Option<Vec<(Host<String>, u16)>>,
+    origins: Vec<Origin>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OriginError {
+    /// No host, several, or none that can be read.
+    #[error("expected one `Host`, found none, several, or something else")]
+    HostForm,
+    /// A host that is not this server's.
+    #[error("expected a `Host` of this server, found another")]
+    Host,
+    /// Several origins, or none that can be read.
+    #[error("expected at most one `Origin`, found several or something else")]
+    OriginForm,
+    /// A page that may not call this server.
+    #[error("expected no `Origin` or an allowed one, found another")]
+    Origin,
+}
+
+/// A text that is no host or no origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, found `{found}`")]
+pub struct OriginFormError {
+    expected: &'static str,
+    found: String,
+}
+
+impl OriginRules {
+    /// For a server on a loopback address: the names of this machine with the server's port, and
+    /// pages that come from there.
+    #[must_use]
+    pub fn loopback(port: u16) -> Self {
+        let names = ["localhost", "127.0.0.1", "[::1]"];
+        let hosts: Vec<_> = names
+            .iter()
+            .filter_map(|name| Host::parse(name).ok())
+            .map(|host| (host, port))
+            .collect();
+        let origins = hosts.iter().flat_map(|(host, port)| {
+            ["http", "https"].map(|scheme| Origin::Tuple(scheme.to_owned(), host.clone(), *port))
+        });
+        Self { origins: origins.collect(), hosts: Some(hosts) }
+    }
+
+    /// For a server behind a name that others can reach: every host, and no page but those that
+    /// are allowed.
+    #[must_use]
+    pub fn any_host() -> Self {
+        Self::default()
+    }
+
+    /// As this, and this host, written `name:port`; without a port, that of https.
+    ///
+    /// # Errors
+    /// When the text is no host.
+    pub fn with_host(mut self, host: &str) -> Result<Self, OriginFormError> {
+        let wrong =
+            || OriginFormError { expected: "`HOST` or `HOST:PORT`", found: host.to_owned() };
+        let own = read_host(host, 443).ok_or_else(wrong)?;
+        self.hosts.get_or_insert_default().push(own);
+        Ok(self)
+    }
+
+    /// As this, and pages of this origin, written `https://name` or `https://name:port`.
+    ///
+    /// # Errors
+    /// When the text is no origin.
+    pub fn with_origin(mut self, origin: &str) -> Result<Self, OriginFormError> {
+        let expected = "`SCHEME://HOST` or `SCHEME://HOST:PORT`";
+        let wrong = || OriginFormError { expected, found: origin.to_owned() };
+        self.origins.push(read_origin(origin).ok_or_else(wrong)?);
+        Ok(self)
+    }
+
+    /// Checks a request's headers. `authority` is what HTTP/2 has in place of `Host`.
+    ///
+    /// # Errors
+    /// When they name another server, or a page that may not call this one.
+    pub fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), OriginError> {
+        self.check_host(headers, authority)?;
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let text = origin.to_str().ok().filter(|_| origins.next().is_none());
+        let text = text.ok_or(OriginError::OriginForm)?;
+        // `null` is what sandboxed pages and files send: anybody's.
+        if text == "null" {
+            return Err(OriginError::Origin);
+        }
+        let origin = read_origin(text).ok_or(OriginError::OriginForm)?;
+        if self.origins.contains(&origin) { Ok(()) } else { Err(OriginError::Origin) }
+    }
+
+    fn check_host(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), OriginError> {
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let mut values = headers.get_all(HOST).iter();
+        let (value, other) = (values.next(), values.next());
+        let header = value.map(|value| value.to_str().map_err(|_| OriginError::HostForm));
+        let named = [header.transpose()?, authority];
+        if other.is_some() || named == [None, None] {
+            return Err(OriginError::HostForm);
+        }
+        // SECURITY: where both are there, both must be ours.
+        for text in named.into_iter().flatten() {
+            // What is left out is the port of http; one of https says so in the rules.
+            let plain = read_host(text, 80).ok_or(OriginError::HostForm)?;
+            let secured = read_host(text, 443).ok_or(OriginError::HostForm)?;
+            if !hosts.contains(&plain) && !hosts.contains(&secured) {
+                return Err(OriginError::Host);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads `host:port` as URLs are read.
+fn read_host(text: &str, default: u16) -> Option<(Host<String>, u16)> {
+    if text.contains(['/', '?', '#', '@', '\\']) || text.contains(char::is_whitespace) {
+        return None;
+    }
+    let url = Url::parse(&format!("http://{text}/")).ok()?;
+    // From the text, because the URL does not tell a port that was written from the scheme's own.
+    let written = text.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+    let port = match written {
+        Some((_, port)) => port.parse().ok()?,
+        None => default,
+    };
+    Some((url.host()?.to_owned(), port))
+}
+
+/// Reads an origin: a scheme and a host, and nothing behind it.
+fn read_origin(text: &str) -> Option<Origin> {
+    let (scheme, host) = text.split_once("://")?;
+    if !matches!(scheme, "http" | "https") {
+        return None;
+    }
+    let default = if scheme == "https" { 443 } else { 80 };
+    let (host, port) = read_host(host, default)?;
+    Some(Origin::Tuple(scheme.to_owned(), host, port))
+}

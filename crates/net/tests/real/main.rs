@@ -1,0 +1,12 @@
+//! The crate over real sockets: servers on ports of their own, TLS with certificates of their own.
+#![cfg(test)]
+
+mod client;
+mod jwt;
+mod keys;
+mod peer;
+mod places;
+mod server;
+mod stream;
+mod tls;
+mod tokens;

@@ -1,0 +1,126 @@
+//! The deferred tasks of this process.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use chio_core::crypto::PublicKey;
+use chio_kernel::store::{
+    Closing, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
+};
+
+use super::MemoryStore;
+use crate::bounds::MAX_PRUNED;
+use crate::tasks::{Standing, ended};
+
+/// Tasks by name.
+#[derive(Default)]
+pub(super) struct Tasks(HashMap<String, Row>);
+
+struct Row {
+    /// The open intent that runs it.
+    intent: Option<i64>,
+    task: Task,
+}
+
+impl Row {
+    const fn standing(&self) -> Standing<'_> {
+        let NewTask { owner, expires_at, .. } = &self.task.new;
+        Standing { owner, state: self.task.state, expires_at: *expires_at }
+    }
+}
+
+impl Tasks {
+    /// Why this claim cannot be met, if so.
+    pub(super) fn look_at(&self, claim: &TaskClaim) -> Result<(), TaskRefused> {
+        let found = self.0.get(&claim.id).ok_or(TaskRefused::Unknown)?;
+        found.standing().claim(&claim.owner, claim.now)
+    }
+
+    /// Lets an intent run a task that was looked at.
+    pub(super) fn claim(&mut self, intent: i64, claim: &TaskClaim) {
+        if let Some(found) = self.0.get_mut(&claim.id) {
+            found.intent = Some(intent);
+            found.task.state = TaskState::Running;
+        }
+    }
+
+    /// Ends what an intent runs.
+    pub(super) fn close(&mut self, closing: &Closing) {
+        let ours = |row: &&mut Row| row.intent == Some(closing.intent.0);
+        for row in self.0.values_mut().filter(ours) {
+            let (state, result) = ended(closing.task.as_ref());
+            row.intent = None;
+            row.task.state = state;
+            row.task.result = result.map(<[u8]>::to_vec);
+            row.task.receipt_id = Some(closing.receipt_id.clone());
+            row.task.new.request = Vec::new();
+        }
+    }
+
+    fn create(&mut self, task: NewTask, most: usize) -> Result<(), TaskRefused> {
+        if self.0.contains_key(&task.id) {
+            return Err(TaskRefused::NameTaken);
+        }
+        let now = task.created_at;
+        let counts = |row: &&Row| {
+            let standing = row.standing();
+            *standing.owner == task.owner && !standing.state.is_over() && !standing.is_gone(now)
+        };
+        if self.0.values().filter(counts).count() >= most {
+            return Err(TaskRefused::TooMany);
+        }
+        self.prune(now);
+        let task = Task { new: task, state: TaskState::Waiting, result: None, receipt_id: None };
+        self.0.insert(task.new.id.clone(), Row { intent: None, task });
+        Ok(())
+    }
+
+    /// Forgets some of what has expired.
+    fn prune(&mut self, now: u64) {
+        let gone = self.0.iter().filter(|(_, row)| row.standing().is_gone(now));
+        let gone: Vec<String> = gone.map(|(id, _)| id.clone()).take(MAX_PRUNED).collect();
+        for id in gone {
+            self.0.remove(&id);
+        }
+    }
+
+    fn cancel(&mut self, id: &str, owner: &PublicKey, now: u64) -> Result<(), TaskRefused> {
+        let found = self.0.get_mut(id).ok_or(TaskRefused::Unknown)?;
+        if found.standing().cancel(owner, now)? {
+            found.task.state = TaskState::Cancelled;
+            found.task.new.request = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TaskStore for MemoryStore {
+    async fn create_task(
+        &self,
+        task: NewTask,
+        most: usize,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        Ok(self.state().tasks.create(task, most))
+    }
+
+    async fn task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<Task, TaskRefused>> {
+        let state = self.state();
+        let Some(found) = state.tasks.0.get(id) else { return Ok(Err(TaskRefused::Unknown)) };
+        Ok(found.standing().see(owner, now).map(|()| found.task.clone()))
+    }
+
+    async fn cancel_task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        Ok(self.state().tasks.cancel(id, owner, now))
+    }
+}

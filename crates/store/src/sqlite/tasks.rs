@@ -1,0 +1,216 @@
+//! Deferred tasks in the shared database.
+
+use async_trait::async_trait;
+use chio_core::crypto::PublicKey;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_kernel::store::{
+    Closing, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
+};
+use rusqlite::{Connection, Row, params};
+
+use super::SqliteStore;
+use super::books::Books;
+use super::error::{failed, unreadable};
+use super::number::{clamped, count, length};
+use crate::bounds::MAX_PRUNED;
+use crate::tasks::{Standing, ended};
+
+const STATES: [TaskState; 5] = [
+    TaskState::Waiting,
+    TaskState::Running,
+    TaskState::Completed,
+    TaskState::Failed,
+    TaskState::Cancelled,
+];
+
+/// What the database says of a task's standing.
+struct Found {
+    owner: PublicKey,
+    state: TaskState,
+    expires_at: u64,
+}
+
+impl Found {
+    /// From the columns `owner`, `state` and `expires_at`.
+    fn read(row: &Row<'_>) -> StoreResult<Self> {
+        let owner: String = row.get(0).map_err(failed)?;
+        let state: String = row.get(1).map_err(failed)?;
+        let state = STATES.into_iter().find(|known| known.name() == state);
+        Ok(Self {
+            owner: PublicKey::from_hex(&owner)
+                .map_err(|error| unreadable("the owner of a task", error))?,
+            state: state.ok_or_else(|| unreadable("the state of a task", "it is none we know"))?,
+            expires_at: count(row.get(2).map_err(failed)?)?,
+        })
+    }
+
+    const fn standing(&self) -> Standing<'_> {
+        Standing { owner: &self.owner, state: self.state, expires_at: self.expires_at }
+    }
+}
+
+impl Books {
+    fn task_standing(&self, id: &str) -> StoreResult<Option<Found>> {
+        let sql = "SELECT owner, state, expires_at FROM tasks WHERE id = ?1";
+        let mut statement = self.connection().prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query([id]).map_err(failed)?;
+        rows.next().map_err(failed)?.map(Found::read).transpose()
+    }
+
+    /// Why this claim cannot be met, if so. Nothing is written.
+    pub(crate) fn look_at_task(&self, claim: &TaskClaim) -> StoreResult<Result<(), TaskRefused>> {
+        let found = self.task_standing(&claim.id)?;
+        let claimed = |found: Found| found.standing().claim(&claim.owner, claim.now);
+        Ok(found.map_or(Err(TaskRefused::Unknown), claimed))
+    }
+
+    /// Lets an intent run a task that was looked at.
+    pub(crate) fn claim_task(&self, intent: i64, claim: &TaskClaim) -> StoreResult<()> {
+        let sql = "UPDATE tasks SET state = 'running', intent = ?2 WHERE id = ?1";
+        self.without_trace(|| self.execute(sql, params![claim.id, intent]).map(drop))
+    }
+
+    /// Ends what an intent runs.
+    pub(crate) fn close_task(&self, closing: &Closing) -> StoreResult<()> {
+        let (state, result) = ended(closing.task.as_ref());
+        self.without_trace(|| {
+            self.execute(
+                "UPDATE tasks SET state = ?2, result = ?3, receipt_id = ?4, request = x'',
+                 intent = NULL WHERE intent = ?1",
+                params![closing.intent.0, state.name(), result, closing.receipt_id],
+            )
+            .map(drop)
+        })
+    }
+
+    /// Has the database overwrite what it moves or removes meanwhile. Requests carry tokens, which
+    /// must not lie about in pages that nobody uses; for all the rest that would only cost time.
+    /// What the write-ahead log still has goes when it begins anew.
+    fn without_trace<T>(&self, write: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
+        let overwrite = |how| self.connection().pragma_update(None, "secure_delete", how);
+        overwrite("on").map_err(failed)?;
+        let written = write();
+        overwrite("off").map_err(failed)?;
+        written
+    }
+
+    /// Takes a task on, and forgets some that have expired.
+    fn create_task(&self, task: &NewTask, most: usize) -> StoreResult<Result<(), TaskRefused>> {
+        if self.exists("SELECT 1 FROM tasks WHERE id = ?1", [&task.id])? {
+            return Ok(Err(TaskRefused::NameTaken));
+        }
+        let (owner, now) = (task.owner.to_hex(), clamped(task.created_at));
+        let sql = "SELECT count(*) FROM tasks WHERE owner = ?1
+                   AND state IN ('waiting', 'running') AND (state = 'running' OR expires_at > ?2)";
+        let open = self.number(sql, params![owner, now])?;
+        if open >= length(most) {
+            return Ok(Err(TaskRefused::TooMany));
+        }
+        self.without_trace(|| {
+            self.execute(
+                "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= ?1
+                 AND state <> 'running' ORDER BY expires_at LIMIT ?2)",
+                [now, length(MAX_PRUNED)],
+            )?;
+            self.insert_task(task)
+        })?;
+        Ok(Ok(()))
+    }
+
+    fn insert_task(&self, task: &NewTask) -> StoreResult<()> {
+        self.execute(
+            "INSERT INTO tasks(id, owner, protocol, server_id, request, created_at, expires_at,
+             state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'waiting')",
+            params![
+                task.id,
+                task.owner.to_hex(),
+                task.protocol.name(),
+                task.server_id,
+                task.request,
+                clamped(task.created_at),
+                clamped(task.expires_at)
+            ],
+        )
+        .map(drop)
+    }
+
+    fn cancel_task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        let Some(found) = self.task_standing(id)? else { return Ok(Err(TaskRefused::Unknown)) };
+        match found.standing().cancel(owner, now) {
+            Err(refused) => return Ok(Err(refused)),
+            Ok(false) => {}
+            Ok(true) => {
+                let sql = "UPDATE tasks SET state = 'cancelled', request = x'' WHERE id = ?1";
+                self.without_trace(|| self.execute(sql, [id]))?;
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn task(
+    database: &Connection,
+    id: &str,
+    owner: &PublicKey,
+    now: u64,
+) -> StoreResult<Result<Task, TaskRefused>> {
+    let sql = "SELECT owner, state, expires_at, protocol, server_id, request, created_at, result,
+               receipt_id FROM tasks WHERE id = ?1";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query([id]).map_err(failed)?;
+    let Some(row) = rows.next().map_err(failed)? else { return Ok(Err(TaskRefused::Unknown)) };
+    let found = Found::read(row)?;
+    if let Err(refused) = found.standing().see(owner, now) {
+        return Ok(Err(refused));
+    }
+    let protocol: String = row.get(3).map_err(failed)?;
+    let protocol = DiscoveryProtocol::ALL.into_iter().find(|known| known.name() == protocol);
+    let new = NewTask {
+        id: id.to_owned(),
+        owner: found.owner,
+        protocol: protocol
+            .ok_or_else(|| unreadable("the protocol of a task", "it is none we know"))?,
+        server_id: row.get(4).map_err(failed)?,
+        request: row.get(5).map_err(failed)?,
+        created_at: count(row.get(6).map_err(failed)?)?,
+        expires_at: found.expires_at,
+    };
+    let (result, receipt_id) = (row.get(7).map_err(failed)?, row.get(8).map_err(failed)?);
+    Ok(Ok(Task { new, state: found.state, result, receipt_id }))
+}
+
+#[async_trait]
+impl TaskStore for SqliteStore {
+    async fn create_task(
+        &self,
+        task: NewTask,
+        most: usize,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        self.writer.run(move |books| books.create_task(&task, most)).await
+    }
+
+    async fn task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<Task, TaskRefused>> {
+        let (id, owner) = (id.to_owned(), owner.clone());
+        self.read(move |database| task(database, &id, &owner, now)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        id: &str,
+        owner: &PublicKey,
+        now: u64,
+    ) -> StoreResult<Result<(), TaskRefused>> {
+        let (id, owner) = (id.to_owned(), owner.clone());
+        self.writer.run(move |books| books.cancel_task(&id, &owner, now)).await
+    }
+}

@@ -1,0 +1,356 @@
+//! Deferred tasks: each has one owner and runs once.
+
+use std::sync::Arc;
+
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::protocol::DiscoveryProtocol;
+use chio_kernel::store::{
+    ApprovalState, Entry, IntentId, Ledger, NewTask, Opened, Opening, Reservation, Reserved,
+    StoreError, Task, TaskClaim, TaskEnd, TaskRefused, TaskState,
+};
+
+use crate::approvals::request;
+use crate::proofs::proof;
+use crate::support::{NOW, World, closing, free, held, on_each_store, opened, opening};
+
+/// More tasks than any test has.
+const MANY: usize = 100;
+
+fn key(seed: u8) -> PublicKey {
+    Keypair::from_seed(&[seed; 32]).public_key().clone()
+}
+
+/// A task of the first key that waits for a minute.
+fn task(id: &str) -> NewTask {
+    NewTask {
+        id: id.to_owned(),
+        owner: key(1),
+        protocol: DiscoveryProtocol::A2a,
+        server_id: "fs".to_owned(),
+        request: b"call with token".to_vec(),
+        created_at: NOW,
+        expires_at: NOW + 60,
+    }
+}
+
+fn claim(id: &str) -> TaskClaim {
+    TaskClaim { id: id.to_owned(), owner: key(1), now: NOW }
+}
+
+fn claiming(claim: TaskClaim) -> Opening {
+    Opening { claims: Some(claim), ..opening() }
+}
+
+async fn create(world: &World, task: NewTask) {
+    assert_eq!(world.shared().create_task(task, MANY).await.unwrap(), Ok(()));
+}
+
+async fn run(ledger: &dyn Ledger, id: &str) -> IntentId {
+    opened(ledger.open(claiming(claim(id))).await.unwrap())
+}
+
+async fn end(ledger: &dyn Ledger, intent: IntentId, number: u64, end: Option<TaskEnd>) {
+    let Entry { body, closes } = closing(number, intent, Vec::new());
+    let closes = closes.map(|mut closes| {
+        closes.task = end;
+        closes
+    });
+    ledger.append(Entry { body, closes }).await.unwrap();
+}
+
+async fn seen(world: &World, id: &str, now: u64) -> Result<Task, TaskRefused> {
+    world.shared().task(id, &key(1), now).await.unwrap()
+}
+
+fn ended(state: TaskState) -> TaskEnd {
+    TaskEnd { state, result: b"result".to_vec() }
+}
+
+#[tokio::test]
+async fn a_task_is_kept_as_it_was_taken_on_for_its_owner_alone() {
+    on_each_store(async |world| {
+        create(world, task("a")).await;
+        let expected =
+            Task { new: task("a"), state: TaskState::Waiting, result: None, receipt_id: None };
+        assert_eq!(seen(world, "a", NOW + 59).await, Ok(expected));
+        assert_eq!(seen(world, "b", NOW).await, Err(TaskRefused::Unknown));
+        let shared = world.shared();
+        let other = shared.task("a", &key(2), NOW).await.unwrap();
+        assert_eq!(other, Err(TaskRefused::NotOwner));
+        let other = shared.cancel_task("a", &key(2), NOW).await.unwrap();
+        assert_eq!(other, Err(TaskRefused::NotOwner));
+        assert_eq!(seen(world, "a", NOW + 60).await, Err(TaskRefused::Unknown));
+        let taken = shared.create_task(task("a"), MANY).await.unwrap();
+        assert_eq!(taken, Err(TaskRefused::NameTaken));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_owner_has_only_so_many_tasks_that_are_not_over() {
+    on_each_store(async |world| {
+        let (ledger, shared) = (world.ledger(), world.shared());
+        let create = async |task| shared.create_task(task, 2).await.unwrap();
+        assert_eq!(create(task("a")).await, Ok(()));
+        assert_eq!(create(task("b")).await, Ok(()));
+        assert_eq!(create(task("c")).await, Err(TaskRefused::TooMany));
+        // One that runs counts, even beyond its time; one that is over or has expired does not.
+        let running = run(ledger.as_ref(), "a").await;
+        assert_eq!(create(task("c")).await, Err(TaskRefused::TooMany));
+        let other = NewTask { owner: key(2), ..task("d") };
+        assert_eq!(create(other).await, Ok(()));
+        let later = |id: &str| NewTask { created_at: NOW + 60, expires_at: NOW + 120, ..task(id) };
+        assert_eq!(create(later("c")).await, Ok(()));
+        assert_eq!(create(later("e")).await, Err(TaskRefused::TooMany));
+        end(ledger.as_ref(), running, 1, None).await;
+        assert_eq!(create(later("e")).await, Ok(()));
+        assert_eq!(create(later("f")).await, Err(TaskRefused::TooMany));
+        shared.cancel_task("e", &key(1), NOW + 60).await.unwrap().unwrap();
+        assert_eq!(create(later("f")).await, Ok(()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_expired_makes_room_and_its_name_is_not_remembered() {
+    on_each_store(async |world| {
+        create(world, task("a")).await;
+        let later = NewTask { created_at: NOW + 60, expires_at: NOW + 120, ..task("b") };
+        create(world, later).await;
+        assert_eq!(seen(world, "a", NOW).await, Err(TaskRefused::Unknown));
+        create(world, task("a")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_is_claimed_by_its_owner_while_it_waits() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        for id in ["waits", "runs", "failed", "cancelled"] {
+            create(world, task(id)).await;
+        }
+        run(ledger.as_ref(), "runs").await;
+        let failed = run(ledger.as_ref(), "failed").await;
+        end(ledger.as_ref(), failed, 1, None).await;
+        world.shared().cancel_task("cancelled", &key(1), NOW).await.unwrap().unwrap();
+        let open = ledger.open_intents().await.unwrap().len();
+        let cases = [
+            (claim("none"), TaskRefused::Unknown),
+            (TaskClaim { owner: key(2), ..claim("waits") }, TaskRefused::NotOwner),
+            (TaskClaim { now: NOW + 60, ..claim("waits") }, TaskRefused::Unknown),
+            (claim("runs"), TaskRefused::Running),
+            (TaskClaim { now: NOW + 60, ..claim("runs") }, TaskRefused::Running),
+            (claim("failed"), TaskRefused::Over(TaskState::Failed)),
+            (claim("cancelled"), TaskRefused::Over(TaskState::Cancelled)),
+        ];
+        for (claim, refused) in cases {
+            let claimed = ledger.open(claiming(claim.clone())).await.unwrap();
+            assert_eq!(claimed, Opened::NotClaimed(refused), "{claim:?}");
+        }
+        assert_eq!(ledger.open_intents().await.unwrap().len(), open);
+        let runs = run(ledger.as_ref(), "waits").await;
+        assert_eq!(seen(world, "waits", NOW).await.unwrap().state, TaskState::Running);
+        let intents = ledger.open_intents().await.unwrap();
+        assert!(intents.iter().any(|open| open.id == runs && !open.reserved));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_ends_with_the_receipt_of_its_call() {
+    let cases = [
+        (Some(ended(TaskState::Completed)), TaskState::Completed),
+        (Some(ended(TaskState::Failed)), TaskState::Failed),
+        (Some(ended(TaskState::Cancelled)), TaskState::Cancelled),
+        // Nobody would end it any more.
+        (Some(ended(TaskState::Running)), TaskState::Failed),
+        (None, TaskState::Failed),
+    ];
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        for (number, (ending, state)) in (1..).zip(cases.clone()) {
+            let id = number.to_string();
+            create(world, task(&id)).await;
+            let intent = run(ledger.as_ref(), &id).await;
+            let result = ending.as_ref().map(|end| end.result.clone());
+            let reserve = Reservation { resumes: Some(intent), ..free() };
+            assert_eq!(held(ledger.reserve(reserve).await.unwrap()), intent);
+            end(ledger.as_ref(), intent, number, ending).await;
+            let new = NewTask { request: Vec::new(), ..task(&id) };
+            let receipt_id = Some(format!("{number:064x}"));
+            let expected = Task { new, state, result, receipt_id };
+            assert_eq!(seen(world, &id, NOW).await, Ok(expected));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_does_not_expire_while_it_runs() {
+    on_each_store(async |world| {
+        let (ledger, late) = (world.ledger(), NOW + 1000);
+        create(world, task("a")).await;
+        let intent = run(ledger.as_ref(), "a").await;
+        create(world, NewTask { created_at: late, expires_at: late + 60, ..task("b") }).await;
+        let running = seen(world, "a", late).await.unwrap();
+        assert_eq!((running.state, running.new), (TaskState::Running, task("a")));
+        end(ledger.as_ref(), intent, 1, Some(ended(TaskState::Completed))).await;
+        assert_eq!(seen(world, "a", late).await, Err(TaskRefused::Unknown));
+        assert_eq!(seen(world, "a", NOW).await.unwrap().state, TaskState::Completed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_is_called_off_while_it_waits() {
+    on_each_store(async |world| {
+        let (ledger, shared) = (world.ledger(), world.shared());
+        for id in ["waits", "runs", "completed"] {
+            create(world, task(id)).await;
+        }
+        run(ledger.as_ref(), "runs").await;
+        let completed = run(ledger.as_ref(), "completed").await;
+        end(ledger.as_ref(), completed, 1, Some(ended(TaskState::Completed))).await;
+        let cases = [
+            ("none", NOW, Err(TaskRefused::Unknown)),
+            ("waits", NOW + 60, Err(TaskRefused::Unknown)),
+            ("waits", NOW, Ok(())),
+            ("waits", NOW, Ok(())),
+            ("runs", NOW, Err(TaskRefused::Running)),
+            ("completed", NOW, Err(TaskRefused::Over(TaskState::Completed))),
+        ];
+        for (id, now, expected) in cases {
+            let cancelled = shared.cancel_task(id, &key(1), now).await.unwrap();
+            assert_eq!(cancelled, expected, "{id} at {now}");
+        }
+        let cancelled = seen(world, "waits", NOW).await.unwrap();
+        assert_eq!((cancelled.state, cancelled.receipt_id), (TaskState::Cancelled, None));
+        assert!(cancelled.new.request.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_an_approval_stays_with_its_call() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        create(world, task("a")).await;
+        let intent = run(ledger.as_ref(), "a").await;
+        let waiting = || Opening { waits_for: Some(request("r")), ..opening() };
+        let asks = Opening { resumes: Some(intent), ..waiting() };
+        assert_eq!(opened(ledger.open(asks).await.unwrap()), intent);
+        assert_eq!(seen(world, "a", NOW).await.unwrap().state, TaskState::Running);
+        assert_eq!(ledger.open_intents().await.unwrap().len(), 1);
+        end(ledger.as_ref(), intent, 1, Some(ended(TaskState::Failed))).await;
+        let (task, asked) = (
+            seen(world, "a", NOW).await.unwrap(),
+            world.shared().approval("r").await.unwrap().unwrap(),
+        );
+        assert_eq!((task.state, asked.state), (TaskState::Failed, ApprovalState::Cancelled));
+        assert!(task.receipt_id.is_some());
+        assert_eq!(task.receipt_id, asked.receipt_id);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_stays_with_a_call_that_is_written_again_for_nothing_new() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        create(world, task("a")).await;
+        let intent = run(ledger.as_ref(), "a").await;
+        let again = Opening { resumes: Some(intent), ..opening() };
+        assert_eq!(opened(ledger.open(again).await.unwrap()), intent);
+        end(ledger.as_ref(), intent, 1, Some(ended(TaskState::Completed))).await;
+        assert_eq!(seen(world, "a", NOW).await.unwrap().state, TaskState::Completed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_opening_that_is_refused_leaves_nothing_behind() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        create(world, task("a")).await;
+        opened(ledger.open(Opening { waits_for: Some(request("r")), ..opening() }).await.unwrap());
+        let before = ledger.open_intents().await.unwrap();
+        let fresh = || vec![proof("p", NOW)];
+        // Each is refused at another step, and all that came before could have been done.
+        let no_task = Opening { proofs: fresh(), ..claiming(claim("none")) };
+        let refused = ledger.open(no_task).await.unwrap();
+        assert_eq!(refused, Opened::NotClaimed(TaskRefused::Unknown));
+        let taken =
+            Opening { proofs: fresh(), waits_for: Some(request("r")), ..claiming(claim("a")) };
+        assert!(matches!(ledger.open(taken).await, Err(StoreError::Refused(_))));
+        assert_eq!(seen(world, "a", NOW).await.unwrap().state, TaskState::Waiting);
+        assert_eq!(ledger.open_intents().await.unwrap(), before);
+        let all =
+            Opening { proofs: fresh(), waits_for: Some(request("s")), ..claiming(claim("a")) };
+        opened(ledger.open(all.clone()).await.unwrap());
+        // The proof is the first that is looked at.
+        let refused = ledger.open(all).await.unwrap();
+        assert_eq!(refused, Opened::Refused(chio_kernel::store::UseRefused::ProofUsed));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_kernel_left_waiting_is_swept_with_all_that_belongs_to_it() {
+    on_each_store(async |world| {
+        let (survivor, lost) = (world.ledger(), world.ledger());
+        create(world, task("a")).await;
+        let all = Opening { waits_for: Some(request("r")), ..claiming(claim("a")) };
+        let intent = opened(lost.open(all).await.unwrap());
+        drop(lost);
+        let abandoned = survivor.abandoned().await.unwrap();
+        assert_eq!(abandoned.len(), 1);
+        let left = &abandoned[0].intents;
+        assert_eq!((left.len(), left[0].id, left[0].reserved), (1, intent, false));
+        end(survivor.as_ref(), intent, 1, None).await;
+        let swept = seen(world, "a", NOW).await.unwrap();
+        assert_eq!((swept.state, swept.result), (TaskState::Failed, None));
+        let asked = world.shared().approval("r").await.unwrap().unwrap();
+        assert_eq!(asked.state, ApprovalState::Cancelled);
+        assert_eq!(asked.receipt_id, swept.receipt_id);
+        assert!(asked.receipt_id.is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_claim_a_task_at_once_one_runs_it() {
+    on_each_store(async |world| {
+        let ledgers = [world.ledger(), world.ledger()];
+        create(world, task("a")).await;
+        let mut tasks = Vec::new();
+        for number in 0..32_usize {
+            let ledger = Arc::clone(&ledgers[number % 2]);
+            tasks.push(tokio::spawn(
+                async move { ledger.open(claiming(claim("a"))).await.unwrap() },
+            ));
+        }
+        let mut claimed = 0;
+        for task in tasks {
+            match task.await.unwrap() {
+                Opened::At(_) => claimed += 1,
+                refused => assert_eq!(refused, Opened::NotClaimed(TaskRefused::Running)),
+            }
+        }
+        assert_eq!(claimed, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_was_swept_cannot_reserve_any_more() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        create(world, task("a")).await;
+        let intent = run(ledger.as_ref(), "a").await;
+        end(world.ledger().as_ref(), intent, 1, None).await;
+        let reserve = Reservation { resumes: Some(intent), ..free() };
+        assert_eq!(ledger.reserve(reserve).await.unwrap(), Reserved::IntentClosed);
+    })
+    .await;
+}
