@@ -14,6 +14,7 @@
 mod floor;
 mod latency;
 mod native;
+mod orchestrated;
 mod query;
 mod rig;
 mod throughput;
@@ -41,6 +42,7 @@ const PARTS: &[Part] = &[
     ("durable", throughput::durable),
     ("durable note_put", throughput::durable_effects),
     ("latency", latency::one_caller),
+    ("orchestrated", orchestrated::in_memory),
     ("native", native::unix_socket),
     ("long durable run with indexing", throughput::long_run),
     ("large store: memory, audit, query", query::large_store),

@@ -123,3 +123,17 @@ fn store(roots: &Roots) -> Result<RootCertStore, ClientError> {
     }
     Ok(store)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Certificates, Roots, store};
+
+    #[test]
+    fn roots_of_our_own_are_trusted_beside_or_instead_of_the_systems() {
+        let own = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let own = Certificates::from_pem(own.cert.pem().as_bytes()).unwrap();
+        let system = store(&Roots::System).unwrap().len();
+        assert_eq!(store(&Roots::Only(own.clone())).unwrap().len(), 1);
+        assert_eq!(store(&Roots::SystemAnd(own)).unwrap().len(), system + 1);
+    }
+}
