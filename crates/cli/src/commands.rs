@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod approvals;
 mod canonicalize;
 mod capability;
 mod checks;
@@ -52,6 +53,8 @@ enum Command {
     #[command(subcommand)]
     Capability(Box<capability::Command>),
     #[command(subcommand)]
+    Approvals(approvals::Command),
+    #[command(subcommand)]
     Receipt(receipt::Command),
     #[command(subcommand)]
     Log(log::Command),
@@ -71,6 +74,7 @@ impl CommandLine {
             Command::Native(command) => command.run(io),
             Command::Key(command) => command.run(io),
             Command::Capability(command) => command.run(io),
+            Command::Approvals(command) => command.run(io),
             Command::Receipt(command) => command.run(io),
             Command::Log(command) => command.run(io),
             Command::Kernel(command) => command.run(io),

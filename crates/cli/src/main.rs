@@ -12,6 +12,7 @@ mod serving;
 mod store_args;
 mod strict_input;
 mod text;
+mod trust;
 
 use std::path::Path;
 use std::process::ExitCode;

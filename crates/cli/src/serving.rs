@@ -13,14 +13,13 @@ use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
 };
 use chio_demo::{DemoOptions, DemoServer};
-use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelParts, Limits, SystemClock, SystemRandomness,
-};
+use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use chio_store::{OpenStore, StoreUrl};
 use tokio_util::sync::CancellationToken;
 
 use crate::text;
+use crate::trust::Trust;
 
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +33,7 @@ pub(crate) struct Setup {
     /// Where the demo server keeps its notes; in memory when absent.
     pub(crate) notes: Option<PathBuf>,
     pub(crate) kernel_key: Option<Keypair>,
-    pub(crate) trusted_issuers: Vec<PublicKey>,
+    pub(crate) trust: Trust,
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -47,20 +46,17 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Starts a kernel with the demo tools. The store's authority is trusted.
+    /// Starts a kernel with the demo tools. The store's authority is trusted to issue, its
+    /// approver to approve.
     pub(crate) async fn start(setup: Setup) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let store = setup.store;
+        let given = setup.kernel_key.as_ref().map(Keypair::public_key);
+        let trust = setup.trust.of_store(&store, given).await?;
         let slot = store.take_slot(setup.kernel_key)?;
-        let mut trusted_issuers = setup.trusted_issuers;
-        trusted_issuers.extend(store.authority_public()?);
-        if trusted_issuers.contains(slot.key.public_key()) {
-            let message = "expected a kernel key of its own, found that of an issuer of tokens";
-            return Err(crate::outcome::Refused::new(message).into());
-        }
-        let mut limits = Limits::default();
-        limits.deadline = setup.deadline.unwrap_or(limits.deadline);
-        let config = KernelConfig { trusted_issuers, limits, ..KernelConfig::default() };
+        trust.check_kernel(slot.key.public_key())?;
+        let mut config = trust.config();
+        config.limits.deadline = setup.deadline.unwrap_or(config.limits.deadline);
         let demo = DemoServer::new(DemoOptions {
             public_key: slot.key.public_key().clone(),
             clock: Arc::clone(&clock),

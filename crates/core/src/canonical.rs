@@ -89,6 +89,37 @@ pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalEr
     String::from_utf8(bytes).map_err(|error| CanonicalError::Custom(error.to_string()))
 }
 
+/// Memory to write in, for those who write several values one after another.
+#[derive(Default)]
+pub struct Scratch(Option<Writer<'static>>);
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+impl Scratch {
+    /// The canonical form of a value, until the next is written.
+    ///
+    /// # Errors
+    /// As [`to_vec`].
+    pub fn write<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<&[u8], CanonicalError> {
+        let writer = self.0.get_or_insert_with(|| Writer::new(&[]));
+        writer.clear();
+        value.serialize(&mut *writer)?;
+        Ok(writer.bytes())
+    }
+
+    /// As [`hash`].
+    ///
+    /// # Errors
+    /// As [`to_vec`].
+    pub fn hash<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<String, CanonicalError> {
+        self.write(value).map(sha256_hex)
+    }
+}
+
 /// SHA-256 of the canonical form, as 64 lowercase hex digits.
 ///
 /// # Errors

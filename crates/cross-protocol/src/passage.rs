@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chio_core::canonical::{CanonicalError, Written};
+use chio_core::canonical::{CanonicalError, Scratch, Written};
 use chio_core::capability::ChioScope;
 use chio_core::crypto::PublicKey;
 use chio_core::registry::ErrorCode;
@@ -82,12 +82,13 @@ impl Passage {
             agent: &request.agent,
             now: way.now,
         };
-        let trace_id = trace_of.map_or_else(|| crossing.trace_id(), Ok)?;
+        let mut scratch = Scratch::default();
+        let trace_id = trace_of.map_or_else(|| crossing.trace_id(&mut scratch), Ok)?;
         let envelope = envelope(&request, asked, &crossing)?;
         let mut evidence = Vec::with_capacity(2);
-        evidence.push((EVIDENCE_MEMBER, crossing.evidence(&trace_id, &envelope)?));
+        evidence.push((EVIDENCE_MEMBER, crossing.evidence(&trace_id, &envelope, &mut scratch)?));
         if let Some(plan) = plan {
-            let written = Written::of(&plan.evidence)?;
+            let written = Written::with(&mut scratch, &plan.evidence)?;
             evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
         }
         let call = ToolCall {

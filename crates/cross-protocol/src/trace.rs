@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chio_core::canonical::{self, CanonicalError, Written};
+use chio_core::canonical::{CanonicalError, Scratch, Written};
 use chio_core::crypto::PublicKey;
 use serde::{Deserialize, Serialize};
 
@@ -139,8 +139,9 @@ impl<'a> Crossing<'a> {
         &self,
         trace_id: &'a str,
         envelope: &'a CrossProtocolCapabilityEnvelope,
+        scratch: &mut Scratch,
     ) -> Result<Written, CanonicalError> {
-        let session_fingerprint = canonical::hash(&FingerprintSeed {
+        let session_fingerprint = scratch.hash(&FingerprintSeed {
             agent_id: self.agent,
             bridge_id: self.bridge_id,
             capability_id: self.capability_id,
@@ -152,7 +153,7 @@ impl<'a> Crossing<'a> {
             session_fingerprint: Cow::Owned(session_fingerprint),
             trace_id: Cow::Borrowed(trace_id),
         };
-        Written::of(&Authority {
+        let authority = Authority {
             authoritative: true,
             authority_path: AUTHORITY_PATH,
             bridge: Bridge {
@@ -163,12 +164,13 @@ impl<'a> Crossing<'a> {
                 terminal_protocol: DiscoveryProtocol::Native,
                 trace,
             },
-        })
+        };
+        Written::with(scratch, &authority)
     }
 
     /// The id of the trace that begins with this call.
-    pub(crate) fn trace_id(&self) -> Result<String, CanonicalError> {
-        canonical::hash(&TraceSeed {
+    pub(crate) fn trace_id(&self, scratch: &mut Scratch) -> Result<String, CanonicalError> {
+        scratch.hash(&TraceSeed {
             bridge_id: self.bridge_id,
             capability_id: self.capability_id,
             kernel_request_id: self.kernel_request_id,
@@ -261,8 +263,9 @@ mod tests {
     const TRACE_ID: &str = "efa25614ee4b46faa2f7d06e2f9d4d1a67e2f6b54affa1f62be82d23cf15ff59";
 
     fn evidence(crossing: &Crossing<'_>) -> Value {
-        let trace_id = crossing.trace_id().unwrap();
-        crossing.evidence(&trace_id, &envelope()).unwrap().to_value()
+        let mut scratch = Scratch::default();
+        let trace_id = crossing.trace_id(&mut scratch).unwrap();
+        crossing.evidence(&trace_id, &envelope(), &mut scratch).unwrap().to_value()
     }
 
     // covers: CROSS-037, CROSS-038, CROSS-039, CROSS-042, CROSS-043
@@ -304,9 +307,10 @@ mod tests {
         let agent = agent();
         let mut other = crossing(&agent);
         other.kernel_request_id = "a2a-a2a-task-2";
-        assert_ne!(other.trace_id().unwrap(), TRACE_ID);
+        let mut scratch = Scratch::default();
+        assert_ne!(other.trace_id(&mut scratch).unwrap(), TRACE_ID);
         other.parent_request_id = Some("a2a-a2a-task-1");
-        let written = other.evidence(TRACE_ID, &envelope()).unwrap().to_value();
+        let written = other.evidence(TRACE_ID, &envelope(), &mut scratch).unwrap().to_value();
         let trace = &written["bridge"]["trace"];
         assert_eq!(trace["traceId"], TRACE_ID);
         assert_eq!(trace["parentRequestId"], "a2a-a2a-task-1");

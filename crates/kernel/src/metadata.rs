@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chio_core::canonical::Written;
+use chio_core::crypto::PublicKey;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+const ATTRIBUTION: &str = "attribution";
 
 /// Members of a receipt's metadata, in order. What was written before is copied.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +18,28 @@ pub(crate) struct Metadata(BTreeMap<Cow<'static, str>, Member>);
 enum Member {
     Value(Value),
     Written(Written),
+    Attribution(Attribution),
+    Context(String),
+}
+
+/// Whose authority is used; members in canonical order.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Attribution {
+    pub(crate) delegation_depth: usize,
+    /// The grant of the token that is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) grant_index: Option<u32>,
+    pub(crate) issuer_key: PublicKey,
+    pub(crate) subject_key: PublicKey,
+    /// Written when it is false: then all of this is what the token claims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verified: Option<bool>,
+}
+
+/// The kernel's own name of the call.
+#[derive(Serialize)]
+struct Context<'a> {
+    request_id: &'a str,
 }
 
 impl Metadata {
@@ -33,17 +58,37 @@ impl Metadata {
         self.0.insert(Cow::Borrowed(name), Member::Written(value));
     }
 
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        match self.0.get_mut(name) {
-            Some(Member::Value(value)) => Some(value),
+    pub(crate) fn set_context(&mut self, request_id: &str) {
+        self.0.insert(Cow::Borrowed("receipt_context"), Member::Context(request_id.to_owned()));
+    }
+
+    pub(crate) fn attribute(&mut self, attribution: Attribution) {
+        self.0.insert(Cow::Borrowed(ATTRIBUTION), Member::Attribution(attribution));
+    }
+
+    /// Notes which grant of the token is used.
+    pub(crate) fn set_grant(&mut self, index: u32) {
+        match self.0.get_mut(ATTRIBUTION) {
+            Some(Member::Attribution(attribution)) => attribution.grant_index = Some(index),
+            Some(Member::Value(Value::Object(kept))) => {
+                kept.insert("grant_index".to_owned(), Value::from(index));
+            }
+            _ => {}
+        }
+    }
+
+    /// Which grant of the token is used.
+    pub(crate) fn grant_index(&self) -> Option<u32> {
+        match self.0.get(ATTRIBUTION) {
+            Some(Member::Attribution(attribution)) => attribution.grant_index,
             _ => None,
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        match self.0.get(name) {
-            Some(Member::Value(value)) => Some(value),
-            _ => None,
+    /// Notes that the token was not found to hold.
+    pub(crate) fn distrust(&mut self) {
+        if let Some(Member::Attribution(attribution)) = self.0.get_mut(ATTRIBUTION) {
+            attribution.verified = Some(false);
         }
     }
 }
@@ -59,6 +104,8 @@ impl Serialize for Member {
         match self {
             Self::Value(value) => value.serialize(serializer),
             Self::Written(written) => written.serialize(serializer),
+            Self::Attribution(attribution) => attribution.serialize(serializer),
+            Self::Context(request_id) => Context { request_id }.serialize(serializer),
         }
     }
 }

@@ -8,7 +8,7 @@ use chio_core::crypto::{PublicKey, Signature};
 use chio_core::frame::{self, Decoder};
 use chio_core::hash::Hash;
 use chio_core::manifest::SignedManifest;
-use chio_core::message::{AgentMessage, KernelMessage};
+use chio_core::message::{AgentMessage, Arrived, KernelMessage, TokenTexts};
 use chio_core::receipt::ChioReceipt;
 use chio_core::{canonical, strict};
 use serde::Serialize;
@@ -138,7 +138,21 @@ fn receipt(input: &[u8]) {
 
 fn message(input: &[u8]) {
     let (agent, kernel) = (AgentMessage::decode(input), KernelMessage::decode(input));
-    // However it is read, it is the same message.
+    // However it is read, it is the same message, also when its token came before.
+    let mut tokens = TokenTexts::default();
+    for _ in 0..2 {
+        let arrived = Arrived::decode(input, &mut tokens);
+        match (&agent, arrived) {
+            (Ok(AgentMessage::ToolCallRequest(sent)), Ok(Arrived::Call(arrived))) => {
+                assert_eq!(*arrived.capability_token, sent.capability_token);
+                assert_eq!((&arrived.id, &arrived.params), (&sent.id, &sent.params));
+            }
+            (Ok(AgentMessage::ListCapabilities), Ok(Arrived::ListCapabilities))
+            | (Ok(AgentMessage::Heartbeat), Ok(Arrived::Heartbeat))
+            | (Err(_), Err(_)) => {}
+            (sent, arrived) => panic!("{sent:?} arrives as {arrived:?}"),
+        }
+    }
     assert_eq!(agent.ok(), strict::object_from_slice(input).ok());
     assert_eq!(kernel.ok(), strict::object_from_slice(input).ok());
     if let Some(AgentMessage::ToolCallRequest(request)) = round_trip::<AgentMessage>(input) {

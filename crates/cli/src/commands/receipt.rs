@@ -7,6 +7,7 @@ mod list;
 mod row;
 mod show;
 mod tail;
+mod trace;
 mod verify;
 
 pub(super) use bundle::read as read_bundle;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     List(Box<list::Args>),
     Tail(Box<tail::Args>),
     Show(show::Args),
+    Trace(trace::Args),
     Verify(verify::Args),
     Export(Box<export::Args>),
 }
@@ -45,6 +47,7 @@ impl Command {
             Self::List(args) => list::run(args, io),
             Self::Tail(args) => tail::run(args, io),
             Self::Show(args) => show::run(args, io),
+            Self::Trace(args) => trace::run(args, io),
             Self::Verify(args) => verify::run(args, io),
             Self::Export(args) => export::run(args, io),
         }

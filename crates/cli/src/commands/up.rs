@@ -20,6 +20,7 @@ use crate::outcome::Outcome;
 use crate::serving::{Served, Setup, listen, notes_folder, run_server, shutdown_on_signal};
 use crate::store_args::DEFAULT_FOLDER;
 use crate::text;
+use crate::trust::TrustArgs;
 
 /// How long the demo agent's token holds.
 const DEMO_TTL: u64 = 24 * 3600;
@@ -27,7 +28,8 @@ const DEMO_TTL: u64 = 24 * 3600;
 const HELP: &str = "\
 Starts a kernel with the demo tools. State is kept in .chio: the authority that issues tokens, the
 kernel's key, the receipt log, and a demo agent with a token for the demo tools. Leave it running
-and call it from another terminal; the commands to do so are printed.
+and call it from another terminal; the commands to do so are printed. Calls that need approval wait
+until `chio approvals` answers them.
 
 Example:
   chio up --data /tmp/chio-demo";
@@ -39,11 +41,14 @@ pub(crate) struct Args {
     /// Keep state in this folder
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let folder = io.folder.join(&args.data);
     let url = StoreUrl::Sqlite(folder.clone());
+    let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
         let store = OpenStore::open(&url, Arc::new(SystemClock::default()))?;
@@ -53,7 +58,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             store,
             notes: notes_folder(&url),
             kernel_key: None,
-            trusted_issuers: Vec::new(),
+            trust,
             deadline: None,
         })
         .await?;

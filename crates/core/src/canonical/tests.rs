@@ -611,3 +611,15 @@ fn raw_text_of_unknown_form_is_not_written() {
     assert!(to_vec(&raw).is_err());
     assert!(to_vec(&json!({"a": 1})).is_ok());
 }
+
+#[test]
+fn memory_that_is_used_again_keeps_nothing() {
+    let mut scratch = Scratch::default();
+    let values = [json!({"b": 1, "a": [2]}), json!("x"), json!(null), json!({"z": {"y": {}}})];
+    for value in values.iter().chain(&values) {
+        assert_eq!(scratch.write(value).unwrap(), to_vec(value).unwrap());
+        assert_eq!(scratch.hash(value), hash(value));
+        // What fails half-way leaves nothing behind.
+        assert!(scratch.write(&(1, f64::NAN)).is_err());
+    }
+}

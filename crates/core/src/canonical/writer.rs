@@ -54,6 +54,19 @@ impl<'o> Writer<'o> {
         }
     }
 
+    /// Forgets everything but its memory.
+    pub(super) fn clear(&mut self) {
+        self.out.clear();
+        self.members.clear();
+        self.names.clear();
+        self.gaps.clear();
+        (self.depth, self.copies) = (0, false);
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
     pub(super) fn into_parts(self) -> (Vec<u8>, Vec<usize>) {
         (self.out, self.gaps)
     }
@@ -111,20 +124,7 @@ impl<'o> Writer<'o> {
         self.out.push(b'{');
         let start = self.out.len();
         let (first, names) = (self.members.len(), self.names.len());
-        let (sorted, skip, tagged, copied) = (true, false, false, false);
-        Ok(Object { writer: self, start, first, names, sorted, skip, tagged, copied })
-    }
-
-    /// Stands for the one string of a value that is copied.
-    fn copied(&mut self) -> Result<Object<'_, 'o>> {
-        if !self.copies {
-            // SECURITY: whoever sent it may have written it in any form.
-            let problem = "text of unknown form has no canonical form".to_owned();
-            return Err(CanonicalError::Custom(problem));
-        }
-        let (start, first, names) = (self.out.len(), self.members.len(), self.names.len());
-        let (sorted, skip, tagged, copied) = (true, false, false, true);
-        Ok(Object { writer: self, start, first, names, sorted, skip, tagged, copied })
+        Ok(Object { writer: self, start, first, names, sorted: true, skip: false, tagged: false })
     }
 
     fn array(&mut self) -> Result<Array<'_, 'o>> {
@@ -218,8 +218,6 @@ pub(super) struct Object<'w, 'o> {
     skip: bool,
     /// Whether `{"variant":` stands before it.
     tagged: bool,
-    /// Whether it is no object, but text that is copied.
-    copied: bool,
 }
 
 impl Object<'_, '_> {
@@ -310,6 +308,11 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
     type SerializeMap = Object<'w, 'o>;
     type SerializeStruct = Object<'w, 'o>;
     type SerializeStructVariant = Object<'w, 'o>;
+
+    /// Not while text is copied: see [`super::Written`].
+    fn is_human_readable(&self) -> bool {
+        !self.copies
+    }
 
     fn serialize_bool(self, value: bool) -> Result<()> {
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
@@ -480,7 +483,9 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
 
     fn serialize_struct(self, name: &'static str, _len: usize) -> Result<Object<'w, 'o>> {
         if name == RAW {
-            return self.copied();
+            // SECURITY: whoever sent it may have written it in any form.
+            let problem = "text of unknown form has no canonical form".to_owned();
+            return Err(CanonicalError::Custom(problem));
         }
         self.object()
     }
@@ -552,15 +557,12 @@ macro_rules! object_fields {
                 name: &'static str,
                 value: &T,
             ) -> Result<()> {
-                if self.copied {
-                    return value.serialize(&mut *self.writer);
-                }
                 self.name(name)?;
                 self.value(value)
             }
 
             fn end(self) -> Result<()> {
-                if self.copied { Ok(()) } else { self.close() }
+                self.close()
             }
         }
     )*};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{CanonicalError, to_string};
+use super::{CanonicalError, Scratch, to_string};
 
 /// The name by which the canonical writer knows such a value.
 pub(super) const WRITTEN: &str = "$chio::canonical::Written";
@@ -12,8 +12,8 @@ pub(super) const WRITTEN: &str = "$chio::canonical::Written";
 pub(super) const RAW: &str = "$serde_json::private::RawValue";
 
 /// A value in its canonical form. Writing it again copies the text, here and in `serde_json`.
-#[derive(Debug, Clone)]
-pub struct Written(Box<RawValue>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written(String);
 
 impl Written {
     /// Writes a value.
@@ -21,15 +21,26 @@ impl Written {
     /// # Errors
     /// As [`super::to_vec`].
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, CanonicalError> {
-        let text = to_string(value)?;
-        let raw = RawValue::from_string(text);
-        raw.map(Self).map_err(|error| CanonicalError::Custom(error.to_string()))
+        to_string(value).map(Self)
+    }
+
+    /// Writes a value in memory that is used again.
+    ///
+    /// # Errors
+    /// As [`super::to_vec`].
+    pub fn with<T: Serialize + ?Sized>(
+        scratch: &mut Scratch,
+        value: &T,
+    ) -> Result<Self, CanonicalError> {
+        let bytes = scratch.write(value)?.to_vec();
+        let text = String::from_utf8(bytes);
+        text.map(Self).map_err(|error| CanonicalError::Custom(error.to_string()))
     }
 
     /// The canonical text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// The value.
@@ -40,17 +51,23 @@ impl Written {
     }
 }
 
-impl PartialEq for Written {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+impl Serialize for Written {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_newtype_struct(WRITTEN, &Text(&self.0))
     }
 }
 
-impl Eq for Written {}
+/// The text of a value that was written.
+struct Text<'a>(&'a str);
 
-impl Serialize for Written {
+impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(WRITTEN, &self.0)
+        // The canonical writer says so when it has seen the name, and then copies.
+        if !serializer.is_human_readable() {
+            return serializer.serialize_str(self.0);
+        }
+        let raw: &RawValue = serde_json::from_str(self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 

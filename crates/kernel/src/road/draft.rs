@@ -10,7 +10,7 @@ use crate::call::ToolCall;
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::metadata::Metadata;
+use crate::metadata::{Attribution, Metadata};
 use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
@@ -140,7 +140,7 @@ impl Draft {
         for (member, written) in std::mem::take(&mut call.evidence) {
             metadata.insert_written(member, written);
         }
-        metadata.insert("receipt_context", json!({"request_id": call.request_id}));
+        metadata.set_context(&call.request_id);
         if let Some(model) = &call.model {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
             metadata.insert("model_metadata", model);
@@ -177,20 +177,19 @@ impl Draft {
     /// Says whose authority is used. Before verification that is what the token claims.
     fn attribute(&mut self, call: &ToolCall) {
         let token = &call.token;
-        let mut attribution = Map::new();
-        let depth = token.delegation_chain.len();
-        attribution.insert("delegation_depth".to_owned(), json!(depth));
-        attribution.insert("issuer_key".to_owned(), Value::String(token.issuer.to_hex()));
-        attribution.insert("subject_key".to_owned(), Value::String(token.subject.to_hex()));
-        self.metadata.insert("attribution", Value::Object(attribution));
+        self.metadata.attribute(Attribution {
+            delegation_depth: token.delegation_chain.len(),
+            grant_index: None,
+            issuer_key: token.issuer.clone(),
+            subject_key: token.subject.clone(),
+            verified: None,
+        });
     }
 
     /// Says that the token did not hold, so that its names are only claims; and keeps no more of
     /// the arguments than anybody may put into the log.
     pub(crate) fn distrust(&mut self) -> Result<(), KernelError> {
-        if let Some(Value::Object(attribution)) = self.metadata.get_mut("attribution") {
-            attribution.insert("verified".to_owned(), Value::Bool(false));
-        }
+        self.metadata.distrust();
         if self.redaction == RedactionMode::None {
             let size = canonical::to_vec(&self.action.parameters)?.len();
             if size > MAX_UNVERIFIED {
@@ -211,9 +210,7 @@ impl Draft {
 
     /// Adds which grant of the token is used.
     pub(crate) fn set_grant(&mut self, index: u32) {
-        if let Some(Value::Object(attribution)) = self.metadata.get_mut("attribution") {
-            attribution.insert("grant_index".to_owned(), json!(index));
-        }
+        self.metadata.set_grant(index);
     }
 
     /// Keeps the parameters as a guard left them.
@@ -274,7 +271,6 @@ impl Draft {
 
     /// Which grant of the token is used.
     pub(crate) fn grant_index(&self) -> u32 {
-        let index = self.metadata.get("attribution").and_then(|it| it.get("grant_index"));
-        index.and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok()).unwrap_or_default()
+        self.metadata.grant_index().unwrap_or_default()
     }
 }

@@ -3,22 +3,28 @@
 #![cfg(test)]
 
 mod allow;
+mod approvals;
 mod audit;
 mod budgets;
 mod bundle;
 mod cache;
+mod call_chain;
 mod delegation;
 mod denials;
 mod endings;
+mod governed;
 mod guards;
 mod handle;
 mod intents;
 mod log;
 mod money;
 mod permit;
+mod possession;
+mod presented;
 mod questions;
 mod recovery;
 mod redaction;
 mod review;
 mod streams;
 mod support;
+mod tasks;

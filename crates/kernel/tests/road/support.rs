@@ -1,9 +1,11 @@
 //! A small world around one kernel: a clock that stands, tools that do as told, guards that say as
 //! told, a ledger that fails when told.
 
+pub(crate) mod authority;
 pub(crate) mod caller;
 pub(crate) mod clock;
 pub(crate) mod guards;
+pub(crate) mod inbox;
 pub(crate) mod ledger;
 pub(crate) mod store;
 pub(crate) mod tokens;

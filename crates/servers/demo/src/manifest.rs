@@ -21,6 +21,8 @@ pub const MAX_SLEEP_MS: u64 = 60_000;
 pub const PAID_PRICE: u64 = 25;
 /// The currency of [`PAID_PRICE`].
 const CURRENCY: &str = "USD";
+/// The member of a schema that says that each call has to be approved.
+const APPROVAL_REQUIRED: &str = "x-chio-approval-required";
 
 /// The manifest of a server with this key.
 pub(crate) fn manifest(public_key: PublicKey) -> ToolManifest {
@@ -82,6 +84,7 @@ fn tools() -> Vec<ToolDefinition> {
             )
         },
         paid(),
+        needs_approval(),
     ]
 }
 
@@ -97,6 +100,17 @@ fn paid() -> ToolDefinition {
         }),
         ..tool("paid", "Gives a text back, for money.", &[], &[("text", text())])
     }
+}
+
+fn needs_approval() -> ToolDefinition {
+    let mut tool = tool(
+        "needs_approval",
+        "Gives a text back, once somebody has approved the call.",
+        &[("text", text())],
+        &[("text", text())],
+    );
+    tool.input_schema.insert(APPROVAL_REQUIRED.to_owned(), Value::Bool(true));
+    tool
 }
 
 /// A tool that changes nothing and answers at once; every member of its schemas is required.
@@ -150,6 +164,7 @@ fn number(most: Option<u64>) -> Value {
 #[cfg(test)]
 mod tests {
     use chio_core::crypto::Keypair;
+    use chio_core::fidelity::BridgeSemanticHints;
 
     use super::manifest;
 
@@ -167,5 +182,16 @@ mod tests {
         let changing: Vec<_> =
             tools.iter().filter(|tool| tool.has_side_effects).map(|tool| &tool.name).collect();
         assert_eq!(changing, ["note_put"]);
+    }
+    #[test]
+    fn only_one_tool_asks_for_approval() {
+        let key = Keypair::from_seed(&[7; 32]);
+        let tools = manifest(key.public_key().clone()).tools;
+        let asking: Vec<_> = tools
+            .iter()
+            .filter(|tool| BridgeSemanticHints::of(tool).approval_required)
+            .map(|tool| &tool.name)
+            .collect();
+        assert_eq!(asking, ["needs_approval"]);
     }
 }

@@ -50,7 +50,7 @@ impl DemoServer {
 
     async fn run(&self, tool: Tool, line: &impl Chunks) -> Result<ToolOutput, KernelError> {
         Ok(ToolOutput::value(match tool {
-            Tool::Echo { text } => json!({"text": text}),
+            Tool::Echo { text } | Tool::NeedsApproval { text } => json!({"text": text}),
             Tool::Now => json!({"unix_seconds": self.clock.unix_seconds()}),
             Tool::NotePut { name, text } => {
                 json!({"puts": self.on_notes(move |notes| notes.put(name, text)).await?})
@@ -117,6 +117,7 @@ enum Tool {
     CountTo { n: u64 },
     Sleep { ms: u64 },
     Paid { text: Option<String> },
+    NeedsApproval { text: String },
 }
 
 impl Tool {
@@ -133,6 +134,8 @@ impl Tool {
             "count_to" => Self::CountTo { n: arguments.number("n", MAX_CHUNKS)? },
             "sleep" => Self::Sleep { ms: arguments.number("ms", MAX_SLEEP_MS)? },
             "paid" => Self::Paid { text: arguments.optional_text("text")? },
+            // That somebody has approved is for the kernel to see to.
+            "needs_approval" => Self::NeedsApproval { text: arguments.text("text")? },
             _ => return Err(failure("there is no tool of this name")),
         };
         arguments.finish()?;

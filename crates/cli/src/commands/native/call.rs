@@ -1,30 +1,43 @@
 //! `chio native call`: one call, as an agent makes it.
 
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use chio_core::canonical;
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
+use chio_core::crypto::random_bytes;
 use chio_core::message::{ToolCallRequest, ToolCallResponse, ToolCallResult};
 use chio_core::receipt::RedactionMode;
 use chio_core::strict;
 use serde_json::Value;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use super::endpoint::EndpointArgs;
 use crate::files::{Access, is_dash, unreadable};
 use crate::io::Io;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refused};
 use crate::store_args::block_on;
 use crate::text;
 
+/// After which time somebody who looks at the terminal wants to know why nothing happens.
+const SOON: Duration = Duration::from_secs(2);
+
+/// What they are told.
+const STILL: &str = "no answer yet; if the call needs approval, `chio approvals list` shows it";
+
 const HELP: &str = "\
 Prints what the tool returned and, on standard error, which receipt was signed for it; the receipt
-is checked to be whole. Exit code 1 when the call was denied, failed or did not end.
+is checked to be whole. Exit code 1 when the call was denied, failed or did not end. A call that
+needs approval waits until `chio approvals` answers it; Ctrl-C calls it off.
 
 Examples:
   chio native call --token token.json demo echo '{\"text\": \"hello\"}'
-  chio native call --tcp 127.0.0.1:4000 --token token.json demo count_to '{\"n\": 3}' --json";
+  chio native call --tcp 127.0.0.1:4000 --token token.json demo count_to '{\"n\": 3}' --json
+  chio native call --token token.json --dpop-key agent.key demo now
+  chio native call --token token.json --intent intent.json demo paid";
 
 /// Call a tool
 #[derive(Debug, clap::Args)]
@@ -42,6 +55,15 @@ pub(crate) struct Args {
     /// The arguments, as JSON; `-` reads them from standard input
     #[arg(default_value = "{}", value_name = "JSON")]
     params: String,
+    /// Prove with the subject's key that this very call is the subject's own
+    #[arg(long, value_name = "FILE")]
+    dpop_key: Option<PathBuf>,
+    /// What is intended with the call, as JSON: id, server_id, tool_name, purpose and more
+    #[arg(long, value_name = "FILE")]
+    intent: Option<PathBuf>,
+    /// An approval of this call, as its approver signed it
+    #[arg(long, value_name = "FILE")]
+    approval: Option<PathBuf>,
     /// The name of the call [default: a UUID]
     #[arg(long)]
     id: Option<String>,
@@ -63,7 +85,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let params: Value =
         strict::from_slice(&text).map_err(|error| unreadable("JSON arguments", &error))?;
     let id = args.id.clone().unwrap_or_else(|| Uuid::now_v7().to_string());
-    let request = ToolCallRequest::new(id, token, &args.server, &args.tool, params);
+    let mut request = ToolCallRequest::new(id, token, &args.server, &args.tool, params);
+    args.vouch(io, &mut request)?;
     let about = (request.capability_token.id.clone(), canonical::hash(&request.params)?);
     let response = block_on(call(args, io, request))?;
     if let Some(path) = &args.receipt_out {
@@ -84,19 +107,57 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     report(args, io, &response)
 }
 
+impl Args {
+    /// Adds what speaks for the call besides its token.
+    fn vouch(&self, io: &mut Io<'_>, request: &mut ToolCallRequest) -> Result<()> {
+        if let Some(path) = &self.intent {
+            request.governed_intent = Some(io.read_exact_json(path, "a governed intent")?);
+        }
+        if let Some(path) = &self.approval {
+            request.approval_token = Some(io.read_json(path, "an approval")?);
+        }
+        if let Some(path) = &self.dpop_key {
+            let key = io.read_key(path)?;
+            let target = DpopTarget {
+                token: &request.capability_token,
+                tool_server: &request.server_id,
+                tool_name: &request.tool,
+                arguments: &request.params,
+            };
+            let nonce = Builder::from_random_bytes(random_bytes()).into_uuid().to_string();
+            let proof = DpopProof::new(&target, nonce, io.now, &key);
+            request.dpop_proof = Some(proof.map_err(Refused::from)?);
+        }
+        Ok(())
+    }
+}
+
 /// Makes the call; chunks are printed as they come.
 async fn call(args: &Args, io: &mut Io<'_>, request: ToolCallRequest) -> Result<ToolCallResponse> {
     let client = args.endpoint.connect(io).await?;
     let mut written = Ok(());
-    let response = client
-        .call(request, |_, data| {
+    let io = RefCell::new(io);
+    let came = Cell::new(false);
+    let response = {
+        let mut calling = pin!(client.call(request, |_, data| {
+            came.set(true);
             if written.is_ok() {
-                written = print(io, &data).and_then(|()| io.flush());
+                let mut io = io.borrow_mut();
+                written = print(&mut io, &data).and_then(|()| io.flush());
             }
-        })
-        .await?;
+        }));
+        match tokio::time::timeout(SOON, &mut calling).await {
+            Ok(response) => response,
+            Err(_) => {
+                if !came.get() {
+                    io.borrow_mut().complain("waiting", STILL);
+                }
+                calling.await
+            }
+        }
+    };
     written?;
-    Ok(response)
+    Ok(response?)
 }
 
 fn print(io: &mut Io<'_>, value: &Value) -> Result<()> {

@@ -14,10 +14,13 @@ use crate::serving::{
     Served, Setup, listen, notes_folder, operator_log, run_server, shutdown_on_signal,
 };
 use crate::store_args::StoreArgs;
+use crate::trust::TrustArgs;
 
 const HELP: &str = "\
 Serves the demo tools until it is told to end (Ctrl-C), then finishes what runs and signs the last
 checkpoint. Tokens of the store's own authority are accepted; name others with --trusted-issuer.
+Calls that need approval wait for it: `chio approvals` answers them with the store's own approver
+key; name others who may answer with --trusted-approver.
 
 Examples:
   chio native serve --unix chio.sock
@@ -46,6 +49,8 @@ pub(crate) struct Args {
     /// Another issuer whose tokens are accepted, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_issuer: Vec<String>,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Whoever connects is this subject, by public key or key file
     #[arg(long, value_name = "KEY")]
     peer: Option<String>,
@@ -63,7 +68,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         Some(text) => Some(io.public_key("--peer", text)?),
         None => None,
     };
-    let trusted_issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
+    let issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
+    let trust = args.trust.read(io, issuers)?;
     let unix = args.unix.as_ref().map(|path| Endpoint::Unix(io.folder.join(path)));
     let endpoint = unix.or(args.tcp.map(Endpoint::Tcp));
     run_server(async {
@@ -78,7 +84,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             store: args.store.open(io)?,
             notes: notes_folder(&args.store.url(io)?),
             kernel_key,
-            trusted_issuers,
+            trust,
             deadline: args.deadline.map(Duration::from_secs),
         })
         .await?;

@@ -23,26 +23,47 @@ pub(super) fn document(row: &ReceiptRow) -> Result<Value> {
 /// A row for people.
 pub(super) fn line(row: &ReceiptRow) -> Result<String> {
     let receipt = read(row)?;
+    let Summary { verdict, what, why } = Summary::of(&receipt);
     let (time, id) = (utc(receipt.timestamp()), receipt.id());
-    let (verdict, what, why) = match &receipt {
-        LoggedReceipt::Call(receipt) => {
-            let (verdict, why) = match &receipt.decision {
-                Some(Decision::Allow) => ("allow", String::new()),
-                Some(Decision::Deny { reason, guard }) => ("deny", format!("{guard}: {reason}")),
-                Some(Decision::Cancelled { reason }) => ("cancelled", reason.clone()),
-                Some(Decision::Incomplete { reason }) => ("incomplete", reason.clone()),
-                None => ("observed", String::new()),
-            };
-            (verdict, format!("{}/{}", receipt.tool_server, receipt.tool_name), why)
-        }
-        LoggedReceipt::Child(child) => {
-            let (verdict, why) = match &child.terminal_state {
-                TerminalState::Completed => ("completed", String::new()),
-                TerminalState::Cancelled { reason } => ("cancelled", reason.clone()),
-                TerminalState::Incomplete { reason } => ("incomplete", reason.clone()),
-            };
-            (verdict, format!("  {}", text::words(&child.operation_kind)), why)
-        }
-    };
+    let indent = if matches!(receipt, LoggedReceipt::Child(_)) { "  " } else { "" };
+    let what = format!("{indent}{what}");
     Ok(format!("{time}  {verdict:<10}  {what:<24}  {id}  {why}"))
+}
+
+/// What a receipt says in short.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) verdict: &'static str,
+    /// The tool, or the question.
+    pub(super) what: String,
+    /// Why it did not go well, if so.
+    pub(super) why: String,
+}
+
+impl Summary {
+    pub(super) fn of(receipt: &LoggedReceipt) -> Self {
+        match receipt {
+            LoggedReceipt::Call(receipt) => {
+                let (verdict, why) = match &receipt.decision {
+                    Some(Decision::Allow) => ("allow", String::new()),
+                    Some(Decision::Deny { reason, guard }) => {
+                        ("deny", format!("{guard}: {reason}"))
+                    }
+                    Some(Decision::Cancelled { reason }) => ("cancelled", reason.clone()),
+                    Some(Decision::Incomplete { reason }) => ("incomplete", reason.clone()),
+                    None => ("observed", String::new()),
+                };
+                let what = format!("{}/{}", receipt.tool_server, receipt.tool_name);
+                Self { verdict, what, why }
+            }
+            LoggedReceipt::Child(child) => {
+                let (verdict, why) = match &child.terminal_state {
+                    TerminalState::Completed => ("completed", String::new()),
+                    TerminalState::Cancelled { reason } => ("cancelled", reason.clone()),
+                    TerminalState::Incomplete { reason } => ("incomplete", reason.clone()),
+                };
+                Self { verdict, what: text::words(&child.operation_kind), why }
+            }
+        }
+    }
 }

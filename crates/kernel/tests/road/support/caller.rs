@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{AskError, Caller, Gone, Question, Session};
+use chio_kernel::{AskError, Caller, Gone, Outcome, Question, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ pub(crate) struct TestCaller {
     stuck_at: Option<usize>,
     /// It never answers a question.
     silent: bool,
+    /// It does not wait for approvals.
+    hurried: bool,
 }
 
 impl TestCaller {
@@ -44,6 +46,7 @@ impl TestCaller {
             gone_after: None,
             stuck_at: None,
             silent: false,
+            hurried: false,
         }
     }
 
@@ -68,6 +71,12 @@ impl TestCaller {
     /// Never answers.
     pub(crate) const fn silent(mut self) -> Self {
         self.silent = true;
+        self
+    }
+
+    /// Does not wait for approvals.
+    pub(crate) const fn hurried(mut self) -> Self {
+        self.hurried = true;
         self
     }
 
@@ -117,5 +126,13 @@ impl Caller for TestCaller {
 
     fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
+    }
+
+    fn can_wait(&self) -> bool {
+        !self.hurried
+    }
+
+    fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
+        serde_json::to_vec(outcome).unwrap()
     }
 }

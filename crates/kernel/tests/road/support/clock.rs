@@ -47,6 +47,13 @@ impl Clock for ManualClock {
 #[derive(Debug, Default)]
 pub(crate) struct Counting(AtomicU64);
 
+impl Counting {
+    /// Bytes that no other number gives.
+    pub(crate) const fn of(number: u32) -> Self {
+        Self(AtomicU64::new((number as u64) << 32))
+    }
+}
+
 impl Randomness for Counting {
     fn ten_bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];

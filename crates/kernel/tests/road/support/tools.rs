@@ -46,6 +46,7 @@ impl TestTools {
             tool("paid_gate", true, flat),
             tool("ask", false, None),
             tool("big", false, None),
+            approved("approved"),
         ];
         let manifest = ToolManifest {
             schema: MANIFEST_SCHEMA.to_owned(),
@@ -72,6 +73,12 @@ fn tool(name: &str, has_side_effects: bool, pricing: Option<ToolPricing>) -> Too
         has_side_effects,
         latency_hint: None,
     }
+}
+
+/// A tool that nobody may call without an approval.
+fn approved(name: &str) -> ToolDefinition {
+    let needs = ("x-chio-approval-required".to_owned(), json!(true));
+    ToolDefinition { input_schema: Map::from_iter([needs]), ..tool(name, false, None) }
 }
 
 fn price(

@@ -7,7 +7,7 @@ use chio_core::canonical;
 use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
-use chio_core::crypto::PublicKey;
+use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH};
 use chio_core::registry::ErrorCode;
@@ -18,7 +18,9 @@ use chio_kernel::{
     Outcome, ToolCall,
 };
 use chio_store::{OpenStore, StoreUrl};
+use chio_testkit::process::Folder;
 use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
 use super::clock::{Counting, ManualClock};
@@ -38,6 +40,7 @@ pub(crate) struct Setup {
     clock: Arc<ManualClock>,
     randomness: Arc<Counting>,
     open: OpenStore,
+    key: Option<Keypair>,
 }
 
 impl Default for Setup {
@@ -53,7 +56,7 @@ impl Default for Setup {
             ..KernelConfig::default()
         };
         let (journal, randomness) = (Journal::default(), Arc::default());
-        Self { config, journal, guards: Vec::new(), clock, randomness, open }
+        Self { config, journal, guards: Vec::new(), clock, randomness, open, key: None }
     }
 }
 
@@ -79,6 +82,21 @@ impl Setup {
         }
     }
 
+    /// A kernel on the store in this folder, as a process of its own has it. No two of one folder
+    /// may have the same number.
+    pub(crate) fn in_folder(folder: &Folder, number: u32) -> Self {
+        let setup = Self::default();
+        let url = StoreUrl::Sqlite(folder.path("store"));
+        let open = OpenStore::open(&url, Arc::<ManualClock>::clone(&setup.clock)).unwrap();
+        Self { open, randomness: Arc::new(Counting::of(number)), ..setup }
+    }
+
+    /// A kernel that signs with this key.
+    pub(crate) fn key(mut self, key: Keypair) -> Self {
+        self.key = Some(key);
+        self
+    }
+
     /// Takes a kernel's place without starting one.
     pub(crate) fn hold_slot(&self) -> chio_store::Slot {
         self.open.take_slot(None).unwrap()
@@ -90,7 +108,7 @@ impl Setup {
     }
 
     pub(crate) async fn try_start(self) -> Result<World, KernelError> {
-        let slot = self.open.take_slot(None).unwrap();
+        let slot = self.open.take_slot(self.key).unwrap();
         let ledger = Arc::new(TestLedger::new(slot.ledger, &self.journal));
         let store = Arc::new(TestStore::new(self.open.shared()));
         let gate = Arc::new(Semaphore::new(0));
@@ -304,6 +322,14 @@ impl World {
         self.let_go().await
     }
 
+    /// Dies in the middle of whatever runs. `runtime` is what all of it runs on.
+    pub(crate) fn crash(self, runtime: Runtime) -> Setup {
+        let next = Setup::beside(&self);
+        drop(runtime);
+        drop(self);
+        next
+    }
+
     /// Lets go of everything but the store, without a word.
     pub(crate) async fn let_go(self) -> Setup {
         let next = Setup::beside(&self);
@@ -319,6 +345,11 @@ impl World {
     }
 }
 
+/// A runtime of its own, so that a crash is the end of all its tasks.
+pub(crate) fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
 /// The denial that a call came to.
 pub(crate) fn denial(evaluation: &Ended) -> &Denial {
     match &evaluation.outcome {
@@ -329,8 +360,13 @@ pub(crate) fn denial(evaluation: &Ended) -> &Denial {
 
 /// Checks that the kernel itself denied a call like this.
 pub(crate) fn assert_denied(evaluation: &Ended, code: ErrorCode, words: &str) {
+    assert_denied_by(evaluation, Denial::KERNEL, code, words);
+}
+
+/// Checks that a call was denied in this name and with this code, for a reason with these words.
+pub(crate) fn assert_denied_by(evaluation: &Ended, guard: &str, code: ErrorCode, words: &str) {
     let denial = denial(evaluation);
-    assert_eq!((denial.code, denial.guard.as_str()), (code, Denial::KERNEL), "{denial}");
+    assert_eq!((denial.code, denial.guard.as_str()), (code, guard), "{denial}");
     assert!(denial.reason.contains(words), "expected `{words}` in `{}`", denial.reason);
 }
 

@@ -56,6 +56,7 @@ async fn tools_answer_as_they_say() {
         ("sleep", json!({"ms": 1}), json!({"slept_ms": 1})),
         ("paid", json!({}), json!({"text": ""})),
         ("paid", json!({"text": "x"}), json!({"text": "x"})),
+        ("needs_approval", json!({"text": "x"}), json!({"text": "x"})),
     ];
     for (tool, arguments, expected) in cases {
         assert_eq!(run(&server, tool, arguments).await, Ok(expected), "{tool}");
@@ -85,6 +86,7 @@ async fn bad_arguments_are_refused_without_being_repeated() {
         ("count_to", json!({"n": 1.5}), "expected `n`"),
         ("sleep", json!({"ms": secret}), "expected `ms`"),
         ("paid", json!({"text": 1}), "expected `text`"),
+        ("needs_approval", json!({}), "expected `text`, found none"),
         (secret, json!({}), "no tool of this name"),
     ];
     for (tool, arguments, expected) in cases {

@@ -1,0 +1,201 @@
+//! `chio approvals approve` and `chio approvals deny`: a signed answer to one request.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use chio_core::crypto::{Keypair, Signature};
+use chio_core::governance::{ApprovalDecision, ApprovalToken};
+use chio_core::signed::Signed;
+use chio_kernel::store::{Answered, Approval, ApprovalRequest, ApprovalState};
+use chio_store::OpenStore;
+use uuid::Uuid;
+
+use super::find;
+use crate::date::{relative, utc};
+use crate::duration;
+use crate::io::Io;
+use crate::outcome::{Outcome, Refused};
+use crate::store_args::{StoreArgs, block_on};
+use crate::trust::check_approver;
+
+const APPROVE_HELP: &str = "\
+The answer is signed by the store's own approver, or with --key by another whom the kernel was told
+to trust (`chio up --trusted-approver`). It is for this call, its arguments and its caller, once.
+
+Examples:
+  chio approvals approve appr-019ace00-7d1c
+  chio approvals approve appr-019ace00-7d1c --key alice.key --valid-for 30s";
+
+const DENY_HELP: &str = "\
+The call ends with a receipt that says who denied it.
+
+Example:
+  chio approvals deny appr-019ace00-7d1c";
+
+/// Which request is answered, and by whom.
+#[derive(Debug, clap::Args)]
+struct AnswerArgs {
+    /// The request, as `chio approvals list` names it; the beginning of its id will do
+    id: String,
+    /// Key file of the approver, who signs [default: the approver of the store]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Let a call that waits go on
+#[derive(Debug, clap::Args)]
+#[command(after_help = APPROVE_HELP)]
+pub(crate) struct ApproveArgs {
+    #[command(flatten)]
+    answer: AnswerArgs,
+    /// How long the answer holds: the call has to go on within that time, at most 1h
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = lifetime)]
+    valid_for: u64,
+}
+
+/// End a call that waits
+#[derive(Debug, clap::Args)]
+#[command(after_help = DENY_HELP)]
+pub(crate) struct DenyArgs {
+    #[command(flatten)]
+    answer: AnswerArgs,
+}
+
+/// How long a kernel may take to see a denial.
+const DENIAL_LIFETIME: u64 = 300;
+
+/// What is answered, for how long.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    decision: ApprovalDecision,
+    valid_for: u64,
+}
+
+pub(super) fn approve(args: &ApproveArgs, io: &mut Io<'_>) -> Result<Outcome> {
+    let (decision, valid_for) = (ApprovalDecision::Approved, args.valid_for);
+    args.answer.give(io, Answer { decision, valid_for })
+}
+
+pub(super) fn deny(args: &DenyArgs, io: &mut Io<'_>) -> Result<Outcome> {
+    let (decision, valid_for) = (ApprovalDecision::Denied, DENIAL_LIFETIME);
+    args.answer.give(io, Answer { decision, valid_for })
+}
+
+/// Reads how long an approval is to hold.
+fn lifetime(text: &str) -> Result<u64, String> {
+    let seconds = duration::parse(text)?;
+    if seconds > ApprovalToken::MAX_LIFETIME {
+        return Err("expected at most 1h: no kernel takes an approval that holds longer".to_owned());
+    }
+    Ok(seconds)
+}
+
+impl AnswerArgs {
+    fn give(&self, io: &mut Io<'_>, answer: Answer) -> Result<Outcome> {
+        let store = self.store.open_existing(io)?;
+        let key = self.signer(io, &store)?;
+        let now = io.now;
+        let (approval, token) = block_on(async {
+            check_approver(&store, key.public_key()).await?;
+            let shared = store.shared();
+            let approval = find::request(&shared, &self.id).await?;
+            check_waiting(&approval, now)?;
+            let token = sign(&approval.request, answer, now, &key)?;
+            match shared.answer(&approval.request.id, &token, now).await? {
+                Answered::Recorded => Ok((approval, token)),
+                Answered::Over(state) => Err(over(&approval, state, now).into()),
+                Answered::Unknown => Err(Refused::new("the request is gone").into()),
+            }
+        })?;
+        report(io, &approval.request, &token)?;
+        Ok(Outcome::Well)
+    }
+
+    /// The key that signs.
+    fn signer(&self, io: &mut Io<'_>, store: &OpenStore) -> Result<Keypair> {
+        match &self.key {
+            Some(path) => io.read_key(path),
+            None => store.approver()?.context("the store has no approver key: pass --key"),
+        }
+    }
+}
+
+/// Refuses a request that nobody waits with any more, before anything is signed.
+fn check_waiting(approval: &Approval, now: u64) -> Result<(), Refused> {
+    match approval.state {
+        ApprovalState::Pending if now < approval.request.expires_at => Ok(()),
+        ApprovalState::Pending => Err(over(approval, ApprovalState::Expired, now)),
+        state => Err(over(approval, state, now)),
+    }
+}
+
+/// The refusal of an answer that comes too late.
+fn over(approval: &Approval, state: ApprovalState, now: u64) -> Refused {
+    let id = &approval.request.id;
+    let what = match state {
+        ApprovalState::Approved | ApprovalState::Used => "was approved already".to_owned(),
+        ApprovalState::Denied => "was denied already".to_owned(),
+        ApprovalState::Cancelled => "was called off: nobody waits for an answer".to_owned(),
+        ApprovalState::Expired => {
+            format!(
+                "expired {}: nobody waits for an answer",
+                relative(approval.request.expires_at, now)
+            )
+        }
+        ApprovalState::Pending => "cannot be answered now".to_owned(),
+    };
+    Refused::new(format!("`{id}` {what}"))
+}
+
+/// The signed answer to exactly this request.
+fn sign(
+    request: &ApprovalRequest,
+    answer: Answer,
+    now: u64,
+    key: &Keypair,
+) -> Result<ApprovalToken> {
+    let token = ApprovalToken {
+        id: format!("approval-{}", Uuid::now_v7()),
+        approver: key.public_key().clone(),
+        subject: request.subject.clone(),
+        governed_intent_hash: request.intent_hash.clone(),
+        request_id: request.request_id.clone(),
+        threshold_proposal_hash: None,
+        issued_at: now,
+        expires_at: now.saturating_add(answer.valid_for),
+        decision: answer.decision,
+        algorithm: None,
+        signature: Signature::blank(),
+    };
+    Ok(token.signed(key)?)
+}
+
+fn report(io: &mut Io<'_>, request: &ApprovalRequest, token: &ApprovalToken) -> Result<()> {
+    let said = match token.decision {
+        ApprovalDecision::Approved => "approved",
+        ApprovalDecision::Denied => "denied",
+    };
+    io.field(said, &request.id)?;
+    io.field("tool", format_args!("{}/{}", request.server_id, request.tool_name))?;
+    io.field("caller", &request.subject)?;
+    io.field("approver", &token.approver)?;
+    if token.decision == ApprovalDecision::Approved {
+        io.field("holds until", utc(token.expires_at))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lifetime;
+
+    #[test]
+    fn an_approval_holds_for_an_hour_at_most() {
+        assert_eq!(lifetime("30s"), Ok(30));
+        assert_eq!(lifetime("1h"), Ok(3600));
+        assert!(lifetime("61m").is_err());
+        assert!(lifetime("0s").is_err());
+    }
+}

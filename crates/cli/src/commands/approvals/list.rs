@@ -1,0 +1,121 @@
+//! `chio approvals list`: who waits for what.
+
+use anyhow::Result;
+use chio_kernel::store::{Approval, ApprovalQuery, ApprovalState};
+use serde_json::{Value, json};
+
+use crate::date::{relative, utc};
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::store_args::{StoreArgs, block_on};
+
+const HELP: &str = "\
+Newest first: when it was asked, how far it has come, the tool, the id, how long an answer is waited
+for, and why it is asked. When there is more, the last line says how to go on.
+
+Examples:
+  chio approvals list
+  chio approvals list --state any --json";
+
+/// List calls that wait for approval
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Those that have come so far
+    #[arg(long, value_enum, default_value_t = StateName::Pending)]
+    state: StateName,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    /// Go on after this cursor
+    #[arg(long)]
+    cursor: Option<u64>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How far a request has come, as it is written on the command line.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum StateName {
+    /// Nobody has answered
+    Pending,
+    /// Somebody said yes; its kernel has not seen it yet
+    Approved,
+    /// Somebody said no
+    Denied,
+    /// Nobody answered in time
+    Expired,
+    /// The call ended before anybody answered
+    Cancelled,
+    /// Somebody said yes, and the call went on
+    Used,
+    /// All of them
+    Any,
+}
+
+impl StateName {
+    const fn state(self) -> Option<ApprovalState> {
+        Some(match self {
+            Self::Pending => ApprovalState::Pending,
+            Self::Approved => ApprovalState::Approved,
+            Self::Denied => ApprovalState::Denied,
+            Self::Expired => ApprovalState::Expired,
+            Self::Cancelled => ApprovalState::Cancelled,
+            Self::Used => ApprovalState::Used,
+            Self::Any => return None,
+        })
+    }
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let (limit, state) = (usize::try_from(args.limit)?, args.state.state());
+    let query = ApprovalQuery { state, cursor: args.cursor, limit };
+    let store = args.store.open_existing(io)?.shared();
+    let (rows, next) = block_on(async {
+        let rows = store.approvals(&query).await?;
+        let Some((last, _)) = rows.last() else { return Ok((rows, None)) };
+        // Whether there is more is a question of its own: answers may be short.
+        let after = ApprovalQuery { cursor: Some(*last), limit: 1, ..query };
+        let next = store.approvals(&after).await?.first().map(|_| *last);
+        Ok((rows, next))
+    })?;
+    if args.json {
+        let rows: Vec<Value> = rows.iter().map(document).collect();
+        io.json(&json!({"approvals": rows, "nextCursor": next}))?;
+        return Ok(Outcome::Well);
+    }
+    for (_, approval) in &rows {
+        let line = line(approval, io.now);
+        io.say(line)?;
+    }
+    match next {
+        Some(cursor) => io.say(format_args!("more: add --cursor {cursor}"))?,
+        None if rows.is_empty() => io.say("none")?,
+        None => {}
+    }
+    Ok(Outcome::Well)
+}
+
+/// A row for scripts.
+fn document((cursor, approval): &(u64, Approval)) -> Value {
+    let Approval { request, state, answer, receipt_id } = approval;
+    json!({"cursor": cursor, "request": request, "state": state, "answer": answer,
+        "receipt_id": receipt_id})
+}
+
+/// A row for people.
+fn line(approval: &Approval, now: u64) -> String {
+    let request = &approval.request;
+    let (time, state, id) = (utc(request.requested_at), approval.state.name(), &request.id);
+    let tool = format!("{}/{}", request.server_id, request.tool_name);
+    let until = match approval.state {
+        ApprovalState::Pending if now >= request.expires_at => "too late, ",
+        ApprovalState::Pending => &*format!("ends {}, ", relative(request.expires_at, now)),
+        _ => "",
+    };
+    let (asked_by, reason) = (&request.asked_by, &request.reason);
+    format!("{time}  {state:<10}  {tool:<24}  {id}  {until}{asked_by}: {reason}")
+}

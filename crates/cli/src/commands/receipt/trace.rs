@@ -1,0 +1,108 @@
+//! `chio receipt trace`: all receipts of one act, as the tree that they make.
+
+mod look_up;
+mod tree;
+
+use anyhow::Result;
+use chio_kernel::store::ReceiptRow;
+use serde_json::{Value, json};
+
+use super::row;
+use crate::date::utc;
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::store_args::{StoreArgs, block_on};
+use tree::{Found, Line, Tree};
+
+/// How many receipts of one trace are drawn.
+const MOST: usize = 10_000;
+
+const HELP: &str = "\
+One act of an agent, with all calls that were made for it and all questions inside of them, over all
+protocols and kernels of the store: each below the one that it was made for. A call that is named by
+others and has no receipt here, such as one of another organisation, is a line of its own.
+
+The act is named by its trace, or by the receipt or the request of any call in it.
+
+Examples:
+  chio receipt trace 109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a
+  chio receipt trace req-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11 --json";
+
+/// Show all receipts of one act as a tree
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The trace, or a receipt or request in it
+    id: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let store = args.store.open_existing(io)?.shared();
+    let (trace_id, rows, cut) = block_on(async {
+        let trace_id = look_up::trace_of(&store, &args.id).await?;
+        let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;
+        Ok((trace_id, rows, cut))
+    })?;
+    let found = rows.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+    let tree = Tree::new(found);
+    if args.json {
+        let receipts: Vec<Value> = tree.lines().iter().map(document).collect();
+        io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}))?;
+        return Ok(Outcome::Well);
+    }
+    io.field("trace", &trace_id)?;
+    for line in tree.lines() {
+        io.say(drawn(&line))?;
+    }
+    if cut {
+        io.say(format_args!(
+            "cut: the trace has more than {MOST} receipts; list them with --trace"
+        ))?;
+    }
+    Ok(Outcome::Well)
+}
+
+fn read(row: ReceiptRow) -> Result<Found> {
+    Ok(Found::new(row::read(&row)?, row.log_id))
+}
+
+/// A line for scripts. Lines stand in the order of the tree, and say how deep they are in it.
+fn document(line: &Line<'_>) -> Value {
+    let depth = line.depth;
+    match line.found {
+        Some(found) => json!({
+            "depth": depth,
+            "requestId": found.request_id,
+            "parentRequestId": found.parent.as_ref().map(|parent| &parent.request_id),
+            "parentIsClaim": found.parent.as_ref().is_some_and(|parent| parent.is_claim),
+            "hops": found.hops,
+            "logId": found.log_id,
+            "receipt": found.receipt,
+        }),
+        None => json!({"depth": depth, "requestId": line.request_id, "receipt": null}),
+    }
+}
+
+/// A line for people.
+fn drawn(line: &Line<'_>) -> String {
+    let branch = &line.branch;
+    let Some(found) = line.found else {
+        let (blank, id) = ("", line.request_id);
+        return format!("{blank:23}  {:<10}  {branch}{id}", "not here");
+    };
+    let summary = row::Summary::of(&found.receipt);
+    let time = utc(found.receipt.timestamp());
+    let what = format!("{branch}{}", summary.what);
+    let way = found.hops.join(" > ");
+    let claim = match &found.parent {
+        Some(parent) if parent.is_claim => "made for it as the caller says; ",
+        _ => "",
+    };
+    let (id, why) = (found.receipt.id(), summary.why);
+    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{why}", summary.verdict)
+}

@@ -1,0 +1,108 @@
+//! Which act is meant, and its receipts.
+
+use anyhow::Result;
+use chio_core::receipt::LoggedReceipt;
+use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
+use uuid::Uuid;
+
+use super::tree;
+use crate::commands::receipt::row;
+use crate::outcome::Refused;
+
+/// How many receipts are read at once.
+const PAGE: usize = 500;
+/// How many receipts are looked at for that of a request.
+const MOST_SEARCHED: usize = 100_000;
+/// How a kernel's own names of calls begin.
+const REQUEST: &str = "req-";
+/// Seconds by which clocks of kernels may differ.
+const SKEW: u64 = 60;
+
+/// The trace of this name, or that of the receipt or request of this name.
+pub(super) async fn trace_of(store: &SharedStore, id: &str) -> Result<String> {
+    let trace_id = Some(id.to_owned());
+    let of_trace = ReceiptQuery { trace_id, limit: 1, ..ReceiptQuery::default() };
+    if !store.query(&of_trace).await?.is_empty() {
+        return Ok(id.to_owned());
+    }
+    let receipt = match store.find(id).await? {
+        Some(row) => Some(row::read(&row)?),
+        None => of_request(store, id).await?,
+    };
+    let Some(receipt) = receipt else {
+        let message = format!("there is no trace, receipt or request `{id}` in the store");
+        return Err(Refused::new(message).into());
+    };
+    match tree::trace_id(&receipt) {
+        Some(trace) => Ok(trace.to_owned()),
+        None => Err(Refused::new(format!("the receipt of `{id}` names no trace")).into()),
+    }
+}
+
+/// The receipt of a request. Its name tells when it was made, and its receipt was signed after that.
+async fn of_request(store: &SharedStore, id: &str) -> Result<Option<LoggedReceipt>> {
+    let Some(made_at) = made_at(id) else { return Ok(None) };
+    let since = Some(made_at.saturating_sub(SKEW));
+    let mut query = ReceiptQuery { since, limit: PAGE, ..ReceiptQuery::default() };
+    let mut seen = 0;
+    loop {
+        let page = store.query(&query).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        query.cursor = Some(last.cursor);
+        seen += page.len();
+        for row in &page {
+            let receipt = row::read(row)?;
+            if receipt.request_id() == Some(id) {
+                return Ok(Some(receipt));
+            }
+        }
+        if seen >= MOST_SEARCHED {
+            let message = format!(
+                "no receipt of `{id}` is among the first {seen} since it was made: name a receipt"
+            );
+            return Err(Refused::new(message).into());
+        }
+    }
+}
+
+/// When a kernel made this name of a call, in Unix seconds.
+fn made_at(id: &str) -> Option<u64> {
+    let name = Uuid::try_parse(id.strip_prefix(REQUEST)?).ok()?;
+    Some(name.get_timestamp()?.to_unix().0)
+}
+
+/// The receipts of a trace, oldest first, at most so many; and whether there are more.
+pub(super) async fn receipts(
+    store: &SharedStore,
+    trace_id: &str,
+    most: usize,
+) -> Result<(Vec<ReceiptRow>, bool)> {
+    let trace_id = Some(trace_id.to_owned());
+    let mut query = ReceiptQuery { trace_id, limit: PAGE, ..ReceiptQuery::default() };
+    let mut rows = Vec::new();
+    loop {
+        let page = store.query(&query).await?;
+        let Some(last) = page.last() else { return Ok((rows, false)) };
+        query.cursor = Some(last.cursor);
+        rows.extend(page);
+        if rows.len() > most {
+            rows.truncate(most);
+            return Ok((rows, true));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_at;
+
+    #[test]
+    fn the_name_of_a_request_tells_when_it_was_made() {
+        // The example of RFC 9562: Tuesday, 22 February 2022, 19:22:22 UTC.
+        let name = "req-017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+        assert_eq!(made_at(name), Some(1_645_557_742));
+        for other in ["req-1", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "req-", ""] {
+            assert_eq!(made_at(other), None, "{other}");
+        }
+    }
+}
