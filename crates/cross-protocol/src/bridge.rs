@@ -24,6 +24,17 @@ pub trait CapabilityBridge: Send + Sync {
         envelope: &Self::Envelope,
     ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError>;
 
+    /// Puts a capability reference into a message that goes on, where the protocol has a place for
+    /// it.
+    ///
+    /// # Errors
+    /// When that place is taken by something else.
+    fn inject(
+        &self,
+        envelope: &mut Self::Envelope,
+        reference: &CrossProtocolCapabilityRef,
+    ) -> Result<(), CapabilityRefError>;
+
     /// What the protocol calls the thing that is called, for the reference.
     fn protocol_context(&self, envelope: &Self::Envelope) -> Option<Value>;
 }

@@ -3,7 +3,7 @@
 use chio_core::canonical::CanonicalError;
 use chio_core::capability::PresentedToken;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::DiscoveryProtocol;
 
@@ -54,6 +54,9 @@ pub enum CapabilityRefError {
     Canonical(#[from] CanonicalError),
 }
 
+/// Where JSON messages carry a reference.
+const PLACE: [&str; 3] = ["metadata", "chio", "capabilityRef"];
+
 impl CrossProtocolCapabilityRef {
     /// The reference to this token.
     ///
@@ -70,6 +73,48 @@ impl CrossProtocolCapabilityRef {
             parent_capability_hash: token.hash()?.to_owned(),
             protocol_context,
         })
+    }
+
+    /// The reference in a JSON message, at `metadata.chio.capabilityRef`.
+    ///
+    /// # Errors
+    /// When there is something else in its place, `null` included.
+    pub fn in_message(message: &Value) -> Result<Option<Self>, CapabilityRefError> {
+        let malformed = |problem: String| CapabilityRefError::Malformed(problem);
+        let mut at = message;
+        for (depth, name) in PLACE.iter().enumerate() {
+            let Some(members) = at.as_object() else {
+                let found = PLACE.get(..depth).unwrap_or_default().join(".");
+                return Err(malformed(format!("expected an object at `{found}`")));
+            };
+            match members.get(*name) {
+                None => return Ok(None),
+                // Only the reference itself may not be null.
+                Some(Value::Null) if depth + 1 < PLACE.len() => return Ok(None),
+                Some(value) => at = value,
+            }
+        }
+        let reference = Self::deserialize(at);
+        reference.map(Some).map_err(|_| malformed("expected a capability reference".to_owned()))
+    }
+
+    /// Puts the reference into a JSON message, at `metadata.chio.capabilityRef`.
+    ///
+    /// # Errors
+    /// When the message or what leads there is no object.
+    pub fn into_message(&self, message: &mut Value) -> Result<(), CapabilityRefError> {
+        let malformed = |problem: &str| CapabilityRefError::Malformed(problem.to_owned());
+        let mut at = message;
+        for name in PLACE {
+            if at.is_null() {
+                *at = Value::Object(Map::new());
+            }
+            let members = at.as_object_mut();
+            let members = members.ok_or_else(|| malformed("expected objects as metadata"))?;
+            at = members.entry(name).or_insert(Value::Null);
+        }
+        *at = serde_json::to_value(self).map_err(|error| malformed(&error.to_string()))?;
+        Ok(())
     }
 
     /// Checks that this refers to the token presented, on the protocol that it came in on.
@@ -120,6 +165,32 @@ mod tests {
             "parentCapabilityHash": token.hash().unwrap(),
         });
         assert_eq!(serde_json::to_value(reference).unwrap(), expected);
+    }
+
+    // covers: CROSS-033
+    #[test]
+    fn a_reference_goes_into_a_message_and_comes_out_of_it() {
+        let reference = reference();
+        for message in
+            [json!({}), json!({"metadata": null}), json!({"metadata": {"chio": {"a": 1}}})]
+        {
+            assert_eq!(CrossProtocolCapabilityRef::in_message(&message), Ok(None), "{message}");
+            let mut carrying = message;
+            reference.into_message(&mut carrying).unwrap();
+            let found = CrossProtocolCapabilityRef::in_message(&carrying);
+            assert_eq!(found, Ok(Some(reference.clone())), "{carrying}");
+        }
+        for message in [
+            json!({"metadata": {"chio": {"capabilityRef": null}}}),
+            json!({"metadata": {"chio": {"capabilityRef": {"chioCapabilityId": 1}}}}),
+            json!({"metadata": 7}),
+            json!({"metadata": {"chio": []}}),
+            json!([]),
+        ] {
+            let found = CrossProtocolCapabilityRef::in_message(&message);
+            assert!(matches!(found, Err(CapabilityRefError::Malformed(_))), "{message}");
+        }
+        assert!(reference.into_message(&mut json!({"metadata": 7})).is_err());
     }
 
     #[test]

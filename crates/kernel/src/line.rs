@@ -71,6 +71,10 @@ impl std::fmt::Debug for Line<'_> {
     }
 }
 
+fn incomplete(reason: &str, chunks: u64) -> Outcome {
+    Outcome::Incomplete { reason: reason.to_owned(), chunks }
+}
+
 impl<'a> Line<'a> {
     pub(crate) fn new(
         kernel: &'a Inner,
@@ -159,7 +163,7 @@ impl<'a> Line<'a> {
         let index = {
             let mut state = self.state();
             if state.hash.push(&data).is_err() {
-                return Err(self.incomplete("a chunk has no canonical form", state.sent));
+                return Err(incomplete("a chunk has no canonical form", state.sent));
             }
             state.sent
         };
@@ -177,23 +181,18 @@ impl<'a> Line<'a> {
         let size = canonical::to_vec(data).map(|bytes| bytes.len());
         let state = self.state();
         let Ok(size) = size else {
-            return Err(self.incomplete("a chunk has no canonical form", state.sent));
+            return Err(incomplete("a chunk has no canonical form", state.sent));
         };
         let held: u64 = u64::try_from(state.held_back.len()).unwrap_or(u64::MAX);
         if state.sent.saturating_add(held) >= limits.max_chunks {
-            return Err(self.incomplete("the stream has more chunks than allowed", state.sent));
+            return Err(incomplete("the stream has more chunks than allowed", state.sent));
         }
         let wide = u64::try_from(size).unwrap_or(u64::MAX);
         let bytes = state.hash.total_bytes().saturating_add(state.held_bytes).saturating_add(wide);
         if bytes > limits.max_stream_bytes || size > limits.max_output_bytes {
-            return Err(self.incomplete("the stream has more bytes than allowed", state.sent));
+            return Err(incomplete("the stream has more bytes than allowed", state.sent));
         }
         Ok(wide)
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as part of the line's own account")]
-    fn incomplete(&self, reason: &str, chunks: u64) -> Outcome {
-        Outcome::Incomplete { reason: reason.to_owned(), chunks }
     }
 
     /// Makes the intent durable, if it is not yet.
@@ -243,7 +242,7 @@ impl<'a> Line<'a> {
                     }
                     _ => {
                         let reason = "the receipt of a question could not be made durable";
-                        Err(self.incomplete(reason, self.chunks_sent()))
+                        Err(incomplete(reason, self.chunks_sent()))
                     }
                 }
             }
@@ -298,7 +297,7 @@ impl<'a> Line<'a> {
     ) -> Result<(), Outcome> {
         let unsigned = |_: KernelError| {
             let reason = "the receipt of a question could not be made durable";
-            self.incomplete(reason, self.chunks_sent())
+            incomplete(reason, self.chunks_sent())
         };
         let body = self.child(kind, answer).map_err(unsigned)?;
         let leaf = chio_core::merkle::leaf_hash(&body);
@@ -396,7 +395,7 @@ impl<'a> Line<'a> {
     async fn finish_stream(&self, last: Option<Value>) -> Result<Outcome, Outcome> {
         self.state().streams = true;
         if let Some(last) = last {
-            let gone = |Gone| self.broken().unwrap_or_else(|| self.incomplete("broken off", 0));
+            let gone = |Gone| self.broken().unwrap_or_else(|| incomplete("broken off", 0));
             self.chunk(last).await.map_err(gone)?;
         }
         let held_back = std::mem::take(&mut self.state().held_back);

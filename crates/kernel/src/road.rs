@@ -15,6 +15,8 @@ mod verify;
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 pub use reserve::Permit;
 
 pub(crate) use draft::Draft;
@@ -72,6 +74,7 @@ impl Inner {
         } else if let Some(need) = decided.need.take() {
             self.park(&call, &need, decided.stated.take(), caller, draft).await?;
             // Much may have changed while nobody answered.
+            draft.deadline = Instant::now() + self.config.limits.deadline;
             self.check_open(&call, draft)?;
             decided = self.decide(&call, caller, draft).await?;
         }
@@ -94,12 +97,12 @@ impl Inner {
         if !draft.resumed {
             prove(call, authorized.asks_proof(), draft)?;
         }
-        let need = authorized.take_need();
+        let (need, deadline) = (authorized.take_need(), draft.deadline);
         // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
         let (guarded, asked) = tokio::select! {
             biased;
             guarded = self.guard(call, authorized, caller.session(), draft) => guarded?,
-            reason = self.called_off(caller) => {
+            reason = self.called_off(caller, deadline) => {
                 let (reason, chunks) = (reason.to_owned(), 0);
                 let outcome = Outcome::Cancelled { reason, chunks };
                 return Err(Stop::Ended(Ending::before_dispatch(outcome)));

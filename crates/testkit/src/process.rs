@@ -6,6 +6,6 @@ mod server;
 mod wire;
 
 pub use folder::Folder;
-pub use run::Run;
+pub use run::{Run, Running};
 pub use server::{Server, until};
 pub use wire::{Wire, request};

@@ -44,7 +44,7 @@ const OFFLINE: [&str; 35] = [
 ];
 
 /// And of those that serve, call or read one.
-const ON_A_STORE: [&str; 40] = [
+const ON_A_STORE: [&str; 56] = [
     "tour --unknown",
     "native",
     "native serve",
@@ -85,6 +85,22 @@ const ON_A_STORE: [&str; 40] = [
     "capability revoke x --data missing",
     "capability import",
     "capability import missing.json --data missing",
+    "up --approval-timeout 0",
+    "up --trusted-approver abc",
+    "up --trusted-kernel abc",
+    "native serve --unix a.sock --approval-timeout soon",
+    "native serve --unix a.sock --trusted-approver missing.key",
+    "native call --token 01.key --dpop-key demo echo",
+    "approvals",
+    "approvals list --state maybe",
+    "approvals list --limit 0",
+    "approvals list --data missing",
+    "approvals show",
+    "approvals show x --data missing",
+    "approvals approve x --data missing",
+    "approvals approve x --valid-for 2h",
+    "approvals deny x --valid-for 5m",
+    "receipt trace x --data missing",
 ];
 
 #[test]
@@ -123,6 +139,11 @@ fn every_help_page_ends_with_0_and_has_an_example() {
         "capability import",
         "kernel certify",
         "kernel admit",
+        "approvals",
+        "approvals list",
+        "approvals show",
+        "approvals approve",
+        "approvals deny",
         "log audit",
         "log consistency",
         "receipt",
@@ -130,6 +151,7 @@ fn every_help_page_ends_with_0_and_has_an_example() {
         "receipt tail",
         "receipt export",
         "receipt show",
+        "receipt trace",
         "receipt verify",
         "manifest",
         "manifest sign",

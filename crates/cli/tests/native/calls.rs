@@ -112,11 +112,11 @@ fn a_tool_that_takes_too_long_is_called_off() {
     let token = world.token("slow-1", vec![grant("sleep")]);
     let response = server.connect().call("1", &token, "sleep", json!({"ms": 60_000}));
     let expected = json!({
-        "status": "cancelled", "reason": "the tool took longer than its deadline",
+        "status": "cancelled", "reason": "the call took longer than its deadline",
         "chunks_received": 0,
     });
     assert_eq!(written(&response.result), expected);
-    let reason = "the tool took longer than its deadline".to_owned();
+    let reason = "the call took longer than its deadline".to_owned();
     assert_eq!(response.receipt.decision, Some(Decision::Cancelled { reason }));
     world.check_receipt(&response);
 }
@@ -151,4 +151,13 @@ fn the_call_command_prints_the_value_and_names_the_receipt() {
     world.line("receipt verify denied.json").ends(0);
     world.run(&words(&["echo", "{"])).ends(1).complains("this is not JSON arguments");
     assert_eq!(world.receipts("command-1").len(), 4);
+}
+
+#[test]
+fn somebody_who_waits_is_told_why_that_may_be() {
+    let (world, _server) = World::served();
+    let token = world.token("patient-1", vec![grant("sleep")]);
+    let call = world.start_call("a.sock", &token, &["demo", "sleep", r#"{"ms": 2500}"#]);
+    let run = call.end().ends(0).complains("waiting: no answer yet");
+    assert!(run.stderr.contains("`chio approvals list`"), "{run:#?}");
 }

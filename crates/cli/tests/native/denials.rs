@@ -148,15 +148,6 @@ fn a_constraint_that_nobody_enforces_and_a_broken_one_deny() {
     }
 }
 
-#[test]
-fn a_proof_of_possession_that_is_asked_for_and_not_given_denies() {
-    let shared = Shared::get();
-    let grants = vec![ToolGrant { dpop_required: Some(true), ..grant("echo") }];
-    let token = shared.world.token("dpop-1", grants);
-    let response = call(&shared, &token, "echo", json!({"text": "hi"}));
-    check(&response, "capability_denied", "proof of possession");
-}
-
 // covers: WIRE-043
 #[test]
 fn a_spent_budget_of_calls_denies_and_other_tokens_go_on() {

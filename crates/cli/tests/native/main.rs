@@ -1,6 +1,8 @@
 //! The native transport end to end: the built binary, real sockets, real stores.
 #![cfg(test)]
 
+mod approvals;
+mod approvers;
 mod audit;
 mod calls;
 mod concurrency;
@@ -9,7 +11,10 @@ mod denials;
 mod doors;
 mod failing_store;
 mod frames;
+mod governed;
+mod inbox;
 mod kernels;
+mod possession;
 mod races;
 mod receipts;
 mod revocation;
@@ -17,6 +22,7 @@ mod shutdown;
 mod stdio;
 mod streams;
 mod support;
+mod trace;
 mod trust;
 mod two_processes;
 mod up;

@@ -8,7 +8,7 @@ use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::message::{ToolCallResponse, ToolCallResult};
 use chio_core::receipt::{ChioReceipt, Decision};
 use chio_kernel::{Clock, SystemClock};
-use chio_testkit::process::{Folder, Run, Server};
+use chio_testkit::process::{Folder, Run, Running, Server, until};
 use chio_testkit::{key, token};
 use serde_json::Value;
 
@@ -97,6 +97,49 @@ impl World {
     /// Writes a token to a file.
     pub(crate) fn write_token(&self, name: &str, token: &CapabilityToken) {
         self.folder.write(name, serde_json::to_vec(token).unwrap());
+    }
+
+    /// Starts `chio native call` at a socket with a token of the agent's and these words.
+    pub(crate) fn start_call(
+        &self,
+        socket: &str,
+        token: &CapabilityToken,
+        words: &[&str],
+    ) -> Running {
+        let file = format!("{}.json", token.id);
+        self.write_token(&file, token);
+        let words = [&["native", "call", "--unix", socket, "--token", &file], words].concat();
+        Running::start(&mut self.command(&words))
+    }
+
+    /// The requests for approval of a token's calls, newest first, whatever became of them.
+    #[track_caller]
+    pub(crate) fn requests(&self, token: &str) -> Vec<Value> {
+        let line = "approvals list --data s --state any --limit 1000 --json";
+        let listed = self.line(line).ends(0).json();
+        let rows = listed["approvals"].as_array().unwrap().iter();
+        rows.filter(|row| row["request"]["capability_id"] == token).cloned().collect()
+    }
+
+    /// The id of the request of a token's only call, as soon as that waits.
+    #[track_caller]
+    pub(crate) fn waiting(&self, token: &str) -> String {
+        until("a call to wait for approval", || {
+            let rows = self.requests(token);
+            let row = rows.first().filter(|row| row["state"] == "pending")?;
+            Some(row["request"]["id"].as_str().unwrap().to_owned())
+        })
+    }
+
+    /// Checks that the only request of a token's calls came to this.
+    #[track_caller]
+    pub(crate) fn check_request(&self, token: &str, state: &str) {
+        let rows = self.requests(token);
+        let states: Vec<_> = rows.iter().map(|row| &row["state"]).collect();
+        assert_eq!(states, [state]);
+        let receipts = self.receipts(token);
+        assert_eq!(receipts.len(), 1, "{receipts:?}");
+        assert_eq!(rows[0]["receipt_id"], receipts[0].id);
     }
 
     /// The receipts of the store that a filter leaves, newest first, as `chio receipt list` has

@@ -29,6 +29,14 @@ impl CapabilityBridge for NativeBridge {
         Ok(None)
     }
 
+    fn inject(
+        &self,
+        _envelope: &mut Self::Envelope,
+        _reference: &CrossProtocolCapabilityRef,
+    ) -> Result<(), CapabilityRefError> {
+        Ok(())
+    }
+
     fn protocol_context(&self, _envelope: &Self::Envelope) -> Option<Value> {
         None
     }

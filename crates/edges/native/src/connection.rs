@@ -1,5 +1,6 @@
 //! One connection, from its first frame to its last answer.
 
+use std::mem::take;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use chio_core::message::{Arrived, KernelMessage, TokenTexts, ToolCallRequest};
 use chio_cross_protocol::{Peer, Road};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,9 @@ use crate::outbox::{Outbox, SendError};
 /// How many bytes are read ahead when there is no room for another call, so that the end of the
 /// connection is noticed.
 const READ_AHEAD: usize = 64 * 1024;
+
+/// From this size on a message is read on a thread of its own: others wait for this one.
+const LARGE_MESSAGE: usize = 512 * 1024;
 
 /// What a token is taken to weigh that did not come in a message, in bytes.
 const USUAL_TOKEN: usize = 2048;
@@ -179,7 +183,7 @@ impl<T: Road> Connection<T> {
         // When a message that has begun must have arrived.
         let mut late = None;
         loop {
-            match self.begin_arrived(frames) {
+            match self.begin_arrived(frames).await {
                 Ok(true) => late = None,
                 Ok(false) => {}
                 Err(error) => return error.into(),
@@ -228,7 +232,7 @@ impl<T: Road> Connection<T> {
     }
 
     /// Begins what has arrived, as far as there is room. Tells whether that was anything.
-    fn begin_arrived<R: AsyncRead + Unpin>(
+    async fn begin_arrived<R: AsyncRead + Unpin>(
         &mut self,
         frames: &mut FrameReader<R>,
     ) -> Result<bool, NativeError> {
@@ -238,7 +242,18 @@ impl<T: Road> Connection<T> {
             begun = true;
             let weight = payload.len();
             self.in_flight_bytes += weight;
-            match Arrived::decode(payload, &mut self.tokens)? {
+            let arrived = if weight < LARGE_MESSAGE {
+                Arrived::decode(payload, &mut self.tokens)
+            } else {
+                let (payload, mut tokens) = (payload.to_vec(), take(&mut self.tokens));
+                let decoding = spawn_blocking(move || {
+                    (Arrived::decode(&payload, &mut tokens), tokens)
+                });
+                let (arrived, tokens) = decoding.await.map_err(|_| NativeError::BrokenOff)?;
+                self.tokens = tokens;
+                arrived
+            };
+            match arrived? {
                 Arrived::Call(request) => self.call(*request, weight),
                 Arrived::ListCapabilities => self.list(weight),
                 Arrived::Heartbeat => self.send(KernelMessage::Heartbeat, weight),

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::crypto::PublicKey;
 use chio_core::governance::{
     ApprovalError, ApprovalRecord, ApprovalTerms, ApprovalToken, GovernedTransactionReceipt,
 };
+use chio_core::signed::Signed as _;
 use serde_json::json;
 
-use super::governed::{Stated, made_intent};
+use super::governed::{Stated, made_intent, names_arguments};
 use super::possession::refusal;
 use super::verify::deny_store;
 use super::{Draft, Ending, Stop};
@@ -77,6 +79,13 @@ impl Inner {
         stated: Option<Stated>,
         draft: &mut Draft,
     ) -> Result<(), Denial> {
+        // SECURITY: one name and one loose intent could go with any arguments.
+        if stated.as_ref().is_some_and(|stated| !names_arguments(&stated.intent)) {
+            return Err(deny(
+                "expected an intent that names its arguments in `context.parameterHash`, as an \
+                 approval is for no others, found one for any",
+            ));
+        }
         let stated = self.bound(call, stated, draft)?;
         // The caller knows the call by its own name for it.
         let named = call.origin_request_id.as_ref().filter(|id| **id == token.request_id);
@@ -105,18 +114,26 @@ impl Inner {
             approvers: &self.config.trusted_approvers,
         };
         let checked = token.check(&terms);
+        let barred = self.barred(token, subject);
         // An answer that counts is recorded, whatever it says.
-        if matches!(checked, Ok(()) | Err(ApprovalError::Denied)) {
-            if let Some(governed) = &mut draft.governed {
-                governed.approval = Some(record);
+        let counts = match &checked {
+            Ok(()) => true,
+            // A no is found before anybody looks at whose it is.
+            Err(ApprovalError::Denied) => {
+                self.config.trusted_approvers.contains(&token.approver)
+                    && token.check_signature().is_ok()
             }
+            Err(_) => false,
+        };
+        if let Some(governed) = &mut draft.governed
+            && counts
+            && barred.is_none()
+        {
+            governed.approval = Some(record);
         }
         checked.map_err(|error| deny(error.to_string()))?;
-        if token.approver == *subject && !self.config.allow_self_approval {
-            return Err(deny("expected an approval by somebody else, found the caller's own"));
-        }
-        if token.approver == *self.key.public_key() {
-            return Err(deny("expected an approver's key, found a kernel's"));
+        if let Some(barred) = barred {
+            return Err(barred);
         }
         draft.approval = Some(ApprovalUse {
             digest,
@@ -126,6 +143,15 @@ impl Inner {
             now,
         });
         Ok(())
+    }
+
+    /// Why somebody cannot approve this call, whoever trusts them.
+    fn barred(&self, token: &ApprovalToken, subject: &PublicKey) -> Option<Denial> {
+        if token.approver == *subject && !self.config.allow_self_approval {
+            return Some(deny("expected an approval by somebody else, found the caller's own"));
+        }
+        (token.approver == *self.key.public_key())
+            .then(|| deny("expected an approver's key, found a kernel's"))
     }
 
     /// Waits in the inbox until somebody answers, and goes on with a yes.

@@ -1,10 +1,12 @@
 //! Claim: a deferred task becomes a call, once.
 
+use chio_core::canonical::Written;
+
 use super::Draft;
 use crate::call::ToolCall;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::store::{Opened, Opening, TaskClaim, TaskRefused};
+use crate::store::{Intent, Opened, Opening, TaskClaim, TaskRefused};
 
 impl Inner {
     /// Takes a task for this call. From then on it ends with this call's receipt, or with the one
@@ -16,8 +18,12 @@ impl Inner {
         draft: &mut Draft,
     ) -> Result<(), KernelError> {
         let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.started_at };
+        // Nobody has looked at the token yet; a receipt about no more than the claim says so.
+        let mut metadata = draft.metadata.clone();
+        metadata.distrust();
+        let intent = Intent { metadata: Written::of(&metadata)?, ..draft.intent(self)? };
         let opened = self.ledger.open(Opening {
-            intent: draft.intent(self)?,
+            intent,
             resumes: None,
             proofs: Vec::new(),
             waits_for: None,

@@ -15,6 +15,7 @@ use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::line::Line;
 use crate::tool_server::{ToolInvocation, ToolOutput};
+use tokio::time::Instant;
 
 impl Inner {
     /// Steps 8 and 9 of the road.
@@ -52,7 +53,7 @@ impl Inner {
         let (outcome, cost) = tokio::select! {
             biased;
             ended = run => ended,
-            reason = self.called_off(caller) => {
+            reason = self.called_off(caller, draft.deadline) => {
                 let (reason, chunks) = (reason.to_owned(), line.chunks_sent());
                 (Outcome::Cancelled { reason, chunks }, None)
             }
@@ -68,14 +69,16 @@ impl Inner {
     }
 
     /// Waits until the call is called off, and says by what.
-    pub(super) async fn called_off(&self, caller: &Arc<dyn Caller>) -> &'static str {
+    pub(super) async fn called_off(
+        &self,
+        caller: &Arc<dyn Caller>,
+        deadline: Instant,
+    ) -> &'static str {
         tokio::select! {
             biased;
             () = caller.cancellation().cancelled() => "called off by the caller",
             () = self.running.given_up() => "the kernel is shutting down",
-            () = tokio::time::sleep(self.config.limits.deadline) => {
-                "the tool took longer than its deadline"
-            }
+            () = tokio::time::sleep_until(deadline) => "the call took longer than its deadline",
         }
     }
 }

@@ -5,6 +5,7 @@ use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::call::ToolCall;
 use crate::caller::Session;
@@ -94,6 +95,8 @@ pub(crate) struct Draft {
     pub(crate) trace_id: Option<String>,
     pub(crate) tenant_id: Option<String>,
     pub(crate) started_at: u64,
+    /// When the call must have ended.
+    pub(crate) deadline: Instant,
     /// Whether the token was found to hold, and to be its caller's.
     pub(crate) verified: bool,
     /// What is too large for a receipt to carry, if anything is.
@@ -157,6 +160,7 @@ impl Draft {
             trace_id: call.trace_id.take(),
             tenant_id: session.tenant_id.clone(),
             started_at: kernel.clock.unix_seconds(),
+            deadline: Instant::now() + kernel.config.limits.deadline,
             verified: false,
             oversize: oversize(call, too_long),
             intent: None,
@@ -254,6 +258,7 @@ impl Draft {
             trace_id: None,
             tenant_id: intent.tenant_id.clone(),
             started_at: intent.started_at,
+            deadline: Instant::now(),
             verified: true,
             oversize: None,
             intent: Some(open.id),

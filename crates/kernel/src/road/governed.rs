@@ -1,7 +1,7 @@
 //! Governed: what the caller says it intends, held against the call and the grant, and recorded.
 
 use chio_core::canonical;
-use chio_core::capability::{Constraint, PresentedToken, ToolGrant};
+use chio_core::capability::{Constraint, DPOP_SKEW, PresentedToken, ToolGrant};
 use chio_core::governance::{
     CallChainContext, CallChainProvenance, CurrentCall, DelegationEnds, EvidenceClass,
     EvidenceSource, GovernedTransactionIntent, GovernedTransactionReceipt, RuntimeAttestation,
@@ -62,12 +62,16 @@ impl Inner {
         if let Some(context) = &intent.call_chain {
             let provenance = self.provenance(call, intent, context, draft).await?;
             record.call_chain = Some(provenance);
+        } else {
+            check_unnamed(intent)?;
         }
         if let Some(attestation) = &intent.runtime_attestation {
             let window = attestation.check_window(draft.started_at);
             window.map_err(|error| deny(format!("the runtime attestation: {error}")))?;
             draft.metadata.insert("runtime_attestation", asserted(attestation));
         }
+        // A call that has waited is looked at again with the approval that it was given.
+        record.approval = draft.governed.take().and_then(|earlier| earlier.approval);
         let hash = record.intent_hash.clone();
         draft.governed = Some(Box::new(record));
         Ok(Some(Stated { intent: intent.clone(), hash }))
@@ -111,11 +115,13 @@ impl Inner {
         if let Some(token) = continuation {
             let checked = token.check(context, &current, &self.config.trusted_kernels);
             checked.map_err(|error| refused(error.to_string()))?;
-            if let Some(nonce) = &token.nonce {
+            // The nonce of a call that has waited was used when it began to wait.
+            if let Some(nonce) = token.nonce.as_ref().filter(|_| !draft.resumed) {
                 draft.proofs.push(ProofUse {
                     key: sha256_hex(format!("continuation\0{}\0{nonce}", token.signer).as_bytes()),
                     issued_at: token.issued_at,
-                    expires_at: token.expires_at,
+                    // Another kernel's clock may be behind ours.
+                    expires_at: token.expires_at.saturating_add(2 * DPOP_SKEW),
                     now: draft.started_at,
                 });
             }
@@ -144,6 +150,20 @@ impl Inner {
         }
         Ok((Some(sha256_hex(&row.body)), true))
     }
+}
+
+/// Evidence of a call chain is held against the chain that the intent names; without one, nobody
+/// would look at it.
+fn check_unnamed(intent: &GovernedTransactionIntent) -> Result<(), Denial> {
+    if matches!((intent.upstream_proof(), intent.continuation()), (Ok(None), Ok(None))) {
+        return Ok(());
+    }
+    Err(deny("expected `call_chain` with the evidence for it, found none"))
+}
+
+/// Whether an intent is for certain arguments only.
+pub(super) fn names_arguments(intent: &GovernedTransactionIntent) -> bool {
+    intent.context.as_ref().is_some_and(|context| context.get(PARAMETER_HASH).is_some())
 }
 
 /// An intent that names the hash of its arguments is for no others.

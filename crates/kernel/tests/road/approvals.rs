@@ -53,7 +53,10 @@ async fn a_call_that_waits_is_in_the_inbox_and_holds_nothing() {
     assert_eq!((request.requested_at, request.expires_at), (NOW, NOW + 300));
     assert_eq!(request.intent_hash, request.intent.hash().unwrap());
     assert_eq!(parked.approval.state, State::Pending);
-    assert_eq!((parked.approval.answer.as_ref(), parked.approval.receipt_id.as_ref()), (None, None));
+    assert_eq!(
+        (parked.approval.answer.as_ref(), parked.approval.receipt_id.as_ref()),
+        (None, None)
+    );
     assert_eq!((world.runs("effect"), world.open_intents().await), (0, 1));
     assert!(world.ledger.reservations().is_empty());
     assert!(world.receipts_of(&parked.request_id).await.is_empty());
@@ -245,9 +248,7 @@ type Bad = (&'static str, fn(&ApprovalToken) -> ApprovalToken);
 
 const BAD: [Bad; 11] = [
     ("expected a trusted approver", |yes| changed(yes, &key(9), |_| {})),
-    ("for subject", |yes| {
-        changed(yes, &approver(), |it| it.subject = key(9).public_key().clone())
-    }),
+    ("for subject", |yes| changed(yes, &approver(), |it| it.subject = key(9).public_key().clone())),
     ("an approval of request", |yes| changed(yes, &approver(), |it| it.request_id.push('x'))),
     ("an approval of intent hash", |yes| {
         changed(yes, &approver(), |it| it.governed_intent_hash = "00".repeat(32))

@@ -45,7 +45,7 @@ async fn a_tool_that_outlasts_its_deadline_is_cancelled() {
     let world = Setup::default().config(|it| it.limits.deadline = deadline).start().await;
     let began = Instant::now();
     let ended = world.run_tool("hang", json!({})).await;
-    let reason = "the tool took longer than its deadline".to_owned();
+    let reason = "the call took longer than its deadline".to_owned();
     assert_eq!(ended.outcome, Outcome::Cancelled { reason, chunks: 0 });
     assert_eq!(began.elapsed(), deadline);
     assert_eq!(ended.receipt.content_hash, NO_OUTPUT_HASH);

@@ -221,8 +221,7 @@ async fn constraints_on_governed_calls_hold_or_deny_for_their_own_reason() {
     let world = World::new().await;
     let shop = || SellerExact("shop".to_owned());
     let seller = |name| Some(Intent { commerce: pays(name), ..intent("effect") });
-    let runtime =
-        |tier| Some(Intent { runtime_attestation: attested(tier), ..intent("effect") });
+    let runtime = |tier| Some(Intent { runtime_attestation: attested(tier), ..intent("effect") });
     let autonomy = |tier| Some(Intent { autonomy: acts(tier), ..intent("effect") });
     let plain = || Some(intent("effect"));
     let (basic, verified) = (RuntimeAssurance::Basic, RuntimeAssurance::Verified);

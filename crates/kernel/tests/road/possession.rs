@@ -11,7 +11,7 @@ use chio_testkit::key;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
-use crate::support::authority::{changed, approver, proof, yes};
+use crate::support::authority::{approver, changed, proof, yes};
 use crate::support::tokens::token;
 use crate::support::world::{Ended, assert_denied_by, value};
 use crate::support::{NOW, Setup, World, grant, guard};
@@ -72,10 +72,8 @@ async fn a_nonce_is_its_tokens_own() {
     world.run(call(&world, "echo", json!(1), "n")).await;
     let other = token("cap-2", &[proven("*")]);
     let same = proof(&other, "echo", &json!(1), "n", NOW);
-    let ended = world.run(ToolCall {
-        dpop_proof: Some(same),
-        ..world.call(&other, "echo", json!(1))
-    });
+    let ended =
+        world.run(ToolCall { dpop_proof: Some(same), ..world.call(&other, "echo", json!(1)) });
     assert_eq!(value(&ended.await), &json!(1));
 }
 
@@ -124,11 +122,9 @@ async fn a_proof_for_anything_else_is_refused_even_where_none_is_asked_for() {
 
 #[tokio::test]
 async fn a_proof_lives_for_five_minutes_and_clocks_may_differ_a_little() {
-    for (issued_at, now, lives) in [
-        (NOW + 30, NOW, true),
-        (NOW, NOW + 300, true),
-        (NOW, NOW + 301, false),
-    ] {
+    for (issued_at, now, lives) in
+        [(NOW + 30, NOW, true), (NOW, NOW + 300, true), (NOW, NOW + 301, false)]
+    {
         let world = World::new().await;
         world.clock.set(now);
         let proof = proof(&cap(), "echo", &json!(1), "n", issued_at);

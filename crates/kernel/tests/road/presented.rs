@@ -96,9 +96,7 @@ type Bad = (&'static str, fn(&ApprovalToken) -> ApprovalToken);
 
 const BAD: [Bad; 8] = [
     ("expected a trusted approver", |yes| changed(yes, &key(9), |_| {})),
-    ("for subject", |yes| {
-        changed(yes, &approver(), |it| it.subject = key(9).public_key().clone())
-    }),
+    ("for subject", |yes| changed(yes, &approver(), |it| it.subject = key(9).public_key().clone())),
     ("does not hold now", |yes| {
         changed(yes, &approver(), |it| (it.issued_at, it.expires_at) = (NOW - 10, NOW))
     }),

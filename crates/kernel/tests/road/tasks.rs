@@ -45,7 +45,13 @@ fn call(world: &World, id: &str, tool: &str, arguments: Value) -> ToolCall {
 }
 
 /// Checks that the task ended with this call.
-async fn check(world: &World, id: &str, state: TaskState, outcome: &Outcome, receipt: &ChioReceipt) {
+async fn check(
+    world: &World,
+    id: &str,
+    state: TaskState,
+    outcome: &Outcome,
+    receipt: &ChioReceipt,
+) {
     let task = task(world, id).await;
     assert_eq!((task.state, task.receipt_id.as_ref()), (state, Some(&receipt.id)));
     let result: Outcome = serde_json::from_slice(task.result.as_ref().unwrap()).unwrap();
@@ -139,7 +145,10 @@ async fn a_task_whose_tool_needs_approval_waits_for_it_claimed() {
     let world = Setup::default().approved().start().await;
     defer(&world, "yes").await;
     let parked = world.park(call(&world, "yes", "approved", json!(1))).await;
-    assert_eq!((task(&world, "yes").await.state, world.open_intents().await), (TaskState::Running, 1));
+    assert_eq!(
+        (task(&world, "yes").await.state, world.open_intents().await),
+        (TaskState::Running, 1)
+    );
     world.approve(&parked).await;
     let (ended, row) = world.ended(parked).await;
     assert_eq!(row.state, ApprovalState::Used);

@@ -62,7 +62,11 @@ impl Wire {
 
     /// Sends a call.
     pub fn send_call(&mut self, id: &str, token: &CapabilityToken, tool: &str, params: Value) {
-        let request = request(id, token, tool, params);
+        self.send_request(request(id, token, tool, params));
+    }
+
+    /// Sends a call that has more to it than a token.
+    pub fn send_request(&mut self, request: ToolCallRequest) {
         self.send(&AgentMessage::ToolCallRequest(Box::new(request)));
     }
 

@@ -63,7 +63,7 @@ fn a_stream_that_fails_tells_what_went_before() {
 #[test]
 fn a_tool_that_hangs_is_called_off_at_its_deadline_with_or_without_chunks() {
     let world = World::new("--deadline-ms 60");
-    let reason = "the tool took longer than its deadline";
+    let reason = "the call took longer than its deadline";
     for (id, tool) in [("hang-1", "test/hang"), ("hang-2", "test/hang_with_effects")] {
         let response = world.call(id, tool, json!({}));
         let expected = json!({"status": "cancelled", "reason": reason, "chunks_received": 0});
