@@ -1,11 +1,13 @@
 //! One request on its way to the kernel: resolved, narrowed, planned and traced.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chio_core::canonical::{CanonicalError, Scratch, Written};
+use chio_core::canonical::{self, CanonicalError, Scratch, Written};
 use chio_core::capability::ChioScope;
 use chio_core::crypto::PublicKey;
+use chio_core::hash::sha256_hex;
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use chio_kernel::{Denial, ToolCall};
@@ -22,6 +24,12 @@ use crate::route::{
     RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, plan_authoritative_route,
 };
 use crate::trace::{Crossing, EVIDENCE_MEMBER, bridge_id};
+
+/// How large the envelope, the route and the trace may be in a receipt, in bytes.
+const MAX_EVIDENCE: usize = 64 << 10;
+
+/// How large an intent or what a model says of itself may be, in bytes of its canonical form.
+const MAX_STATED: usize = 64 << 10;
 
 /// What the orchestrator knows besides the request.
 pub(crate) struct Way<'a> {
@@ -57,6 +65,11 @@ impl Passage {
         if let Some(problem) = request.problem(way.source) {
             refusal.get_or_insert_with(|| refused(problem));
         }
+        if let Some(problem) = too_large(&request)? {
+            refusal.get_or_insert_with(|| refused(problem));
+            // Nobody has looked at the token yet: what is too large is not signed.
+            (request.governed_intent, request.model) = (None, None);
+        }
         let asked = Asked {
             reference: request.capability_ref.take(),
             context: request.protocol_context.take(),
@@ -71,6 +84,7 @@ impl Passage {
         let executor = executor.and_then(|target| way.registry.executor(target).cloned());
         let bridge_id = bridge_id(way.source, way.requested, origin);
         let trace_of = inherited(&request, &way);
+        let capability_id = bounded(&request.token.id);
         let crossing = Crossing {
             origin_request_id: origin,
             kernel_request_id: &way.request_id,
@@ -78,15 +92,26 @@ impl Passage {
             bridge_id: &bridge_id,
             source: way.source,
             target,
-            capability_id: &request.token.id,
+            capability_id: &capability_id,
             agent: &request.agent,
             now: way.now,
         };
         let mut scratch = Scratch::default();
         let trace_id = trace_of.map_or_else(|| crossing.trace_id(&mut scratch), Ok)?;
-        let envelope = envelope(&request, asked, &crossing)?;
+        let mut envelope = envelope(&request, asked, &crossing)?;
+        let mut written = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+        if written.as_str().len() > MAX_EVIDENCE {
+            let problem = format!(
+                "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes, \
+                 found more than a receipt can carry"
+            );
+            refusal.get_or_insert_with(|| refused(problem));
+            envelope.attenuated_scope = ChioScope::default();
+            envelope.capability_ref.protocol_context = None;
+            written = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+        }
         let mut evidence = Vec::with_capacity(2);
-        evidence.push((EVIDENCE_MEMBER, crossing.evidence(&trace_id, &envelope, &mut scratch)?));
+        evidence.push((EVIDENCE_MEMBER, written));
         if let Some(plan) = plan {
             let written = Written::with(&mut scratch, &plan.evidence)?;
             evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
@@ -113,6 +138,32 @@ impl Passage {
         };
         Ok(Self { call, executor })
     }
+}
+
+/// What of a request is larger than a receipt can carry, if anything is. Names are the kernel's to
+/// refuse; the envelope is looked at when it is written.
+fn too_large(request: &OrchestratedRequest) -> Result<Option<String>, CanonicalError> {
+    let sizes = [
+        ("a governed intent", request.governed_intent.as_ref().map(canonical::to_vec)),
+        ("model metadata", request.model.as_ref().map(canonical::to_vec)),
+    ];
+    for (what, written) in sizes {
+        let size = written.transpose()?.map_or(0, |text| text.len());
+        if size > MAX_STATED {
+            return Ok(Some(format!(
+                "expected {what} of at most {MAX_STATED} bytes, found {size}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// A name as the envelope can carry it: itself, or its hash.
+fn bounded(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_ORIGIN_ID {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("sha256:{}", sha256_hex(name.as_bytes())))
 }
 
 /// The route, planned under the caller's name of the call. None when the caller's wishes cannot be
@@ -181,10 +232,11 @@ fn envelope(
     crossing: &Crossing<'_>,
 ) -> Result<CrossProtocolCapabilityEnvelope, CanonicalError> {
     let Asked { reference, context, scope } = asked;
-    let capability_ref = match reference {
+    let mut capability_ref = match reference {
         Some(reference) => reference,
         None => CrossProtocolCapabilityRef::to_token(&request.token, crossing.source, context)?,
     };
+    crossing.capability_id.clone_into(&mut capability_ref.chio_capability_id);
     let of_token = || attenuated(&request.token.scope, &request.server_id, &request.tool_name);
     Ok(CrossProtocolCapabilityEnvelope {
         attenuated_scope: scope.unwrap_or_else(of_token),

@@ -118,7 +118,8 @@ impl OrchestratedRequest {
 
 /// The denial of a request that is not as it should be.
 pub(crate) fn refused(reason: String) -> Denial {
-    Denial { code: ErrorCode::InvalidRequestShape, guard: AUTHORITY_PATH.to_owned(), reason }
+    // Made as a guard's, which cuts words that are too long for a receipt.
+    Denial { code: ErrorCode::InvalidRequestShape, ..Denial::by_guard(AUTHORITY_PATH, reason) }
 }
 
 /// Whether a name is as it should be: not blank, no blanks around it, no control characters.

@@ -14,7 +14,7 @@ use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::receipt::SealedReceipt;
 use chio_kernel::store::{NewTask, StoreError, Task, TaskRefused, TaskState};
-use chio_kernel::{AskError, Caller, Gone, KernelError, Outcome, Question, Session};
+use chio_kernel::{AskError, Caller, Denial, Gone, KernelError, Outcome, Question, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,9 @@ use crate::DiscoveryProtocol;
 use crate::capability_ref::CrossProtocolCapabilityRef;
 use crate::orchestrator::CrossProtocolOrchestrator;
 use crate::request::OrchestratedRequest;
+
+/// The most bytes of a request that is kept for later.
+const MAX_REQUEST: usize = 5 << 20;
 
 /// The most bytes of chunks that a task may give.
 const MAX_CHUNK_BYTES: usize = 8 << 20;
@@ -49,6 +52,12 @@ pub enum TaskError {
     /// It is not there, not theirs, not to be had or not to be changed.
     #[error(transparent)]
     Refused(#[from] TaskRefused),
+    /// Its token would not get it through.
+    #[error(transparent)]
+    Denied(Denial),
+    /// It is more than is kept for later.
+    #[error("expected a request of at most {MAX_REQUEST} bytes to keep for later, found {0}")]
+    TooLarge(usize),
     /// No kernel here has the tool server; another process may.
     #[error("no tool server of this process can run the task")]
     Elsewhere,
@@ -136,13 +145,16 @@ impl DeferredTasks {
     /// the request that runs the task.
     ///
     /// # Errors
-    /// When the agent has too many open tasks, or the store does not answer.
+    /// When the token does not hold, the request is too large, the agent has too many open tasks,
+    /// or the store does not answer.
     pub async fn defer(
         &self,
         request: OrchestratedRequest,
         protocol: DiscoveryProtocol,
     ) -> Result<TaskView, TaskError> {
         let kernel = self.orchestrator.kernel();
+        // Nobody fills the table without a token.
+        kernel.check_token(&request.token, &request.agent).await.map_err(TaskError::Denied)?;
         let unique = kernel.new_request_id();
         let id = format!("{protocol}-task-{}", unique.strip_prefix("req-").unwrap_or(&unique));
         let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
@@ -161,6 +173,9 @@ impl DeferredTasks {
         let created_at = kernel.clock().unix_seconds();
         let expires_at = created_at.saturating_add(self.limits.lifetime.as_secs());
         let text = canonical::to_vec(&kept).map_err(KernelError::from)?;
+        if text.len() > MAX_REQUEST {
+            return Err(TaskError::TooLarge(text.len()));
+        }
         let (state, result, receipt) = (TaskState::Waiting, None, None);
         let view = TaskView { id: id.clone(), state, result, receipt, expires_at };
         let new = NewTask { id, owner, protocol, server_id, request: text, created_at, expires_at };

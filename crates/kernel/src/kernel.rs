@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use chio_core::capability::{CapabilityToken, Patterns};
+use chio_core::capability::{CapabilityToken, Patterns, PresentedToken};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::manifest::ToolManifest;
 use chio_core::protocol::DiscoveryProtocol;
@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::TokenCache;
-use crate::call::{Evaluation, ToolCall};
+use crate::call::{Denial, Evaluation, ToolCall};
 use crate::caller::Caller;
 use crate::clock::{Clock, Randomness, unique_name};
 use crate::config::KernelConfig;
@@ -273,6 +273,23 @@ impl ChioKernel {
         let mut authority = vec![token.id.clone()];
         authority.extend(token.delegation_chain.iter().map(|link| link.capability_id.clone()));
         self.inner.revocations.any_revoked(&authority)
+    }
+
+    /// Whether a call of this agent with this token would get past its verification now. Nothing
+    /// runs, and nothing is receipted.
+    ///
+    /// # Errors
+    /// With the denial that the call would get.
+    pub async fn check_token(
+        &self,
+        token: &PresentedToken,
+        agent: &PublicKey,
+    ) -> Result<(), Denial> {
+        let inner = &self.inner;
+        inner
+            .revocations
+            .check_running(inner.clock.monotonic(), inner.config.revocation_max_age)?;
+        inner.verify_token(token, agent, inner.clock.unix_seconds()).await.map(drop)
     }
 
     /// Whether exactly this token has been verified here and is remembered.

@@ -129,3 +129,52 @@ fn wishes_that_cannot_be_read_are_refused() {
     let passage = setting().pass(request, DiscoveryProtocol::Native);
     assert_eq!(passage.call.refusal.unwrap().code, ErrorCode::InvalidRequestShape);
 }
+
+/// A change that makes a request too large.
+type Swell = fn(&mut OrchestratedRequest);
+
+#[test]
+fn what_is_too_large_for_a_receipt_is_refused_and_not_signed() {
+    let long = "x".repeat(MAX_EVIDENCE);
+    let swells: [Swell; 5] = [
+        |request| {
+            let mut token = (*request.token).clone();
+            token.scope.grants = vec![grant("*", "*"); 4000];
+            request.token = token.into();
+        },
+        |request| {
+            request.scope =
+                Some(ChioScope { grants: vec![grant("srv", "read"); 4000], ..ChioScope::default() })
+        },
+        |request| request.protocol_context = Some(json!("x".repeat(MAX_EVIDENCE))),
+        |request| {
+            let intent = chio_core::governance::GovernedTransactionIntent::new(
+                "i",
+                "srv",
+                "read",
+                "x".repeat(MAX_STATED),
+            );
+            request.governed_intent = Some(Box::new(intent));
+        },
+        |request| request.tool_name = "x".repeat(MAX_EVIDENCE),
+    ];
+    for (number, swell) in swells.into_iter().enumerate() {
+        let mut request = request();
+        swell(&mut request);
+        let passage = setting().pass(request, DiscoveryProtocol::Native);
+        let refusal = passage.call.refusal.as_ref().unwrap();
+        assert_eq!(refusal.code, ErrorCode::InvalidRequestShape, "{number}");
+        let signed: usize = passage.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
+        assert!(signed < 8192, "{number}: {signed}");
+        assert!(passage.call.governed_intent.is_none());
+    }
+    // A name that is too long is the kernel's to refuse, and is signed by its hash.
+    let mut request = request();
+    let mut token = (*request.token).clone();
+    token.id = long;
+    request.token = token.into();
+    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    let chio = member(&passage, "chio");
+    let id = &chio["bridge"]["capabilityEnvelope"]["capabilityRef"]["chioCapabilityId"];
+    assert!(id.as_str().unwrap().starts_with("sha256:"));
+}

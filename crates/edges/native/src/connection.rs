@@ -246,9 +246,8 @@ impl<T: Road> Connection<T> {
                 Arrived::decode(payload, &mut self.tokens)
             } else {
                 let (payload, mut tokens) = (payload.to_vec(), take(&mut self.tokens));
-                let decoding = spawn_blocking(move || {
-                    (Arrived::decode(&payload, &mut tokens), tokens)
-                });
+                let decoding =
+                    spawn_blocking(move || (Arrived::decode(&payload, &mut tokens), tokens));
                 let (arrived, tokens) = decoding.await.map_err(|_| NativeError::BrokenOff)?;
                 self.tokens = tokens;
                 arrived

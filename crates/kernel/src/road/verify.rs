@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chio_core::capability::{CapabilityToken, Operation, PresentedToken, TokenError, check_hop};
+use chio_core::crypto::PublicKey;
 use chio_core::registry::ErrorCode;
 
 use super::Draft;
@@ -43,13 +44,23 @@ impl Inner {
 
     /// Step 4 of the road.
     pub(super) async fn verify(&self, call: &ToolCall, draft: &Draft) -> Result<Verified, Denial> {
-        let token = &call.token;
+        let known = self.verify_token(&call.token, &call.agent, draft.started_at).await?;
+        Ok(Verified { known })
+    }
+
+    /// Whether the token holds now, and is this agent's.
+    pub(crate) async fn verify_token(
+        &self,
+        token: &PresentedToken,
+        agent: &PublicKey,
+        now: u64,
+    ) -> Result<Arc<KnownToken>, Denial> {
         token.check_issuer(&self.trusted_issuers).map_err(|error| deny_token(&error))?;
         let remembered = self.cache.get(token);
         if remembered.is_none() {
             self.check_form(token)?;
         }
-        token.validity().check(draft.started_at).map_err(|error| deny_token(&error.into()))?;
+        token.validity().check(now).map_err(|error| deny_token(&error.into()))?;
         let known = match remembered {
             Some(known) => known,
             None => self.get_to_know(token).await?,
@@ -58,11 +69,11 @@ impl Inner {
         if let Some(issuer) = known.issuers().find(|key| !self.trusted_issuers.contains(key)) {
             return Err(deny_token(&TokenError::UntrustedIssuer(issuer.clone())));
         }
-        if call.agent != token.subject {
+        if *agent != token.subject {
             let reason = "expected the token's subject as caller, found another key";
             return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
         }
-        Ok(Verified { known })
+        Ok(known)
     }
 
     /// What is true of a token's bytes for ever: form, signature, chain.

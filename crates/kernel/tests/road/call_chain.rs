@@ -230,7 +230,7 @@ async fn a_trusted_kernels_continuation_verifies_the_chain() {
 
 #[tokio::test]
 async fn a_continuation_with_a_nonce_is_used_once() {
-    let (world, [parent, _]) = (world().await, family());
+    let (world, [parent, handed_on]) = (world().await, family());
     let token = continuation(&kernel(), |it| it.nonce = Some("n".to_owned()));
     let ended = run(&world, &parent, continued(token.clone())).await;
     assert_eq!(known(&ended).0, json!("verified"));
@@ -243,6 +243,13 @@ async fn a_continuation_with_a_nonce_is_used_once() {
     });
     let again = run(&world, &parent, continued(other)).await;
     assert_denied_by(&again, "proof_of_possession", Code::CapabilityDenied, words);
+    let delegators = continuation(&agent(), |it| {
+        it.subject = key(3).public_key().clone();
+        it.current_subject = key(3).public_key().to_hex();
+        it.nonce = Some("n".to_owned());
+    });
+    let ended = run(&world, &handed_on, continued(delegators)).await;
+    assert_eq!(known(&ended).0, json!("verified"));
     let fresh = continuation(&kernel(), |it| it.nonce = Some("n2".to_owned()));
     assert_eq!(known(&run(&world, &parent, continued(fresh)).await).0, json!("verified"));
 }

@@ -94,7 +94,36 @@ pub(super) async fn receipts(
 
 #[cfg(test)]
 mod tests {
-    use super::made_at;
+    use std::sync::Arc;
+
+    use chio_kernel::SystemClock;
+    use chio_kernel::store::Entry;
+    use chio_store::{OpenStore, StoreUrl};
+    use serde_json::json;
+
+    use super::{PAGE, made_at, receipts};
+
+    #[tokio::test]
+    async fn a_trace_is_read_page_by_page_up_to_its_bound() {
+        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
+        let slot = store.take_slot(None).unwrap();
+        let count = 2 * PAGE + 1;
+        for number in 0..count {
+            let trace = if number == 7 { "other" } else { "this" };
+            let body = json!({"id": number.to_string(), "metadata": {"traceId": trace}});
+            let entry = Entry { body: body.to_string().into_bytes(), closes: None };
+            slot.ledger.append(entry).await.unwrap();
+        }
+        let shared = store.shared();
+        for (most, expected) in [
+            (count, (count - 1, false)),
+            (count - 1, (count - 1, false)),
+            (count - 2, (count - 2, true)),
+        ] {
+            let (rows, cut) = receipts(&shared, "this", most).await.unwrap();
+            assert_eq!((rows.len(), cut), expected, "at most {most}");
+        }
+    }
 
     #[test]
     fn the_name_of_a_request_tells_when_it_was_made() {
