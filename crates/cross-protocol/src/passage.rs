@@ -70,56 +70,24 @@ impl Passage {
             // Nobody has looked at the token yet: what is too large is not signed.
             (request.governed_intent, request.model) = (None, None);
         }
-        let asked = Asked {
-            reference: request.capability_ref.take(),
-            context: request.protocol_context.take(),
-            scope: request.scope.take(),
-        };
         // A name that is refused stays out of what is signed.
         let named = request.is_named();
-        let origin = if named { &request.origin_request_id } else { &way.request_id };
-        let plan = plan(&request, origin, &way, &mut refusal)?;
-        let target = plan.as_ref().and_then(|plan| plan.target).unwrap_or(way.requested);
-        let executor = plan.as_ref().and_then(|plan| plan.target);
-        let executor = executor.and_then(|target| way.registry.executor(target).cloned());
-        let bridge_id = bridge_id(way.source, way.requested, origin);
-        let trace_of = inherited(&request, &way);
-        let capability_id = bounded(&request.token.id);
-        let crossing = Crossing {
-            origin_request_id: origin,
-            kernel_request_id: &way.request_id,
-            parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
-            bridge_id: &bridge_id,
-            source: way.source,
-            target,
-            capability_id: &capability_id,
-            agent: &request.agent,
-            now: way.now,
-        };
-        let mut scratch = Scratch::default();
-        let trace_id = trace_of.map_or_else(|| crossing.trace_id(&mut scratch), Ok)?;
-        let mut envelope = envelope(&request, asked, &crossing)?;
-        let mut written = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
-        if written.as_str().len() > MAX_EVIDENCE {
-            let problem = format!(
-                "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes, \
-                 found more than a receipt can carry"
-            );
-            refusal.get_or_insert_with(|| refused(problem));
-            envelope.attenuated_scope = ChioScope::default();
-            envelope.capability_ref.protocol_context = None;
-            written = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
-        }
+        let origin = if named { request.origin_request_id.clone() } else { way.request_id.clone() };
+        let plan = plan(&request, &origin, &way, &mut refusal)?;
+        let target = plan.as_ref().and_then(|plan| plan.target);
+        let executor = target.and_then(|target| way.registry.executor(target).cloned());
+        let target = target.unwrap_or(way.requested);
+        let crossed = cross(&mut request, &origin, target, &way, &mut refusal)?;
         let mut evidence = Vec::with_capacity(2);
-        evidence.push((EVIDENCE_MEMBER, written));
+        evidence.push((EVIDENCE_MEMBER, crossed.evidence));
         if let Some(plan) = plan {
-            let written = Written::with(&mut scratch, &plan.evidence)?;
+            let written = Written::of(&plan.evidence)?;
             evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
         }
         let call = ToolCall {
             request_id: way.request_id,
             origin_request_id: named.then_some(request.origin_request_id),
-            scope: Some(envelope.attenuated_scope),
+            scope: Some(crossed.scope),
             token: request.token,
             agent: request.agent,
             server_id: request.server_id,
@@ -132,12 +100,64 @@ impl Passage {
             parent_request_id: request.parent.map(|parent| parent.request_id),
             task_id: request.task_id,
             target,
-            trace_id: Some(trace_id),
+            trace_id: Some(crossed.trace_id),
             evidence,
             refusal,
         };
         Ok(Self { call, executor })
     }
+}
+
+/// What a request is after it has crossed its bridge.
+struct Crossed {
+    scope: ChioScope,
+    trace_id: String,
+    /// The receipt's `chio` member.
+    evidence: Written,
+}
+
+/// Narrows the authority to the target, opens or continues the trace, and writes down both.
+fn cross(
+    request: &mut OrchestratedRequest,
+    origin: &str,
+    target: DiscoveryProtocol,
+    way: &Way<'_>,
+    refusal: &mut Option<Denial>,
+) -> Result<Crossed, CanonicalError> {
+    let asked = Asked {
+        reference: request.capability_ref.take(),
+        context: request.protocol_context.take(),
+        scope: request.scope.take(),
+    };
+    let (bridge_id, capability_id) =
+        (bridge_id(way.source, way.requested, origin), bounded(&request.token.id));
+    let crossing = Crossing {
+        origin_request_id: origin,
+        kernel_request_id: &way.request_id,
+        parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
+        bridge_id: &bridge_id,
+        source: way.source,
+        target,
+        capability_id: &capability_id,
+        agent: &request.agent,
+        now: way.now,
+    };
+    let mut scratch = Scratch::default();
+    let inherited = inherited(request, way);
+    let trace_id = inherited.map_or_else(|| crossing.trace_id(&mut scratch), Ok)?;
+    let mut envelope = envelope(request, asked, &crossing)?;
+    let mut evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+    if evidence.as_str().len() > MAX_EVIDENCE {
+        let problem = format!(
+            "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes, found \
+             more than a receipt can carry"
+        );
+        refusal.get_or_insert_with(|| refused(problem));
+        envelope.attenuated_scope = ChioScope::default();
+        envelope.capability_ref.protocol_context = None;
+        evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+    }
+    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence })
 }
 
 /// What of a request is larger than a receipt can carry, if anything is. Names are the kernel's to

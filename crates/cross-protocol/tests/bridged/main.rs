@@ -1,6 +1,6 @@
 //! Calls that cross protocols, on a real kernel: one evaluation, one signed receipt that tells it
 //! all.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -208,7 +208,7 @@ async fn a_call_from_every_protocol_has_one_evaluation_and_one_receipt_that_tell
         let route = &metadata(&receipt)["route_selection"];
         assert_eq!(route["selectedProtocols"], json!([source, "open_ai", "native"]));
         assert_eq!(bridge["trace"]["traceId"], call.trace_id);
-        assert_eq!(world.in_trace(&call.trace_id).await, [receipt.id.clone()]);
+        assert_eq!(world.in_trace(&call.trace_id).await, std::slice::from_ref(&receipt.id));
         let result = call.protocol_result(&[]).unwrap();
         assert_eq!(result["type"], "function_call_output");
         assert_eq!((&result["call_id"], &result["receipt_ref"]), (&json!(id), &json!(receipt.id)));

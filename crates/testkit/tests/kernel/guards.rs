@@ -31,7 +31,7 @@ fn a_guard_that_denies_panics_errs_or_waits_denies_in_its_own_name() {
     check(&world, "panic-1", "now", "panic-on-tool", "the guard panicked");
     let reason = "the guard failed: the oracle is silent";
     check(&world, "error-1", "note_put", "error-on-tool", reason);
-    let reason = "an approval is needed, and nobody can give it: ask a grown-up";
+    let reason = "an approval is needed (ask a grown-up), and nobody is trusted to give it";
     check(&world, "await-1", "note_get", "await-on-tool", reason);
     // A guard that panicked does no lasting harm, and neither do the others.
     let response = world.call("fine-1", "note_count", json!({}));
