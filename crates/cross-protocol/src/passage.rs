@@ -70,18 +70,23 @@ impl Passage {
             // Nobody has looked at the token yet: what is too large is not signed.
             (request.governed_intent, request.model) = (None, None);
         }
+        let asked = Asked {
+            reference: request.capability_ref.take(),
+            context: request.protocol_context.take(),
+            scope: request.scope.take(),
+        };
         // A name that is refused stays out of what is signed.
         let named = request.is_named();
-        let origin = if named { request.origin_request_id.clone() } else { way.request_id.clone() };
-        let plan = plan(&request, &origin, &way, &mut refusal)?;
+        let origin = if named { &request.origin_request_id } else { &way.request_id };
+        let plan = plan(&request, origin, &way, &mut refusal)?;
         let target = plan.as_ref().and_then(|plan| plan.target);
         let executor = target.and_then(|target| way.registry.executor(target).cloned());
         let target = target.unwrap_or(way.requested);
-        let crossed = cross(&mut request, &origin, target, &way, &mut refusal)?;
+        let mut crossed = cross(&request, asked, target, &way, &mut refusal)?;
         let mut evidence = Vec::with_capacity(2);
         evidence.push((EVIDENCE_MEMBER, crossed.evidence));
         if let Some(plan) = plan {
-            let written = Written::of(&plan.evidence)?;
+            let written = Written::with(&mut crossed.scratch, &plan.evidence)?;
             evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
         }
         let call = ToolCall {
@@ -114,21 +119,20 @@ struct Crossed {
     trace_id: String,
     /// The receipt's `chio` member.
     evidence: Written,
+    /// Memory to write more in.
+    scratch: Scratch,
 }
 
 /// Narrows the authority to the target, opens or continues the trace, and writes down both.
 fn cross(
-    request: &mut OrchestratedRequest,
-    origin: &str,
+    request: &OrchestratedRequest,
+    asked: Asked,
     target: DiscoveryProtocol,
     way: &Way<'_>,
     refusal: &mut Option<Denial>,
 ) -> Result<Crossed, CanonicalError> {
-    let asked = Asked {
-        reference: request.capability_ref.take(),
-        context: request.protocol_context.take(),
-        scope: request.scope.take(),
-    };
+    let named = request.is_named();
+    let origin = if named { &request.origin_request_id } else { &way.request_id };
     let (bridge_id, capability_id) =
         (bridge_id(way.source, way.requested, origin), bounded(&request.token.id));
     let crossing = Crossing {
@@ -157,7 +161,7 @@ fn cross(
         envelope.capability_ref.protocol_context = None;
         evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
     }
-    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence })
+    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence, scratch })
 }
 
 /// What of a request is larger than a receipt can carry, if anything is. Names are the kernel's to

@@ -85,10 +85,12 @@ fn a_denied_call_ends_with_a_receipt_that_says_by_whom() {
 fn nobodys_answer_in_time_is_a_no() {
     let world = World::new();
     let _server = world.serve("--approval-timeout 1s");
-    let (call, id) = parked(&world, "late-1");
+    let call = world.start_call("a.sock", &token(&world, "late-1"), &CALL);
     call.end().ends(1).complains("nobody gave it in time");
     world.check_request("late-1", "expired");
-    world.line(&format!("approvals approve {id} --data s")).ends(1).complains("expired");
+    let id = &world.requests("late-1")[0]["request"]["id"];
+    let line = format!("approvals approve {} --data s", id.as_str().unwrap());
+    world.line(&line).ends(1).complains("expired");
     world.check_request("late-1", "expired");
     world.audit();
 }

@@ -230,13 +230,16 @@ async fn a_token_that_expires_meanwhile_is_not_helped_by_an_approval() {
 
 #[tokio::test(start_paused = true)]
 async fn an_approval_does_not_lift_a_stop() {
-    let world = careful_world().await;
+    let journal = Journal::default();
+    let setup = Setup::default().approved().guard(careful().telling(&journal));
+    let world = setup.start().await;
     let parked = park(&world).await;
     world.kernel.emergency_stop("fire").await.unwrap();
     world.approve(&parked).await;
     let (ended, row) = world.ended(parked).await;
     assert_denied(&ended, Code::GuardDenied, "everything is stopped: fire");
     assert_eq!((row.state, world.runs("effect")), (State::Cancelled, 0));
+    assert_eq!(journal.all().len(), 1, "the guards are not asked again");
     world.kernel.resume().await.unwrap();
     let parked = park(&world).await;
     world.approve(&parked).await;
@@ -345,7 +348,7 @@ async fn guards_speak_again_after_an_approval_and_know_it() {
     assert_eq!((row.state, world.runs("effect")), (State::Cancelled, 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_later_guards_no_spares_everybody_the_question() {
     let strict = guard("strict").says(Verdict::Deny("never".to_owned()));
     let world = Setup::default().approved().guard(careful()).guard(strict).start().await;
@@ -356,7 +359,7 @@ async fn a_later_guards_no_spares_everybody_the_question() {
     assert!(world.inbox().await.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_nobody_can_approve_is_denied_at_once() {
     let hurried = careful_world().await;
     let caller = Arc::new(hurried.caller().hurried());

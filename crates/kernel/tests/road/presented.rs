@@ -61,20 +61,26 @@ async fn an_approval_under_either_name_of_the_call_lets_it_run_without_waiting()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_used_once() {
+async fn an_approval_is_used_once_whatever_the_tool_does() {
     let world = Setup::default().approved().guard(careful()).start().await;
-    let hash = made_intent("effect", json!(1)).await;
-    let approval = yes_to("mine-1", &hash);
-    world.run(named(&world, "mine-1", json!(1), &approval)).await;
-    let again = world.run(named(&world, "mine-1", json!(1), &approval)).await;
-    assert_refused(&again, "the approval was used before");
-    let other = world.run(named(&world, "mine-2", json!(1), &approval)).await;
-    assert_refused(&other, "expected an approval of request");
-    // A second yes to the same is not a second go.
-    let second = changed(&approval, &approver(), |it| it.id = "second".to_owned());
-    let ended = world.run(named(&world, "mine-1", json!(1), &second)).await;
-    assert_refused(&ended, "the approval was used before");
-    assert_eq!(world.runs("effect"), 1);
+    for tool in ["effect", "echo"] {
+        let hash = made_intent(tool, json!(1)).await;
+        let approval = yes_to("mine-1", &hash);
+        let call = |name, approval| {
+            let call = named(&world, name, json!(1), approval);
+            ToolCall { tool_name: tool.to_owned(), ..call }
+        };
+        assert_eq!(value(&world.run(call("mine-1", &approval)).await), &json!(1));
+        let again = world.run(call("mine-1", &approval)).await;
+        assert_refused(&again, "the approval was used before");
+        let other = world.run(call("mine-2", &approval)).await;
+        assert_refused(&other, "expected an approval of request");
+        // A second yes to the same is not a second go.
+        let second = changed(&approval, &approver(), |it| it.id = "second".to_owned());
+        let ended = world.run(call("mine-1", &second)).await;
+        assert_refused(&ended, "the approval was used before");
+        assert_eq!(world.runs(tool), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 //! receipt of the call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::protocol::DiscoveryProtocol;
@@ -162,8 +163,8 @@ async fn a_task_whose_tool_needs_approval_waits_for_it_claimed() {
     assert_eq!(world.runs("approved"), 1);
 }
 
-/// The one receipt of a call that a crash cut off, and its task.
-async fn after_crash(world: &World, id: &str, request_id: &str) -> (ChioReceipt, Task) {
+/// The one receipt of a task's call that a crash cut off. The task is failed and stays so.
+async fn after_crash(world: &World, id: &str, request_id: &str) -> ChioReceipt {
     let mut receipts = world.receipts_of(request_id).await;
     assert_eq!((receipts.len(), world.open_intents().await), (1, 0));
     let (receipt, task) = (receipts.remove(0), task(world, id).await);
@@ -175,30 +176,35 @@ async fn after_crash(world: &World, id: &str, request_id: &str) -> (ChioReceipt,
     let again = world.kernel.evaluate(again, Arc::new(world.caller())).await;
     let over = TaskRefused::Over(TaskState::Failed);
     assert_eq!(again.unwrap_err(), KernelError::NotClaimed(over));
-    (receipt, task)
+    receipt
 }
 
 #[test]
 fn a_kernel_that_dies_while_a_task_runs_leaves_it_failed_with_an_incomplete_receipt() {
-    let runtime_one = runtime();
-    let (world, request_id) = runtime_one.block_on(async {
-        let world = World::new().await;
-        defer(&world, "t").await;
-        let call = call(&world, "t", "gate", json!({}));
-        let request_id = call.request_id.clone();
-        drop(world.spawn(call, &Arc::new(world.caller())));
-        while world.runs("gate") == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-        (world, request_id)
-    });
-    let next = world.crash(runtime_one);
-    runtime().block_on(async {
-        let world = next.start().await;
-        let (receipt, _) = after_crash(&world, "t", &request_id).await;
-        assert!(matches!(receipt.decision, Some(Decision::Incomplete { .. })));
-        assert_eq!(world.runs("gate"), 1);
-    });
+    // One with side effects, and one without.
+    for tool in ["gate", "hang"] {
+        let runtime_one = runtime();
+        let (world, request_id) = runtime_one.block_on(async {
+            let world = World::new().await;
+            defer(&world, "t").await;
+            let call = call(&world, "t", tool, json!({}));
+            let request_id = call.request_id.clone();
+            drop(world.spawn(call, &Arc::new(world.caller())));
+            while world.runs(tool) == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            (world, request_id)
+        });
+        let next = world.crash(runtime_one);
+        runtime().block_on(async {
+            let world = next.start().await;
+            let receipt = after_crash(&world, "t", &request_id).await;
+            assert!(matches!(receipt.decision, Some(Decision::Incomplete { .. })));
+            let attribution = &receipt.metadata.as_ref().unwrap()["attribution"];
+            assert_eq!(attribution.get("verified"), None, "its token was found to hold");
+            assert_eq!(world.runs(tool), 1);
+        });
+    }
 }
 
 #[test]
@@ -213,14 +219,14 @@ fn a_kernel_that_dies_right_after_the_claim_leaves_the_task_failed() {
         let request_id = call.request_id.clone();
         drop(world.spawn(call, &Arc::new(world.caller())));
         while world.journal.count("open") == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         (world, request_id)
     });
     let next = world.crash(runtime_one);
     runtime().block_on(async {
         let world = next.start().await;
-        let (receipt, _) = after_crash(&world, "t", &request_id).await;
+        let receipt = after_crash(&world, "t", &request_id).await;
         assert!(matches!(receipt.decision, Some(Decision::Incomplete { .. })));
         let attribution = &receipt.metadata.as_ref().unwrap()["attribution"];
         assert_eq!(attribution["verified"], json!(false), "nobody has looked at the token");
@@ -240,7 +246,7 @@ fn a_kernel_that_dies_while_a_task_waits_for_approval_leaves_it_failed_and_never
     let next = world.crash(runtime_one);
     runtime().block_on(async {
         let world = next.start().await;
-        let (receipt, _) = after_crash(&world, "t", &parked.request_id).await;
+        let receipt = after_crash(&world, "t", &parked.request_id).await;
         assert!(matches!(receipt.decision, Some(Decision::Cancelled { .. })));
         let row = world.row(&parked.approval.request.id).await;
         assert_eq!(row.state, ApprovalState::Cancelled);
