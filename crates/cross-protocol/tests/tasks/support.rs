@@ -183,6 +183,7 @@ impl Beginning {
             config: KernelConfig {
                 trusted_issuers: vec![key(1).public_key().clone()],
                 trusted_approvers: vec![approver().public_key().clone()],
+                approval_timeout: Duration::from_secs(20),
                 ..KernelConfig::default()
             },
             key: slot.key,
