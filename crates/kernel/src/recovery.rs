@@ -23,6 +23,7 @@ impl Inner {
         if self.running.take_orphaned() {
             closed += self.sweep_own().await.inspect_err(|_| self.running.set_orphaned())?;
         }
+        self.store.forget_expired(self.clock.unix_seconds()).await?;
         for abandoned in self.ledger.abandoned().await? {
             for open in abandoned.intents {
                 closed += u64::from(self.close_orphan(open, CRASHED).await?);

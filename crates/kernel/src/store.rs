@@ -252,6 +252,8 @@ pub struct Closing {
     pub unanswered: ApprovalState,
     /// How its task ended; failed and without a result when absent.
     pub task: Option<TaskEnd>,
+    /// When, in Unix seconds. The task is kept for a while from then on, whatever its time was.
+    pub closed_at: u64,
 }
 
 /// A receipt on its way into the log.

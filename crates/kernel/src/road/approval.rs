@@ -139,6 +139,7 @@ impl Inner {
             digest,
             request_id: request_id.to_owned(),
             intent_hash: intent_hash.to_owned(),
+            issued_at: token.issued_at,
             expires_at: token.expires_at,
             now,
         });

@@ -51,5 +51,8 @@ pub(super) fn refusal(refused: UseRefused) -> Denial {
         }
         UseRefused::ProofsFull => deny("no more proofs can be remembered now; try again later"),
         UseRefused::ApprovalUsed => super::approval::deny("the approval was used before"),
+        UseRefused::ApprovalTooOld => super::approval::deny(
+            "the approval was made before this store began to remember approvals",
+        ),
     }
 }

@@ -129,7 +129,8 @@ impl Inner {
         let receipt = self.sign(draft, decision(&ending.outcome), ending.content_hash)?;
         let closes = intent.map(|intent| {
             let receipt_id = receipt.id.clone();
-            Closing { intent, refunds, receipt_id, unanswered, task }
+            let closed_at = self.clock.unix_seconds();
+            Closing { intent, refunds, receipt_id, unanswered, task, closed_at }
         });
         let seq = self.append(receipt.bytes.clone(), closes).await?;
         let (outcome, cost) = (ending.outcome, settlement.charged);
@@ -177,7 +178,9 @@ impl Inner {
         let taken = open.reservation.alternatives.get(open.alternative).cloned();
         let Alternative { grant_index, price, .. } =
             taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
-        draft.set_grant(grant_index);
+        if open.reserved {
+            draft.set_grant(grant_index);
+        }
         if let Some(price) = price {
             // Nobody knows what it cost: all that was reserved.
             let settlement = Settlement { charged: Some(price), refunds: vec![], excess: None };
@@ -199,6 +202,7 @@ impl Inner {
             receipt_id: receipt.id.clone(),
             unanswered: ApprovalState::Cancelled,
             task: None,
+            closed_at: self.clock.unix_seconds(),
         };
         match self.append(receipt.bytes, Some(closes)).await {
             Ok(_) => Ok(true),

@@ -23,6 +23,9 @@ pub struct ApprovalUse {
     pub request_id: String,
     /// The intent that it approves. No request and intent are taken twice together.
     pub intent_hash: String,
+    /// When it was made, in Unix seconds. A store that forgets when it ends refuses those made
+    /// before it began.
+    pub issued_at: u64,
     /// The first second in which nobody accepts it any more; until then it is remembered.
     pub expires_at: u64,
     /// The time now, in Unix seconds.
@@ -40,4 +43,6 @@ pub enum UseRefused {
     ProofsFull,
     /// The approval was used before.
     ApprovalUsed,
+    /// The approval was made before this store remembers.
+    ApprovalTooOld,
 }

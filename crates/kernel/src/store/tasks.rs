@@ -133,6 +133,10 @@ pub trait TaskStore: Send + Sync {
         now: u64,
     ) -> StoreResult<Result<Task, TaskRefused>>;
 
+    /// Forgets tasks that have expired and do not run, with all that was kept of them. Tells how
+    /// many; a next call may find more.
+    async fn forget_expired(&self, now: u64) -> StoreResult<u64>;
+
     /// Calls off a task that nobody runs yet. Calling off twice is no error.
     async fn cancel_task(
         &self,

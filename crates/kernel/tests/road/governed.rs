@@ -136,7 +136,7 @@ async fn a_call_costs_no_more_than_its_caller_intends() {
 /// A grant, a tool, an intent, and whether the call needs an approval then.
 type Ask = (&'static str, Option<u64>, Option<Intent>, u64, bool);
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_grant_asks_for_approval_from_what_a_call_may_cost() {
     let most = |tool| Some(Intent { max_amount: Some(usd(50)), ..intent(tool) });
     let billed = |mode| Some(Intent { metered_billing: quoted(mode, 20), ..intent("paid") });
