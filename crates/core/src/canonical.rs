@@ -89,6 +89,25 @@ pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, CanonicalEr
     String::from_utf8(bytes).map_err(|error| CanonicalError::Custom(error.to_string()))
 }
 
+/// How large the canonical form of a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// In bytes.
+    pub bytes: usize,
+    /// How many levels of objects and arrays it has.
+    pub depth: usize,
+}
+
+/// How large the canonical form of a value is.
+///
+/// # Errors
+/// As [`to_vec`].
+pub fn size<T: Serialize + ?Sized>(value: &T) -> Result<Size, CanonicalError> {
+    let mut writer = Writer::new(&[]);
+    value.serialize(&mut writer)?;
+    Ok(Size { bytes: writer.bytes().len(), depth: writer.deepest() })
+}
+
 /// Memory to write in, for those who write several values one after another.
 #[derive(Default)]
 pub struct Scratch(Option<Writer<'static>>);
@@ -109,6 +128,16 @@ impl Scratch {
         writer.clear();
         value.serialize(&mut *writer)?;
         Ok(writer.bytes())
+    }
+
+    /// How large what was written last is.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        let writer = self.0.as_ref();
+        writer.map_or(Size { bytes: 0, depth: 0 }, |writer| Size {
+            bytes: writer.bytes().len(),
+            depth: writer.deepest(),
+        })
     }
 
     /// As [`hash`].

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::manifest::ToolManifest;
+use chio_core::signed::Signed;
 use chio_kernel::store::StoreResult;
 use chio_kernel::{Caller, ChioKernel, KernelError, Session};
 use tokio::sync::broadcast;
@@ -16,7 +17,7 @@ use crate::DiscoveryProtocol;
 use crate::orchestrated::{OrchestratedToolCall, Projection};
 use crate::passage::{Passage, Way};
 use crate::registry::TargetProtocolRegistry;
-use crate::request::OrchestratedRequest;
+use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest};
 use crate::road::Road;
 use crate::route::RouteAvailabilityStatus;
 
@@ -85,7 +86,9 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         request: OrchestratedRequest,
         caller: Arc<dyn Caller>,
     ) -> Result<OrchestratedToolCall, KernelError> {
-        let Passage { call, executor } = self.passage(request, caller.session().protocol)?;
+        let continued = self.continued(&request).await;
+        let source = caller.session().protocol;
+        let Passage { call, executor } = self.passage(request, source, continued)?;
         let (request_id, target) = (call.request_id.clone(), call.target);
         let trace_id = call.trace_id.clone().unwrap_or_default();
         let projection = executor.map(|executor| {
@@ -101,6 +104,28 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         Ok(OrchestratedToolCall { evaluation, request_id, trace_id, target, projection })
     }
 
+    /// The trace that the call continues by the word of a kernel elsewhere that counts. The call
+    /// must be its agent's; the kernel looks at all the rest, and denies.
+    async fn continued(&self, request: &OrchestratedRequest) -> Option<String> {
+        let intent = request.governed_intent.as_ref()?;
+        let (token, context) = (intent.continuation().ok()??, intent.call_chain.as_ref()?);
+        let audience = token.audience.as_ref().is_none_or(|audience| {
+            audience.server_id == request.server_id && audience.tool_name == request.tool_name
+        });
+        let now = self.kernel.clock().unix_seconds();
+        let chain = &context.chain_id;
+        let counts = self.kernel.trusted_kernels().contains(&token.signer)
+            && token.context == *context
+            && token.subject == request.agent
+            && audience
+            && (token.issued_at..token.expires_at).contains(&now)
+            && !chain.trim().is_empty()
+            && chain.len() <= MAX_ORIGIN_ID
+            && token.check_signature().is_ok()
+            && self.kernel.check_token(&request.token, &request.agent).await.is_ok();
+        counts.then(|| chain.clone())
+    }
+
     pub(crate) const fn kernel(&self) -> &ChioKernel {
         &self.kernel
     }
@@ -109,6 +134,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         &self,
         request: OrchestratedRequest,
         source: DiscoveryProtocol,
+        continued: Option<String>,
     ) -> Result<Passage, KernelError> {
         let kernel = &self.kernel;
         let requested = kernel.target_of(&request.server_id, &request.tool_name);
@@ -117,7 +143,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
             source,
             requested: requested.unwrap_or_else(|| self.routes.registry.default_target()),
             now: kernel.clock().unix_seconds(),
-            trusted_kernels: kernel.trusted_kernels(),
+            continued,
             registry: &self.routes.registry,
             availability: &self.routes.availability,
         };

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use chio_core::canonical::{self, CanonicalError, Scratch, Written};
 use chio_core::capability::ChioScope;
-use chio_core::crypto::PublicKey;
 use chio_core::hash::sha256_hex;
 use chio_core::registry::ErrorCode;
-use chio_core::signed::Signed;
 use chio_kernel::{Denial, ToolCall};
 use serde_json::Value;
 
@@ -28,6 +26,12 @@ use crate::trace::{Crossing, EVIDENCE_MEMBER, bridge_id};
 /// How large the envelope, the route and the trace may be in a receipt, in bytes.
 const MAX_EVIDENCE: usize = 64 << 10;
 
+/// How many levels of objects and arrays they may have.
+const MAX_DEPTH: usize = 48;
+
+/// How many grants of a token may speak of one tool.
+const MAX_GRANTS: usize = 256;
+
 /// How large an intent or what a model says of itself may be, in bytes of its canonical form.
 const MAX_STATED: usize = 64 << 10;
 
@@ -41,8 +45,8 @@ pub(crate) struct Way<'a> {
     pub(crate) requested: DiscoveryProtocol,
     /// In Unix seconds.
     pub(crate) now: u64,
-    /// Kernels elsewhere whose word for where a call comes from counts.
-    pub(crate) trusted_kernels: &'a [PublicKey],
+    /// The trace that the call continues by the word of a kernel elsewhere that counts.
+    pub(crate) continued: Option<String>,
     pub(crate) registry: &'a TargetProtocolRegistry,
     pub(crate) availability: &'a BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
 }
@@ -82,7 +86,7 @@ impl Passage {
         let target = plan.as_ref().and_then(|plan| plan.target);
         let executor = target.and_then(|target| way.registry.executor(target).cloned());
         let target = target.unwrap_or(way.requested);
-        let mut crossed = cross(&request, asked, target, &way, &mut refusal)?;
+        let mut crossed = cross(&request, asked, (plan.as_ref(), target), &way, &mut refusal)?;
         let mut evidence = Vec::with_capacity(2);
         evidence.push((EVIDENCE_MEMBER, crossed.evidence));
         if let Some(plan) = plan {
@@ -127,7 +131,7 @@ struct Crossed {
 fn cross(
     request: &OrchestratedRequest,
     asked: Asked,
-    target: DiscoveryProtocol,
+    (plan, target): (Option<&RoutePlanningOutcome>, DiscoveryProtocol),
     way: &Way<'_>,
     refusal: &mut Option<Denial>,
 ) -> Result<Crossed, CanonicalError> {
@@ -142,19 +146,23 @@ fn cross(
         bridge_id: &bridge_id,
         source: way.source,
         target,
+        denied: plan.is_some_and(|plan| plan.target.is_none()),
         capability_id: &capability_id,
         agent: &request.agent,
         now: way.now,
     };
     let mut scratch = Scratch::default();
-    let inherited = inherited(request, way);
-    let trace_id = inherited.map_or_else(|| crossing.trace_id(&mut scratch), Ok)?;
-    let mut envelope = envelope(request, asked, &crossing)?;
+    let trace_id = match (&request.parent, &way.continued) {
+        (Some(parent), _) => parent.trace_id.clone(),
+        (None, Some(trace_id)) => trace_id.clone(),
+        (None, None) => crossing.trace_id(&mut scratch)?,
+    };
+    let mut envelope = envelope(request, asked, &crossing, refusal.is_some())?;
     let mut evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
-    if evidence.as_str().len() > MAX_EVIDENCE {
+    if evidence.as_str().len() > MAX_EVIDENCE || scratch.size().depth > MAX_DEPTH {
         let problem = format!(
-            "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes, found \
-             more than a receipt can carry"
+            "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes and \
+             {MAX_DEPTH} levels, found more than a receipt can carry"
         );
         refusal.get_or_insert_with(|| refused(problem));
         envelope.attenuated_scope = ChioScope::default();
@@ -164,22 +172,26 @@ fn cross(
     Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence, scratch })
 }
 
-/// What of a request is larger than a receipt can carry, if anything is. Names are the kernel's to
-/// refuse; the envelope is looked at when it is written.
+/// What of a request is larger than a receipt can carry, if anything is. The envelope is looked at
+/// when it is written.
 fn too_large(request: &OrchestratedRequest) -> Result<Option<String>, CanonicalError> {
     let sizes = [
-        ("a governed intent", request.governed_intent.as_ref().map(canonical::to_vec)),
-        ("model metadata", request.model.as_ref().map(canonical::to_vec)),
+        ("a governed intent", request.governed_intent.as_ref().map(canonical::size)),
+        ("model metadata", request.model.as_ref().map(canonical::size)),
     ];
-    for (what, written) in sizes {
-        let size = written.transpose()?.map_or(0, |text| text.len());
-        if size > MAX_STATED {
+    for (what, size) in sizes {
+        let Some(size) = size.transpose()? else { continue };
+        if size.bytes > MAX_STATED || size.depth > MAX_DEPTH {
             return Ok(Some(format!(
-                "expected {what} of at most {MAX_STATED} bytes, found {size}"
+                "expected {what} of at most {MAX_STATED} bytes and {MAX_DEPTH} levels, found more"
             )));
         }
     }
-    Ok(None)
+    let (server, tool) = (&request.server_id, &request.tool_name);
+    let grants = request.token.scope.grants.iter();
+    let speaking = grants.filter(|grant| grant.covers(server, tool)).count();
+    Ok((speaking > MAX_GRANTS)
+        .then(|| format!("expected at most {MAX_GRANTS} grants for the tool, found {speaking}")))
 }
 
 /// A name as the envelope can carry it: itself, or its hash.
@@ -224,23 +236,6 @@ fn plan(
     }
 }
 
-/// The trace that the call belongs to by somebody's word that counts: that of the call it is made
-/// for, or one that a kernel elsewhere has signed.
-fn inherited(request: &OrchestratedRequest, way: &Way<'_>) -> Option<String> {
-    if let Some(parent) = &request.parent {
-        return Some(parent.trace_id.clone());
-    }
-    let token = request.governed_intent.as_ref()?.continuation().ok()??;
-    let chain = token.context.chain_id.clone();
-    // The kernel looks at all the rest, and denies.
-    let counts = way.trusted_kernels.contains(&token.signer)
-        && token.subject == request.agent
-        && !chain.trim().is_empty()
-        && chain.len() <= MAX_ORIGIN_ID
-        && token.check_signature().is_ok();
-    counts.then_some(chain)
-}
-
 /// What the caller said about the authority that it uses.
 struct Asked {
     reference: Option<CrossProtocolCapabilityRef>,
@@ -254,6 +249,7 @@ fn envelope(
     request: &OrchestratedRequest,
     asked: Asked,
     crossing: &Crossing<'_>,
+    refused: bool,
 ) -> Result<CrossProtocolCapabilityEnvelope, CanonicalError> {
     let Asked { reference, context, scope } = asked;
     let mut capability_ref = match reference {
@@ -261,7 +257,13 @@ fn envelope(
         None => CrossProtocolCapabilityRef::to_token(&request.token, crossing.source, context)?,
     };
     crossing.capability_id.clone_into(&mut capability_ref.chio_capability_id);
-    let of_token = || attenuated(&request.token.scope, &request.server_id, &request.tool_name);
+    // SECURITY: nobody has looked at the token yet; a refused call is not worth a copy of it.
+    let of_token = || {
+        if refused {
+            return ChioScope::default();
+        }
+        attenuated(&request.token.scope, &request.server_id, &request.tool_name)
+    };
     Ok(CrossProtocolCapabilityEnvelope {
         attenuated_scope: scope.unwrap_or_else(of_token),
         bridge_id: crossing.bridge_id.to_owned(),

@@ -105,6 +105,9 @@ impl OrchestratedRequest {
             ));
         }
         for (what, name) in [("server", &self.server_id), ("tool", &self.tool_name)] {
+            if name.len() > MAX_ORIGIN_ID {
+                return Some(format!("expected a {what} name of at most {MAX_ORIGIN_ID} bytes"));
+            }
             if !is_sound(name) {
                 return Some(format!(
                     "expected a {what} name without blanks around it or control characters"

@@ -95,6 +95,8 @@ pub(crate) struct Crossing<'a> {
     pub(crate) source: DiscoveryProtocol,
     /// The selected target; the requested one on a planned denial.
     pub(crate) target: DiscoveryProtocol,
+    /// Whether no route was taken.
+    pub(crate) denied: bool,
     pub(crate) capability_id: &'a str,
     pub(crate) agent: &'a PublicKey,
     /// In Unix seconds.
@@ -211,8 +213,10 @@ impl<'a> Crossing<'a> {
     fn name_on(&self, protocol: DiscoveryProtocol) -> Cow<'a, str> {
         match protocol {
             DiscoveryProtocol::Native => Cow::Borrowed(self.kernel_request_id),
-            // The published bridges write this one without its underscore.
-            DiscoveryProtocol::OpenAi => Cow::Owned(format!("{}:openai", self.kernel_request_id)),
+            // The published bridges write this one without its underscore, unless they deny.
+            DiscoveryProtocol::OpenAi if !self.denied => {
+                Cow::Owned(format!("{}:openai", self.kernel_request_id))
+            }
             other => Cow::Owned(format!("{}:{other}", self.kernel_request_id)),
         }
     }
@@ -238,6 +242,7 @@ mod tests {
             bridge_id: "chio-bridge-a2a-native-a2a-task-1",
             source: DiscoveryProtocol::A2a,
             target: DiscoveryProtocol::Native,
+            denied: false,
             capability_id: "cap-demo",
             agent,
             now: 1_790_000_000,

@@ -72,6 +72,9 @@ pub trait Caller: Send + Sync {
         true
     }
 
+    /// Told when the call begins to wait for an approval, and when it goes on or ends.
+    fn parked(&self, _waits: bool) {}
+
     /// What is kept as the result of a deferred task that ends so, by its receipt.
     fn task_result(&self, _outcome: &Outcome) -> Vec<u8> {
         Vec::new()

@@ -4,6 +4,7 @@ use chio_core::canonical::CanonicalError;
 use chio_core::registry::ErrorCode;
 use chio_core::signed::ArtifactError;
 
+use crate::call::Denial;
 use crate::store::{StoreError, TaskRefused};
 
 /// Why there is no answer. A call that ends so has left no receipt of its own: nothing of its
@@ -26,6 +27,9 @@ pub enum KernelError {
     /// The deferred task that the call is for cannot be run; nothing was.
     #[error("the task cannot be run: {0}")]
     NotClaimed(TaskRefused),
+    /// The kernel takes nothing on now; nothing was run.
+    #[error("the kernel takes nothing on now: {0}")]
+    NotNow(Denial),
     /// The call's task broke off.
     #[error("the call broke off inside the kernel")]
     BrokenOff,

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chio_core::canonical;
-use chio_core::hash::{Hash, sha256_hex};
+use chio_core::canonical::{self, Scratch, Size};
+use chio_core::hash::Hash;
 use chio_core::receipt::{
     ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
 };
@@ -20,7 +20,7 @@ use crate::caller::{AskError, Caller, Gone, Question, Session};
 use crate::error::KernelError;
 use crate::guard::ReviewMode;
 use crate::kernel::Inner;
-use crate::road::{Draft, Reviewers};
+use crate::road::{Draft, MAX_NESTING, Reviewers};
 use crate::store::{
     Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
 };
@@ -178,11 +178,14 @@ impl<'a> Line<'a> {
     /// Checks that one more chunk fits.
     fn check_bounds(&self, data: &Value) -> Result<u64, Outcome> {
         let limits = &self.kernel.config.limits;
-        let size = canonical::to_vec(data).map(|bytes| bytes.len());
+        let size = canonical::size(data);
         let state = self.state();
-        let Ok(size) = size else {
+        let Ok(Size { bytes: size, depth }) = size else {
             return Err(incomplete("a chunk has no canonical form", state.sent));
         };
+        if depth > MAX_NESTING {
+            return Err(incomplete("a chunk is nested deeper than allowed", state.sent));
+        }
         let held: u64 = u64::try_from(state.held_back.len()).unwrap_or(u64::MAX);
         if state.sent.saturating_add(held) >= limits.max_chunks {
             return Err(incomplete("the stream has more chunks than allowed", state.sent));
@@ -380,14 +383,19 @@ impl<'a> Line<'a> {
             let code = chio_core::registry::ErrorCode::ToolServerError;
             Outcome::Denied(Denial::by_kernel(code, reason))
         };
-        let bytes = canonical::to_vec(&reviewed.value)
-            .map_err(|_| failed("the tool's result has no canonical form"))?;
-        let most = self.kernel.config.limits.max_output_bytes;
-        if bytes.len() > most {
+        let mut scratch = Scratch::default();
+        let hash = scratch.hash(&reviewed.value);
+        let hash = hash.map_err(|_| failed("the tool's result has no canonical form"))?;
+        let (size, most) = (scratch.size(), self.kernel.config.limits.max_output_bytes);
+        if size.bytes > most {
             return Err(failed(&format!("expected at most {most} bytes of result, found more")));
         }
+        if size.depth > MAX_NESTING {
+            let reason = format!("expected at most {MAX_NESTING} levels of result, found more");
+            return Err(failed(&reason));
+        }
         let mut state = self.state();
-        state.value_hash = Some(sha256_hex(&bytes));
+        state.value_hash = Some(hash);
         state.sanitized_by.extend(reviewed.sanitized_by);
         Ok(Outcome::Value(reviewed.value))
     }

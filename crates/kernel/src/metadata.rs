@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use chio_core::canonical::Written;
 use chio_core::crypto::PublicKey;
+use chio_core::hash::sha256_hex;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ATTRIBUTION: &str = "attribution";
 
@@ -85,10 +86,19 @@ impl Metadata {
         }
     }
 
-    /// Notes that the token was not found to hold.
-    pub(crate) fn distrust(&mut self) {
-        if let Some(Member::Attribution(attribution)) = self.0.get_mut(ATTRIBUTION) {
-            attribution.verified = Some(false);
+    /// Notes that the token was not found to hold, and keeps no more than the hash of whatever was
+    /// handed in and is larger than this.
+    pub(crate) fn distrust(&mut self, most: usize) {
+        for member in self.0.values_mut() {
+            match member {
+                Member::Attribution(attribution) => attribution.verified = Some(false),
+                Member::Written(written) if written.as_str().len() > most => {
+                    let text = written.as_str();
+                    let (size, hash) = (text.len(), sha256_hex(text.as_bytes()));
+                    *member = Member::Value(json!({"omitted_bytes": size, "sha256": hash}));
+                }
+                _ => {}
+            }
         }
     }
 }

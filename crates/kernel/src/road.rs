@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 pub use reserve::Permit;
 
-pub(crate) use draft::Draft;
+pub(crate) use draft::{Draft, MAX_NESTING};
 pub(crate) use receipt::Ending;
 pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::Reviewers;
@@ -45,8 +45,12 @@ impl Inner {
     ) -> Result<Evaluation, KernelError> {
         let ticket = self.running.enter(&call.request_id);
         let mut draft = Draft::new(self, &mut call, caller.session())?;
-        if let Some(task_id) = call.task_id.take() {
-            self.claim(task_id, &call, &mut draft).await?;
+        if let Some(task_id) = call.task_id.take()
+            && let Err(error) = self.claim(task_id, &call, &mut draft).await
+        {
+            // Whoever has the task, no intent of this call is open.
+            ticket.leave(matches!(error, KernelError::NotClaimed(_) | KernelError::NotNow(_)));
+            return Err(error);
         }
         let ending = match self.pass(call, &caller, &mut draft).await {
             Ok(ending) | Err(Stop::Ended(ending)) => ending,

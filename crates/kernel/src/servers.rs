@@ -65,9 +65,25 @@ impl Price {
     }
 }
 
+/// Refuses a tool that seems to ask for approval in a way that nobody understands.
+fn check_approval_hint(tool: &ToolDefinition) -> Result<(), KernelError> {
+    const HINT: &str = "x-chio-approval-required";
+    let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
+    let hints = schemas.into_iter().flatten().filter_map(|schema| schema.get(HINT));
+    for hint in hints {
+        if !hint.is_boolean() {
+            let tool = &tool.name;
+            let problem = format!("tool `{tool}`: expected true or false as `{HINT}`");
+            return Err(KernelError::Manifest(problem));
+        }
+    }
+    Ok(())
+}
+
 impl Server {
     pub(crate) fn new(connection: Box<dyn ToolServerConnection>) -> Result<Self, KernelError> {
         let facts = |tool: &ToolDefinition| {
+            check_approval_hint(tool)?;
             let target = target_protocol_of(tool);
             let facts = ToolFacts {
                 has_side_effects: tool.has_side_effects,

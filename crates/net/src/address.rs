@@ -16,10 +16,10 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 pub use block::{Block, BlockError};
-pub use class::{AddressClass, classify, is_loopback};
+pub use class::{AddressClass, classify, is_this_machine};
 pub use name::{AddressPattern, PatternError};
 
-use class::unwrapped;
+use class::{hidden, is_translated};
 use name::{is_local_name, is_loopback_name};
 
 /// The longest URL that is read.
@@ -140,6 +140,11 @@ impl AddressRules {
         self
     }
 
+    /// As these, without whatever is not public: the loopback and all that is allowed by pattern.
+    pub(crate) fn without_grants(&self) -> Self {
+        Self { loopback: false, allow: Vec::new(), ..self.clone() }
+    }
+
     /// Judges a URL by its text. A host that is an address is then wholly judged; of a name,
     /// [`AddressRules::judge_addresses`] judges the addresses.
     ///
@@ -161,6 +166,10 @@ impl AddressRules {
     /// As [`AddressRules::judge`].
     pub fn judge_from(&self, base: &Destination, text: &str) -> Result<Destination, AddressError> {
         check_text(text)?;
+        let scheme = text.split_once(':').filter(|(scheme, _)| is_web(scheme));
+        if scheme.is_some_and(|(_, rest)| !rest.starts_with("//")) {
+            return Err(AddressError::Malformed("one without `://`"));
+        }
         let url = base.url.join(text).map_err(|_| AddressError::Malformed("what is no URL"))?;
         self.judge_parsed(url)
     }
@@ -206,7 +215,7 @@ impl AddressRules {
         for address in addresses {
             self.judge_address(destination, *address)?;
             // SECURITY: a name below `localhost` may be answered by anybody's server.
-            if !destination.is_https() && !self.http && !is_loopback(*address) {
+            if !destination.is_https() && !self.http && !is_this_machine(*address) {
                 return Err(AddressError::PlainHttp { host: destination.host() });
             }
         }
@@ -225,19 +234,25 @@ impl AddressRules {
     }
 
     fn judge_address(&self, from: &Destination, address: IpAddr) -> Result<(), AddressError> {
-        let inner = unwrapped(address);
-        let holds = |block: &Block| block.contains(address) || block.contains(inner);
-        if self.deny.iter().filter_map(AddressPattern::block).any(holds) {
+        let hidden = hidden(address);
+        let denies = |block: &Block| {
+            block.contains(address) || hidden.iter().any(|inner| block.contains(*inner))
+        };
+        if self.deny.iter().filter_map(AddressPattern::block).any(denies) {
             return Err(AddressError::Denied { host: from.host() });
         }
+        // SECURITY: a refusal counts for every address that may be meant, a grant only for the one
+        // that this system connects to.
+        let plain = address.to_canonical();
         let class = classify(address);
+        let grants = |block: &Block| block.contains(plain);
         let mut blocks = self.allow.iter().filter_map(AddressPattern::block);
         let allowed = match class {
             AddressClass::Public => true,
             // SECURITY: a wide block or a trusted name must not open the door to credentials.
-            AddressClass::Metadata => blocks.any(|block| block.is_single() && holds(block)),
-            AddressClass::Loopback if self.loopback => true,
-            _ => blocks.any(holds) || (!class.is_no_host() && self.trusts_host(from)),
+            AddressClass::Metadata => blocks.any(|block| block.is_single() && grants(block)),
+            _ if self.loopback && is_this_machine(address) => true,
+            _ => blocks.any(grants) || (may_be_meant(address, class) && self.trusts_host(from)),
         };
         if allowed {
             return Ok(());
@@ -258,10 +273,16 @@ impl AddressRules {
         self.http
             || match &destination.host {
                 Host::Domain(name) => self.loopback && is_loopback_name(name),
-                Host::Ipv4(address) => is_loopback(IpAddr::V4(*address)),
-                Host::Ipv6(address) => is_loopback(IpAddr::V6(*address)),
+                Host::Ipv4(address) => is_this_machine(IpAddr::V4(*address)),
+                Host::Ipv6(address) => is_this_machine(IpAddr::V6(*address)),
             }
     }
+}
+
+/// Whether a trusted name may lead to an address: to none that is no host's, and to none that
+/// somebody on the way turns into another one.
+fn may_be_meant(address: IpAddr, class: AddressClass) -> bool {
+    !class.is_no_host() && !is_translated(address)
 }
 
 /// Refuses what readers of URLs are known to disagree about: WHATWG readers drop some characters
@@ -276,9 +297,18 @@ fn check_text(text: &str) -> Result<(), AddressError> {
     Ok(())
 }
 
+fn is_web(scheme: &str) -> bool {
+    ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
+}
+
 /// What stands between `//` and the path.
 fn authority(text: &str) -> Result<&str, AddressError> {
-    let (_, rest) = text.split_once("://").ok_or(AddressError::Malformed("one without `://`"))?;
+    let (scheme, rest) =
+        text.split_once("://").ok_or(AddressError::Malformed("one without `://`"))?;
+    // SECURITY: a later `://` is no end of a scheme; `https:a://b` leads to `a`.
+    if !is_web(scheme) {
+        return Err(AddressError::Malformed("another scheme"));
+    }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
         return Err(AddressError::Malformed("one without a host"));

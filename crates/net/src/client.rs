@@ -1,9 +1,11 @@
 //! The one way out over HTTP: bounded in time, size and place.
 //!
-//! HTTP/1.1 over rustls. There are no cookies, no proxies and no decompression, and nothing is
-//! read from the environment.
+//! HTTP/1.1 over rustls. There are no cookies, no proxies and no decompression. Of the environment
+//! only `SSL_CERT_FILE` and `SSL_CERT_DIR` count, which say where the system's root certificates
+//! are, and what the system's own resolver reads.
 
 mod connect;
+mod deadline;
 mod error;
 mod redirect;
 mod request;
@@ -18,11 +20,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
+use http::{Extensions, Method};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 pub use connect::{Resolver, SystemResolver};
 pub use error::{ClientError, Phase};
@@ -30,10 +33,12 @@ pub use request::Request;
 pub use response::{EventStream, Response, ResponseStream};
 pub use tls::{Certificates, ClientIdentity, Roots};
 
-use crate::address::AddressRules;
+use crate::address::{AddressClass, AddressRules, classify};
 use connect::Connector;
-use redirect::Hop;
+use deadline::deadline;
+use redirect::{Hop, Terms};
 use response::Bounds;
+use transport::Peer;
 
 /// The least that hyper can read a head into.
 const MIN_HEAD: usize = 8 * 1024;
@@ -43,7 +48,8 @@ const MIN_HEAD: usize = 8 * 1024;
 pub struct Limits {
     /// Time for a name's addresses, a connection and a TLS handshake.
     pub connect: Duration,
-    /// Time for the whole request, redirects included; of a stream, until its head is there.
+    /// Time for the whole request, redirects included; of a stream, until its head is there. A
+    /// server that takes nothing of a request for as long loses the connection.
     pub total: Duration,
     /// Time for the next piece of a stream.
     pub idle: Duration,
@@ -112,9 +118,32 @@ impl fmt::Debug for ClientOptions {
 /// An HTTP client. Clones are handles on the same one, with the same connections.
 #[derive(Clone)]
 pub struct HttpClient {
-    inner: Client<Connector, Full<Bytes>>,
-    rules: Arc<AddressRules>,
+    /// Wherever the rules allow.
+    any: Way,
+    /// Where redirects of public servers may lead: to public addresses alone.
+    public: Way,
     limits: Limits,
+    has_identity: bool,
+}
+
+/// Connections that keep to some rules.
+#[derive(Clone)]
+struct Way {
+    rules: Arc<AddressRules>,
+    pool: Client<Connector, Full<Bytes>>,
+}
+
+impl Way {
+    fn new(rules: AddressRules, connector: Connector, limits: Limits) -> Self {
+        let pool = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_max_idle_per_host(16)
+            .http1_max_buf_size(limits.max_head.max(MIN_HEAD))
+            .http1_max_headers(limits.max_headers)
+            .build(connector);
+        Self { rules: Arc::new(rules), pool }
+    }
 }
 
 impl HttpClient {
@@ -125,21 +154,19 @@ impl HttpClient {
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
         let ClientOptions { rules, limits, roots, identity, resolver } = options;
         let tls = tls::config(&roots, identity.as_ref())?;
-        let connector = Connector::new(rules.clone(), resolver, tls, limits.connect);
-        let inner = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(60))
-            .pool_max_idle_per_host(16)
-            .http1_max_buf_size(limits.max_head.max(MIN_HEAD))
-            .http1_max_headers(limits.max_headers)
-            .build(connector);
-        Ok(Self { inner, rules: Arc::new(rules), limits })
+        let way = |rules: AddressRules| {
+            let connector =
+                Connector::new(rules.clone(), Arc::clone(&resolver), tls.clone(), limits);
+            Way::new(rules, connector, limits)
+        };
+        let public = way(rules.without_grants());
+        Ok(Self { any: way(rules), public, limits, has_identity: identity.is_some() })
     }
 
     /// Where it may go.
     #[must_use]
     pub fn rules(&self) -> &AddressRules {
-        &self.rules
+        &self.any.rules
     }
 
     /// Sends a request and reads the whole answer, whatever its status.
@@ -157,7 +184,7 @@ impl HttpClient {
     pub async fn open(&self, request: Request) -> Result<ResponseStream, ClientError> {
         let total = request.deadline.unwrap_or(self.limits.total).min(self.limits.total);
         let max_body = request.max_body.unwrap_or(self.limits.max_body).min(self.limits.max_body);
-        let bounds = Bounds { deadline: Instant::now() + total, idle: self.limits.idle, max_body };
+        let bounds = Bounds { deadline: deadline(total), idle: self.limits.idle, max_body };
         let answer = timeout_at(bounds.deadline, self.follow(request, bounds)).await;
         answer.map_err(|_| ClientError::TimedOut(Phase::Response))?
     }
@@ -167,12 +194,21 @@ impl HttpClient {
         request: Request,
         bounds: Bounds,
     ) -> Result<ResponseStream, ClientError> {
-        let Request { method, url, headers, body, follow, .. } = request;
-        let mut hop = Hop { method, to: self.rules.judge(&url)?, headers, body };
+        let Request { method, url, headers, body, follow, share_body, .. } = request;
+        if matches!(method, Method::CONNECT | Method::TRACE) {
+            return Err(ClientError::Method);
+        }
+        let mut way = &self.any;
+        let mut hop = Hop { method, to: way.rules.judge(&url)?, headers, body };
         for _ in 0..=self.limits.max_redirects {
-            let (head, body) = self.exchange(&hop).await?.into_parts();
-            let next =
-                if follow { hop.next(&self.rules, head.status, &head.headers)? } else { None };
+            let (head, body) = self.exchange(way, &hop).await?.into_parts();
+            // SECURITY: anybody can have a public server, and what it names must not be reached
+            // because it is named by us.
+            if is_public(&head.extensions) {
+                way = &self.public;
+            }
+            let terms = Terms { rules: &way.rules, has_identity: self.has_identity, share_body };
+            let next = if follow { hop.next(terms, head.status, &head.headers)? } else { None };
             match next {
                 Some(next) => hop = next,
                 None => {
@@ -185,7 +221,11 @@ impl HttpClient {
         Err(ClientError::TooManyRedirects { limit: self.limits.max_redirects })
     }
 
-    async fn exchange(&self, hop: &Hop) -> Result<http::Response<Incoming>, ClientError> {
+    async fn exchange(
+        &self,
+        way: &Way,
+        hop: &Hop,
+    ) -> Result<http::Response<Incoming>, ClientError> {
         let wrong = |found| ClientError::Protocol { host: hop.to.host(), found };
         let mut request = http::Request::builder()
             .method(&hop.method)
@@ -195,7 +235,12 @@ impl HttpClient {
         *request.headers_mut() = hop.headers.clone();
         let identity = HeaderValue::from_static("identity");
         request.headers_mut().insert(header::ACCEPT_ENCODING, identity);
-        self.inner.request(request).await.map_err(|error| self.explain(&error, hop))
+        let response = way.pool.request(request).await;
+        let response = response.map_err(|error| self.explain(&error, hop))?;
+        if response.status().is_informational() {
+            return Err(wrong("a switch to another protocol"));
+        }
+        Ok(response)
     }
 
     /// What is behind hyper's error: ours when no connection was made, else what hyper met.
@@ -218,10 +263,20 @@ impl HttpClient {
     }
 }
 
-/// Refuses a coding: it was not asked for, and what it unpacks to has no bound.
+/// Whether an answer came from a public address, or nobody knows from where.
+fn is_public(extensions: &Extensions) -> bool {
+    let peer = extensions.get::<Peer>();
+    peer.is_none_or(|Peer(address)| classify(*address) == AddressClass::Public)
+}
+
+/// Refuses a coding: it was not asked for, and what it unpacks to has no bound. Pieces of known
+/// length are none; hyper puts them together.
 fn check_coding(headers: &HeaderMap) -> Result<(), ClientError> {
-    let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
+    let is = |name, known: &[u8]| {
+        let mut values = headers.get_all(name).iter();
+        values.all(|value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(known))
+    };
+    if is(header::CONTENT_ENCODING, b"identity") && is(header::TRANSFER_ENCODING, b"chunked") {
         return Ok(());
     }
     Err(ClientError::Encoded)
@@ -230,8 +285,28 @@ fn check_coding(headers: &HeaderMap) -> Result<(), ClientError> {
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient")
-            .field("rules", &self.rules)
+            .field("rules", &self.any.rules)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Extensions;
+
+    use super::{Peer, is_public};
+
+    // No public address can be had in a test, so this and the rules without grants stand for it.
+    #[test]
+    fn whatever_is_not_known_to_be_near_is_public() {
+        assert!(is_public(&Extensions::new()));
+        for (address, expected) in
+            [("8.8.8.8", true), ("2606:4700::1", true), ("127.0.0.1", false), ("10.0.0.1", false)]
+        {
+            let mut extensions = Extensions::new();
+            extensions.insert(Peer(address.parse().unwrap()));
+            assert_eq!(is_public(&extensions), expected, "{address}");
+        }
     }
 }

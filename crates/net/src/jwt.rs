@@ -11,12 +11,12 @@ mod keys;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chio_core::strict;
+use chio_core::strict::{self, StrictError};
 use serde_json::{Map, Value};
 
 pub use claims::Claims;
 pub use discovery::{AuthorizationServer, discover};
-pub use error::{JwtError, KeysError};
+pub use error::{IssuerError, JwtError, KeysError};
 pub use jwk::{Algorithm, JwkSet};
 pub use keys::{IssuerKeys, RefreshRules};
 
@@ -57,10 +57,27 @@ impl JwtVerifier {
     }
 
     /// As this, and believes this issuer, which signs with these keys.
-    #[must_use]
-    pub fn with_issuer(mut self, issuer: impl Into<String>, keys: IssuerKeys) -> Self {
-        self.issuers.push((issuer.into(), keys));
-        self
+    ///
+    /// # Errors
+    /// When it is no issuer's name, is known already, or the keys are discovered for another one.
+    pub fn with_issuer(
+        mut self,
+        issuer: impl Into<String>,
+        keys: IssuerKeys,
+    ) -> Result<Self, IssuerError> {
+        let issuer = issuer.into();
+        // SECURITY: principals put `#` behind the issuer; a name with one could be two principals.
+        if !is_issuer(&issuer) {
+            return Err(IssuerError::Form);
+        }
+        if keys.issuer().is_some_and(|other| other != issuer) {
+            return Err(IssuerError::OtherKeys);
+        }
+        if self.issuers.iter().any(|(own, _)| *own == issuer) {
+            return Err(IssuerError::Repeated);
+        }
+        self.issuers.push((issuer, keys));
+        Ok(self)
     }
 
     /// As this, for these algorithms alone.
@@ -153,16 +170,16 @@ impl JwtVerifier {
         }
         let audience = self.audiences.iter().find(|own| theirs.contains(&own.as_str()));
         let audience = audience.ok_or(JwtError::Audience)?.clone();
-        let client_id = match claims::text(&all, "client_id")? {
+        let client_id = match claims::name(&all, "client_id")? {
             Some(id) => Some(id),
-            None => claims::text(&all, "azp")?,
+            None => claims::name(&all, "azp")?,
         };
         Ok(Claims {
             issuer,
-            subject: claims::text(&all, "sub")?.filter(|subject| !subject.is_empty()),
+            subject: claims::name(&all, "sub")?,
             audience,
             scopes: claims::scopes(&all)?,
-            client_id: client_id.filter(|id| !id.is_empty()),
+            client_id,
             token_id: claims::text(&all, "jti")?,
             expires_at,
             all,
@@ -205,5 +222,18 @@ impl<'a> Parts<'a> {
 fn object(part: &'static str, text: &str) -> Result<Map<String, Value>, JwtError> {
     let wrong = |_| JwtError::Malformed("parts that are no base64url");
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(wrong)?;
-    strict::object_from_slice(&bytes).map_err(|error| JwtError::Json { part, error })
+    strict::object_from_slice(&bytes).map_err(|error| {
+        // Not the error itself: it repeats names that stand in the token.
+        let found = match error {
+            StrictError::DuplicateMember { .. } => "a member twice",
+            StrictError::TooDeep { .. } => "too many levels",
+            _ => "something else",
+        };
+        JwtError::Json { part, found }
+    })
+}
+
+/// Whether a text can be an issuer's name.
+fn is_issuer(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| matches!(c, '?' | '#') || c.is_control())
 }

@@ -31,6 +31,9 @@ const MIN_TOKEN: usize = 16;
 /// Begins the principal of every token of an authorization server.
 const OAUTH: &str = "oauth:";
 
+/// The principal of whoever need not show anything.
+const ANONYMOUS: &str = "anonymous";
+
 /// Says who connects. Without any method it lets everybody in as nobody in particular.
 #[derive(Default)]
 pub struct PeerAuthenticator {
@@ -55,7 +58,9 @@ pub enum TokenError {
     #[error("expected a token of letters, digits and `-._~+/=`, found other characters")]
     Characters,
     /// A principal that could be taken for somebody else.
-    #[error("expected a principal that is not empty and does not begin with `{OAUTH}`")]
+    #[error(
+        "expected a principal that is not empty, not `{ANONYMOUS}` and not begun with `{OAUTH}`"
+    )]
     Principal,
     /// A token that already stands for somebody.
     #[error("expected a new token, found one that already stands for a principal")]
@@ -73,7 +78,7 @@ impl PeerAuthenticator {
     ///
     /// # Errors
     /// When the token is too short, cannot stand in a header or is taken, or the principal is
-    /// empty or looks like one of an authorization server.
+    /// empty or looks like nobody in particular or one of an authorization server.
     pub fn with_token(mut self, principal: &str, token: &str) -> Result<Self, TokenError> {
         if token.len() < MIN_TOKEN {
             return Err(TokenError::Short(token.len()));
@@ -81,7 +86,7 @@ impl PeerAuthenticator {
         if !is_token(token) {
             return Err(TokenError::Characters);
         }
-        if principal.is_empty() || principal.starts_with(OAUTH) {
+        if ["", ANONYMOUS].contains(&principal) || principal.starts_with(OAUTH) {
             return Err(TokenError::Principal);
         }
         let digest = sha256(token.as_bytes());
@@ -133,6 +138,11 @@ impl PeerAuthenticator {
         }
         let jwt = self.jwt.as_ref().ok_or(AuthError::Unknown)?;
         let claims = jwt.verify(token, now).await?;
+        // SECURITY: such a token is worth something only with a proof of its key (RFC 7800), and
+        // none is checked here: whoever stole it must not get in with it.
+        if claims.all.contains_key("cnf") {
+            return Err(AuthError::Bound);
+        }
         let missing = self.scopes.iter().any(|scope| !claims.scopes.contains(scope));
         if missing {
             return Err(AuthError::Scope(self.scopes.clone()));

@@ -15,7 +15,7 @@ pub struct Event {
     pub data: String,
     /// Where to go on after this event when the stream breaks.
     pub id: Option<String>,
-    /// After how many milliseconds to connect again when the stream breaks.
+    /// After how many milliseconds to connect again when the stream breaks; read as at most a day.
     pub retry: Option<u64>,
 }
 

@@ -200,6 +200,7 @@ async fn reserve_and_close(ledger: &dyn Ledger, number: u64) {
         receipt_id: format!("rcpt-{number}"),
         unanswered: ApprovalState::Cancelled,
         task: None,
+        closed_at: 1,
     });
     ledger.append(Entry { body: body(number), closes }).await.unwrap();
 }

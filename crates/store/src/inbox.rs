@@ -1,7 +1,36 @@
 //! What may become of a request for approval, whatever keeps the inbox.
 
 use chio_core::governance::ApprovalDecision;
-use chio_kernel::store::{Answered, ApprovalState, StoreError};
+use chio_kernel::store::{Answered, ApprovalRequest, ApprovalState, StoreError, StoreResult};
+
+use crate::bounds::{MAX_OPEN_APPROVALS, MAX_OPEN_BYTES_OF_SUBJECT, MAX_OPEN_OF_SUBJECT};
+
+/// A request for approval as it is written down.
+pub(crate) fn body(request: &ApprovalRequest) -> StoreResult<Vec<u8>> {
+    serde_json::to_vec(request).map_err(|error| {
+        StoreError::Refused(format!("a request for approval has no form: {error}"))
+    })
+}
+
+/// What is open in the inbox, but for what a new request takes the place of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Load {
+    /// Requests in all.
+    pub(crate) all: u64,
+    /// Requests of the subject that asks.
+    pub(crate) of_subject: u64,
+    /// The bytes of those.
+    pub(crate) bytes_of_subject: u64,
+}
+
+impl Load {
+    /// Whether there is no room for another request of this size.
+    pub(crate) const fn is_full_for(&self, size: u64) -> bool {
+        self.all >= MAX_OPEN_APPROVALS
+            || self.of_subject >= MAX_OPEN_OF_SUBJECT
+            || self.bytes_of_subject.saturating_add(size) > MAX_OPEN_BYTES_OF_SUBJECT
+    }
+}
 
 /// The state that an answer leads to, or why it comes too late.
 pub(crate) fn answer(
@@ -39,7 +68,25 @@ mod tests {
     use chio_core::governance::ApprovalDecision;
     use chio_kernel::store::{Answered, ApprovalState};
 
-    use super::{answer, unanswered};
+    use super::{Load, answer, unanswered};
+
+    #[test]
+    fn there_is_room_up_to_each_bound() {
+        let cases = [
+            (Load::default(), 16 << 20, false),
+            (Load::default(), (16 << 20) + 1, true),
+            (Load { all: 4095, ..Load::default() }, 0, false),
+            (Load { all: 4096, ..Load::default() }, 0, true),
+            (Load { of_subject: 63, ..Load::default() }, 0, false),
+            (Load { of_subject: 64, ..Load::default() }, 0, true),
+            (Load { bytes_of_subject: 1, ..Load::default() }, (16 << 20) - 1, false),
+            (Load { bytes_of_subject: 1, ..Load::default() }, 16 << 20, true),
+            (Load { bytes_of_subject: 1, ..Load::default() }, u64::MAX, true),
+        ];
+        for (load, size, is_full) in cases {
+            assert_eq!(load.is_full_for(size), is_full, "{load:?} and {size}");
+        }
+    }
 
     #[test]
     fn only_what_is_pending_and_in_time_is_answered() {

@@ -122,8 +122,10 @@ impl Log {
 impl MemoryStore {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let store_id = crate::new_store_id(clock.as_ref());
-        let proofs = Proofs::since(clock.unix_seconds());
-        let state = Arc::new(Mutex::new(State { proofs, ..State::default() }));
+        // Another store may have been here in the second that has already begun.
+        let since = clock.unix_millis().div_ceil(1000);
+        let (proofs, approval_uses) = (Proofs::since(since), ApprovalUses::since(since));
+        let state = Arc::new(Mutex::new(State { proofs, approval_uses, ..State::default() }));
         let (authority, approver) = (Keypair::generate(), Keypair::generate());
         Self { state, authority, approver, store_id, clock }
     }
@@ -381,5 +383,53 @@ impl ReceiptIndex for MemoryStore {
         let state = self.state();
         let is_it = |found: &Indexed| found.fields(&state).id.as_deref() == Some(receipt_id);
         Ok(state.receipts.iter().position(is_it).and_then(|place| state.row(place)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use chio_kernel::Clock;
+    use chio_kernel::store::{ApprovalUse, ProofUse, UseRefused};
+
+    use super::MemoryStore;
+
+    #[derive(Debug)]
+    struct At(u64);
+
+    impl Clock for At {
+        fn unix_millis(&self) -> u64 {
+            self.0
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether a store that begins at this moment takes what was made in this second.
+    fn check(begin_millis: u64, issued_at: u64, takes: bool) {
+        let store = MemoryStore::new(Arc::new(At(begin_millis)));
+        let (key, expires_at, now) = ("a".to_owned(), 1000, issued_at);
+        let proof = ProofUse { key: key.clone(), issued_at, expires_at, now };
+        let (digest, request_id, intent_hash) = (key.clone(), key.clone(), key);
+        let approval = ApprovalUse { digest, request_id, intent_hash, issued_at, expires_at, now };
+        let state = store.state();
+        let refused = |why| (!takes).then_some(why);
+        let case = format!("{issued_at} at {begin_millis}");
+        assert_eq!(state.proofs.refuse(&[proof]), refused(UseRefused::ProofTooOld), "{case}");
+        let found = state.approval_uses.refuse(&approval);
+        assert_eq!(found, refused(UseRefused::ApprovalTooOld), "{case}");
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_second_that_another_store_may_have_seen() {
+        check(7000, 6, false);
+        check(7000, 7, true);
+        check(7001, 7, false);
+        check(7999, 7, false);
+        check(7999, 8, true);
     }
 }

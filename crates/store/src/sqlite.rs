@@ -260,13 +260,14 @@ impl SqliteStore {
     /// Finishes what is queued and ends the threads.
     pub(crate) fn close(&self) {
         self.writer.stop();
-        self.checkpointer.stop();
         self.pace.stop();
         let indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(indexer) = indexer {
             indexer.join();
         }
         self.readers.close();
+        // Last, because it may write: see there.
+        self.checkpointer.stop();
     }
 
     /// Reads where it holds nobody up.

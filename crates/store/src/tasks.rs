@@ -3,6 +3,8 @@
 use chio_core::crypto::PublicKey;
 use chio_kernel::store::{TaskEnd, TaskRefused, TaskState};
 
+use crate::bounds::RESULT_MEMORY;
+
 /// What decides about a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing<'a> {
@@ -58,6 +60,11 @@ pub(crate) fn ended(end: Option<&TaskEnd>) -> (TaskState, Option<&[u8]>) {
         Some(end) => (TaskState::Failed, Some(&end.result)),
         None => (TaskState::Failed, None),
     }
+}
+
+/// The first second in which a task that ended then may be gone, whatever its own time was.
+pub(crate) const fn fetchable_until(closed_at: u64) -> u64 {
+    closed_at.saturating_add(RESULT_MEMORY)
 }
 
 #[cfg(test)]

@@ -2,13 +2,16 @@
 
 use chio_core::capability::{CapabilityToken, ToolGrant};
 use chio_core::receipt::{ChioReceipt, Decision};
-use chio_testkit::process::{Running, until};
+use chio_testkit::process::{Running, Wire, until};
 use chio_testkit::token::grant;
 use serde_json::{Value, json};
 
 use crate::support::{World, written};
 
 const CALL: [&str; 3] = ["demo", "needs_approval", r#"{"text": "please"}"#];
+
+/// How many calls of one connection may run at once.
+const AT_ONCE: usize = 64;
 
 fn token(world: &World, id: &str) -> CapabilityToken {
     world.token(id, vec![ToolGrant { max_invocations: Some(5), ..grant("needs_approval") }])
@@ -220,4 +223,56 @@ fn whoever_does_not_wait_is_not_held_up_by_those_who_do() {
         (response.id.as_str(), written(&response.result)["status"].as_str()),
         ("2", Some("ok"))
     );
+}
+
+/// Sends as many calls that need approval as may run at once; they are named 0, 1 and so on.
+fn send_many(wire: &mut Wire, token: &CapabilityToken) {
+    for number in 0..AT_ONCE {
+        wire.send_call(&number.to_string(), token, "needs_approval", json!({"text": "please"}));
+    }
+}
+
+#[test]
+fn as_many_calls_as_may_run_at_once_wait_and_their_connection_goes_on() {
+    let (world, server) = World::served();
+    let token = world.token("crowd-1", vec![grant("needs_approval"), grant("echo")]);
+    let mut wire = server.connect();
+    send_many(&mut wire, &token);
+    until("all calls to wait", || (world.requests("crowd-1").len() == AT_ONCE).then_some(()));
+    assert!(wire.is_alive());
+    let response = wire.call("run", &token, "echo", json!({"text": "hi"}));
+    assert_eq!(
+        (response.id.as_str(), written(&response.result)["status"].as_str()),
+        ("run", Some("ok"))
+    );
+    // They wait as before.
+    let id = world.requests("crowd-1")[0]["request"]["id"].as_str().unwrap().to_owned();
+    world.line(&format!("approvals approve {id} --data s")).ends(0);
+    assert_eq!(written(&wire.response().result)["value"]["text"], "please");
+    drop(wire);
+    let receipts = until("a receipt of each call", || {
+        Some(world.receipts("crowd-1")).filter(|receipts| receipts.len() == AT_ONCE + 1)
+    });
+    let is_cancelled = |it: &&ChioReceipt| matches!(it.decision, Some(Decision::Cancelled { .. }));
+    assert_eq!(receipts.iter().filter(is_cancelled).count(), AT_ONCE - 1);
+    world.audit();
+}
+
+#[test]
+fn calls_that_waited_in_vain_leave_no_places_behind() {
+    let world = World::new();
+    let server = world.serve("--approval-timeout 1s");
+    let grants = vec![grant("needs_approval"), grant("sleep"), grant("echo")];
+    let token = world.token("vain-1", grants);
+    let mut wire = server.connect();
+    send_many(&mut wire, &token);
+    for _ in 0..AT_ONCE {
+        assert_eq!(written(&wire.response().result)["error"]["code"], "policy_denied");
+    }
+    // There is room for as many as before, and for no more.
+    for number in 0..AT_ONCE {
+        wire.send_call(&format!("sleep-{number}"), &token, "sleep", json!({"ms": 500}));
+    }
+    wire.send_call("last", &token, "echo", json!({"text": "hi"}));
+    assert_ne!(wire.response().id, "last", "it had to wait for a place");
 }

@@ -110,7 +110,7 @@ fn the_agent_does_not_approve_its_own_call_unless_trusted_and_told_that_it_may()
     let trusted = format!("--trusted-approver {}", agent().public_key());
     check_own("", Err("expected a trusted approver"));
     check_own("--allow-self-approval", Err("expected a trusted approver"));
-    check_own(&trusted, Err("found the caller's own"));
+    check_own(&trusted, Err("found that of the caller"));
     check_own(&format!("{trusted} --allow-self-approval"), Ok(()));
 }
 

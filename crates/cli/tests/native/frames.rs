@@ -166,7 +166,10 @@ fn arguments_beyond_what_a_receipt_can_carry_are_denied_with_one() {
     let error = &written(&response.result)["error"];
     assert_eq!(error["code"], "policy_denied");
     assert!(
-        error["detail"]["reason"].as_str().unwrap().contains("expected shorter arguments"),
+        error["detail"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("expected shorter and flatter arguments"),
         "{error}"
     );
     assert!(serde_json::to_vec(&response.receipt).unwrap().len() < 10_000);

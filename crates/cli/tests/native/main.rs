@@ -25,4 +25,5 @@ mod support;
 mod trace;
 mod trust;
 mod two_processes;
+mod unreadable;
 mod up;

@@ -623,3 +623,19 @@ fn memory_that_is_used_again_keeps_nothing() {
         assert!(scratch.write(&(1, f64::NAN)).is_err());
     }
 }
+
+#[test]
+fn the_size_tells_bytes_and_levels() {
+    for (value, depth) in [
+        (json!(1), 0),
+        (json!([]), 1),
+        (json!({"a": [1, {"b": []}], "c": [2]}), 4),
+        (json!([[[]], []]), 3),
+    ] {
+        let bytes = to_vec(&value).unwrap().len();
+        assert_eq!(size(&value), Ok(Size { bytes, depth }), "{value}");
+        let mut scratch = Scratch::default();
+        scratch.write(&value).unwrap();
+        assert_eq!(scratch.size(), Size { bytes, depth });
+    }
+}

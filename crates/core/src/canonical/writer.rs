@@ -36,6 +36,8 @@ pub(super) struct Writer<'o> {
     /// Where members were left out.
     gaps: Vec<usize>,
     depth: usize,
+    /// The deepest that it has come.
+    deepest: usize,
     /// Whether the next string is canonical text of its own, to be copied.
     copies: bool,
 }
@@ -50,6 +52,7 @@ impl<'o> Writer<'o> {
             omit,
             gaps: Vec::new(),
             depth: 0,
+            deepest: 0,
             copies: false,
         }
     }
@@ -60,7 +63,11 @@ impl<'o> Writer<'o> {
         self.members.clear();
         self.names.clear();
         self.gaps.clear();
-        (self.depth, self.copies) = (0, false);
+        (self.depth, self.deepest, self.copies) = (0, 0, false);
+    }
+
+    pub(super) const fn deepest(&self) -> usize {
+        self.deepest
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -77,6 +84,7 @@ impl<'o> Writer<'o> {
 
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         if self.depth > MAX_DEPTH { Err(CanonicalError::TooDeep) } else { Ok(()) }
     }
 

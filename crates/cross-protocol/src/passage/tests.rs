@@ -22,7 +22,7 @@ impl Setting {
             source: DiscoveryProtocol::Native,
             requested,
             now: 150,
-            trusted_kernels: &[],
+            continued: None,
             registry: &self.registry,
             availability: &self.availability,
         };
@@ -88,8 +88,10 @@ fn a_route_that_is_not_there_is_refused_with_its_candidates_and_never_projected(
     let route = member(&passage, "route_selection");
     assert_eq!(route["decision"], "deny");
     assert_eq!(route["candidates"][0]["availabilityReason"], "maintenance");
-    let envelope = &member(&passage, "chio")["bridge"]["capabilityEnvelope"];
-    assert_eq!(envelope["targetProtocol"], "open_ai");
+    let bridge = &member(&passage, "chio")["bridge"];
+    assert_eq!(bridge["capabilityEnvelope"]["targetProtocol"], "open_ai");
+    // The published bridges name this step as the route does, other than when it is taken.
+    assert_eq!(bridge["trace"]["hops"][1]["requestId"], "req-1:open_ai");
 }
 
 #[test]
@@ -136,10 +138,21 @@ type Swell = fn(&mut OrchestratedRequest);
 #[test]
 fn what_is_too_large_for_a_receipt_is_refused_and_not_signed() {
     let long = "x".repeat(MAX_EVIDENCE);
-    let swells: [Swell; 5] = [
+    let swells: [Swell; 7] = [
+        |request| {
+            // Deep, though it is short.
+            let deep = (0..60).fold(json!(1), |inner, _| json!([inner]));
+            request.protocol_context = Some(deep);
+        },
+        |request| {
+            let mut intent =
+                chio_core::governance::GovernedTransactionIntent::new("i", "srv", "read", "w");
+            intent.context = Some((0..60).fold(json!(1), |inner, _| json!([inner])));
+            request.governed_intent = Some(Box::new(intent));
+        },
         |request| {
             let mut token = (*request.token).clone();
-            token.scope.grants = vec![grant("*", "*"); 4000];
+            token.scope.grants = vec![grant("*", "*"); MAX_GRANTS + 1];
             request.token = token.into();
         },
         |request| {
@@ -177,4 +190,17 @@ fn what_is_too_large_for_a_receipt_is_refused_and_not_signed() {
     let chio = member(&passage, "chio");
     let id = &chio["bridge"]["capabilityEnvelope"]["capabilityRef"]["chioCapabilityId"];
     assert!(id.as_str().unwrap().starts_with("sha256:"));
+}
+
+#[test]
+fn many_grants_and_a_long_name_do_not_multiply() {
+    let mut request = request();
+    let mut token = (*request.token).clone();
+    token.scope.grants = vec![grant("*", "*"); MAX_GRANTS];
+    request.token = token.into();
+    request.server_id = "s".repeat(100_000);
+    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    assert!(passage.call.refusal.is_some());
+    let signed: usize = passage.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
+    assert!(signed < 4096, "{signed}");
 }

@@ -2,6 +2,8 @@
 //! all.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod hostile;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -391,3 +391,51 @@ async fn a_revoked_token_runs_no_task() {
         assert!(matches!(decision(&failed), Decision::Deny { .. }));
     }
 }
+
+#[tokio::test]
+async fn a_kernel_that_takes_nothing_on_burns_no_task() {
+    let folder = Folder::new();
+    for process in on_every_store(&folder).await {
+        let id = process.defer(request("work", json!({}))).await.id;
+        process.kernel.emergency_stop("drill").await.unwrap();
+        let refused = process.poll_with(&id, Presented::default()).await;
+        assert!(matches!(refused, Err(TaskError::Kernel(_))), "{refused:?}");
+        assert_eq!(process.look(&id).await.state, TaskState::Waiting);
+        process.kernel.resume().await.unwrap();
+        assert_eq!(process.poll(&id).await.state, TaskState::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_kernel_that_shuts_down_leaves_tasks_to_others() {
+    let folder = Folder::new();
+    let (one, other) = (sqlite(&folder).start().await, sqlite(&folder).start().await);
+    let id = one.defer(request("work", json!({}))).await.id;
+    one.kernel.drain(Duration::from_millis(1)).await.unwrap();
+    assert!(one.poll_with(&id, Presented::default()).await.is_err());
+    assert_eq!(other.poll(&id).await.state, TaskState::Completed);
+}
+
+#[tokio::test]
+async fn a_task_that_outlives_its_time_while_it_runs_keeps_its_result() {
+    let folder = Folder::new();
+    for process in on_every_store(&folder).await {
+        let id = process.defer(request("gate", json!({}))).await.id;
+        process.clock.set(NOW + 299);
+        let poll = process.poll_with(&id, Presented::default());
+        tokio::pin!(poll);
+        let begun = async {
+            while process.told.runs() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = &mut poll => panic!("it waits at the gate"),
+            () = begun => {}
+        }
+        process.clock.set(NOW + 301);
+        process.told.gate.add_permits(1);
+        let view = poll.await;
+        assert!(matches!(&view, Ok(view) if view.state == TaskState::Completed), "{view:?}");
+    }
+}

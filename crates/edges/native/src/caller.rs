@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::NativeError;
 use crate::outbox::{Outbox, SendError};
+use crate::parked::ParkedCalls;
 use crate::result;
 
 /// What the calls of one connection share.
@@ -20,6 +21,8 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
     /// Cancelled when the connection is gone.
     pub(crate) cancellation: CancellationToken,
+    /// Those of them that wait for an approval.
+    pub(crate) parked: ParkedCalls,
     /// The ids of calls that were not answered yet.
     ids: Mutex<HashSet<String>>,
 }
@@ -27,7 +30,8 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(session: Session, outbox: Outbox) -> Self {
         let cancellation = CancellationToken::new();
-        Self { session, outbox, cancellation, ids: Mutex::default() }
+        let (parked, ids) = (ParkedCalls::default(), Mutex::default());
+        Self { session, outbox, cancellation, parked, ids }
     }
 
     /// Takes an id for a call; false when another call has it.
@@ -46,11 +50,13 @@ pub(crate) struct NativeCaller {
     id: String,
     /// Whether the id is taken for this call, and not for an earlier one.
     owns_id: bool,
+    /// The size of the call's message.
+    weight: usize,
 }
 
 impl NativeCaller {
-    pub(crate) const fn new(link: Arc<Link>, id: String, owns_id: bool) -> Self {
-        Self { link, id, owns_id }
+    pub(crate) const fn new(link: Arc<Link>, id: String, owns_id: bool, weight: usize) -> Self {
+        Self { link, id, owns_id, weight }
     }
 
     /// Sends the end of the call. That nobody takes it any more is no error: it is in the log.
@@ -95,5 +101,13 @@ impl Caller for NativeCaller {
 
     fn cancellation(&self) -> &CancellationToken {
         &self.link.cancellation
+    }
+
+    fn parked(&self, waits: bool) {
+        if waits {
+            self.link.parked.begin(self.weight);
+        } else {
+            self.link.parked.end(self.weight);
+        }
     }
 }

@@ -36,9 +36,10 @@ const USUAL_TOKEN: usize = 2048;
 /// How much one connection may ask for at once.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// How many calls run at once. Beyond, nothing is read until one ends.
+    /// How many calls run at once. Beyond, nothing is read until one ends or waits for an approval.
     pub max_in_flight: usize,
-    /// How large the messages of those calls may be together. One call always runs.
+    /// How large the messages of those calls may be together, and again those of calls that wait
+    /// for an approval. One call always runs.
     pub max_in_flight_bytes: usize,
     /// How many bytes of answers wait for a reader that is slow. Beyond, calls wait.
     pub max_queued_bytes: usize,
@@ -209,6 +210,8 @@ impl<T: Road> Connection<T> {
                 () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() && reads => {
                     Err(NativeError::Late)
                 }
+                // There may be room again.
+                () = link.parked.begun() => Ok(()),
                 revoked = next_revocation(&mut revocations) => {
                     self.announce(revoked);
                     Ok(())
@@ -225,10 +228,14 @@ impl<T: Road> Connection<T> {
 
     /// Whether another message may be begun.
     fn has_room(&self) -> bool {
+        let (limits, parked) = (&self.limits, &self.link.parked);
+        let running = self.tasks.len().saturating_sub(parked.calls());
+        // Messages of calls that wait are still kept, so they have a bound of their own.
+        let parked_bytes = parked.bytes().min(limits.max_in_flight_bytes);
+        let running_bytes = self.in_flight_bytes.saturating_sub(parked_bytes);
         // One message is always taken, whatever the limits say.
         self.tasks.is_empty()
-            || (self.tasks.len() < self.limits.max_in_flight
-                && self.in_flight_bytes < self.limits.max_in_flight_bytes)
+            || (running < limits.max_in_flight && running_bytes < limits.max_in_flight_bytes)
     }
 
     /// Begins what has arrived, as far as there is room. Tells whether that was anything.
@@ -263,7 +270,7 @@ impl<T: Road> Connection<T> {
 
     fn call(&mut self, request: ToolCallRequest<PresentedToken>, weight: usize) {
         let owns_id = self.link.take_id(&request.id);
-        let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id);
+        let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id, weight);
         self.known.presented(&request.capability_token, weight);
         let request = NativeBridge.call(request, self.peer.as_ref(), owns_id);
         let road = Arc::clone(&self.road);

@@ -16,6 +16,7 @@ mod frames;
 mod known_tokens;
 mod listener;
 mod outbox;
+mod parked;
 mod result;
 #[cfg(test)]
 mod script;

@@ -60,11 +60,13 @@ pub(crate) fn request(id: &str, tool: &str, params: Value) -> ToolCallRequest {
     ToolCallRequest::new(id, token("cap-1", &[]), "srv", tool, params)
 }
 
-/// Does what the tool's name says: `echo`, `wait` for [`Script::release`] or a cancel, `count`,
-/// `fail`, `large`, `burst` of large chunks.
+/// Does what the tool's name says: `echo`, `wait` for [`Script::release`] or a cancel, `park` until
+/// [`Script::approve`] or a cancel and then `wait`, `count`, `fail`, `large`, `burst` of large chunks.
 pub(crate) struct Script {
     gate: Semaphore,
+    approvals: Semaphore,
     pub(crate) started: AtomicUsize,
+    pub(crate) approved: AtomicUsize,
     pub(crate) cancelled: AtomicUsize,
     pub(crate) chunks: AtomicUsize,
     pub(crate) agents: Mutex<Vec<PublicKey>>,
@@ -77,7 +79,9 @@ impl Script {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
+            approvals: Semaphore::new(0),
             started: AtomicUsize::new(0),
+            approved: AtomicUsize::new(0),
             cancelled: AtomicUsize::new(0),
             chunks: AtomicUsize::new(0),
             agents: Mutex::default(),
@@ -92,6 +96,11 @@ impl Script {
         self.gate.add_permits(calls);
     }
 
+    /// Approves so many calls that are parked.
+    pub(crate) fn approve(&self, calls: usize) {
+        self.approvals.add_permits(calls);
+    }
+
     pub(crate) fn revoke(&self, id: &str) {
         self.revoked.lock().unwrap().insert(id.to_owned());
         let _ = self.revocations.send(id.to_owned());
@@ -102,21 +111,31 @@ impl Script {
             return Outcome::Denied(refusal);
         }
         match request.tool_name.as_str() {
-            "wait" => tokio::select! {
-                permit = self.gate.acquire() => {
-                    permit.unwrap().forget();
-                    Outcome::Value(request.arguments)
+            "wait" => self.wait(request.arguments, caller).await,
+            "park" => {
+                caller.parked(true);
+                let approved = pass(&self.approvals, caller).await;
+                caller.parked(false);
+                if !approved {
+                    return self.call_off();
                 }
-                () = caller.cancellation().cancelled() => {
-                    self.cancelled.fetch_add(1, Ordering::SeqCst);
-                    Outcome::Cancelled { reason: "called off".to_owned(), chunks: 0 }
-                }
-            },
+                self.approved.fetch_add(1, Ordering::SeqCst);
+                self.wait(request.arguments, caller).await
+            }
             "count" => self.stream(caller, request.arguments.as_u64().unwrap(), "").await,
             "burst" => self.stream(caller, 1, &"x".repeat(frame::MAX_PAYLOAD)).await,
             "large" => Outcome::Value(json!("x".repeat(frame::MAX_PAYLOAD))),
             _ => Outcome::Value(request.arguments),
         }
+    }
+
+    async fn wait(&self, arguments: Value, caller: &dyn Caller) -> Outcome {
+        if pass(&self.gate, caller).await { Outcome::Value(arguments) } else { self.call_off() }
+    }
+
+    fn call_off(&self) -> Outcome {
+        self.cancelled.fetch_add(1, Ordering::SeqCst);
+        Outcome::Cancelled { reason: "called off".to_owned(), chunks: 0 }
     }
 
     async fn stream(&self, caller: &dyn Caller, count: u64, padding: &str) -> Outcome {
@@ -127,6 +146,17 @@ impl Script {
             self.chunks.fetch_add(1, Ordering::SeqCst);
         }
         Outcome::Stream { chunks: count }
+    }
+}
+
+/// Whether a gate opens before the caller calls off.
+async fn pass(gate: &Semaphore, caller: &dyn Caller) -> bool {
+    tokio::select! {
+        permit = gate.acquire() => {
+            permit.unwrap().forget();
+            true
+        }
+        () = caller.cancellation().cancelled() => false,
     }
 }
 

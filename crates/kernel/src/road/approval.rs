@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_core::crypto::PublicKey;
 use chio_core::governance::{
     ApprovalError, ApprovalRecord, ApprovalTerms, ApprovalToken, GovernedTransactionReceipt,
 };
@@ -45,6 +44,22 @@ impl Need {
     fn unmet(&self, problem: &str) -> Denial {
         let reason = format!("an approval is needed ({}), {problem}", self.reason);
         Denial::by_guard(&self.asked_by, reason)
+    }
+}
+
+/// A call that waits. Its caller is told, and told again when this is dropped, for whatever reason.
+struct Parked<'a>(&'a dyn Caller);
+
+impl<'a> Parked<'a> {
+    fn new(caller: &'a dyn Caller) -> Self {
+        caller.parked(true);
+        Self(caller)
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.parked(false);
     }
 }
 
@@ -114,7 +129,7 @@ impl Inner {
             approvers: &self.config.trusted_approvers,
         };
         let checked = token.check(&terms);
-        let barred = self.barred(token, subject);
+        let barred = self.barred(token, call);
         // An answer that counts is recorded, whatever it says.
         let counts = match &checked {
             Ok(()) => true,
@@ -131,7 +146,13 @@ impl Inner {
         {
             governed.approval = Some(record);
         }
-        checked.map_err(|error| deny(error.to_string()))?;
+        checked.map_err(|error| match error {
+            ApprovalError::Denied if counts => {
+                deny(format!("approver `{}` said no", token.approver))
+            }
+            ApprovalError::Denied => deny("somebody who does not count said no"),
+            other => deny(other.to_string()),
+        })?;
         if let Some(barred) = barred {
             return Err(barred);
         }
@@ -147,9 +168,16 @@ impl Inner {
     }
 
     /// Why somebody cannot approve this call, whoever trusts them.
-    fn barred(&self, token: &ApprovalToken, subject: &PublicKey) -> Option<Denial> {
-        if token.approver == *subject && !self.config.allow_self_approval {
-            return Some(deny("expected an approval by somebody else, found the caller's own"));
+    fn barred(&self, token: &ApprovalToken, call: &ToolCall) -> Option<Denial> {
+        // Whoever handed the token on could have kept it, and may be the caller by another name.
+        let mut chain = call.token.delegation_chain.iter();
+        let is_caller = token.approver == call.token.subject
+            || chain.any(|link| [&link.delegator, &link.delegatee].contains(&&token.approver));
+        if is_caller && !self.config.allow_self_approval {
+            return Some(deny(
+                "expected an approval by somebody else, found that of the caller, or of one whose \
+                 authority the caller has",
+            ));
         }
         (token.approver == *self.key.public_key())
             .then(|| deny("expected an approver's key, found a kernel's"))
@@ -194,7 +222,10 @@ impl Inner {
             }
         }
         draft.resumed = true;
-        let answer = self.wait_for_answer(&id, need, caller, draft).await?;
+        let answer = {
+            let _parked = Parked::new(&**caller);
+            self.wait_for_answer(&id, need, caller, draft).await?
+        };
         self.accept(call, &answer, &call.request_id, &stated.hash, draft)?;
         Ok(())
     }

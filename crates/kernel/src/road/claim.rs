@@ -3,6 +3,7 @@
 use chio_core::canonical::Written;
 
 use super::Draft;
+use super::draft::MAX_UNVERIFIED;
 use crate::call::ToolCall;
 use crate::error::KernelError;
 use crate::kernel::Inner;
@@ -17,10 +18,12 @@ impl Inner {
         call: &ToolCall,
         draft: &mut Draft,
     ) -> Result<(), KernelError> {
+        // Others may run what this kernel cannot take on now.
+        self.check_serving().map_err(KernelError::NotNow)?;
         let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.started_at };
         // Nobody has looked at the token yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();
-        metadata.distrust();
+        metadata.distrust(MAX_UNVERIFIED);
         let intent = Intent { metadata: Written::of(&metadata)?, ..draft.intent(self)? };
         let opened = self.ledger.open(Opening {
             intent,

@@ -1,6 +1,6 @@
 //! What is known of a call's receipt before its end.
 
-use chio_core::canonical::{self, Written};
+use chio_core::canonical::{self, Scratch, Written};
 use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
@@ -17,8 +17,13 @@ use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenInten
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
 
-/// The most bytes of arguments that a receipt keeps for somebody who has no token that holds.
-const MAX_UNVERIFIED: usize = 4096;
+/// The deepest nesting of arguments and outputs. Whoever reads a receipt, a message or a log must
+/// be able to, whatever stands around them.
+pub(crate) const MAX_NESTING: usize = 64;
+
+/// The most bytes of arguments, and of each thing else that was handed in, that a receipt keeps for
+/// somebody who has no token that holds.
+pub(super) const MAX_UNVERIFIED: usize = 4096;
 
 /// Arguments of this size and hash, which a receipt does not keep.
 fn omitted(size: usize, hash: &str) -> Result<ToolCallAction, KernelError> {
@@ -33,7 +38,7 @@ fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
         (&call.tool_name, "a tool name of at most 256 bytes"),
     ];
     let name = names.into_iter().find(|(name, _)| name.len() > MAX_NAME);
-    name.map(|(_, expected)| expected).or(too_long.then_some("shorter arguments"))
+    name.map(|(_, expected)| expected).or(too_long.then_some("shorter and flatter arguments"))
 }
 
 /// A name as a receipt can carry it: itself, or its hash.
@@ -130,12 +135,14 @@ impl Draft {
         call: &mut ToolCall,
         session: &Session,
     ) -> Result<Self, KernelError> {
-        let text = canonical::to_vec(&call.arguments)?;
-        let parameter_hash = chio_core::hash::sha256_hex(&text);
-        let too_long = text.len() > kernel.config.limits.max_argument_bytes;
+        let mut scratch = Scratch::default();
+        let parameter_hash = scratch.hash(&call.arguments)?;
+        let size = scratch.size();
+        let too_long =
+            size.bytes > kernel.config.limits.max_argument_bytes || size.depth > MAX_NESTING;
         let action = if too_long {
             // A receipt must fit where the call fitted: it keeps the hash in place of the text.
-            omitted(text.len(), &parameter_hash)?
+            omitted(size.bytes, &parameter_hash)?
         } else {
             ToolCallAction { parameters: call.arguments.clone(), parameter_hash }
         };
@@ -193,7 +200,7 @@ impl Draft {
     /// Says that the token did not hold, so that its names are only claims; and keeps no more of
     /// the arguments than anybody may put into the log.
     pub(crate) fn distrust(&mut self) -> Result<(), KernelError> {
-        self.metadata.distrust();
+        self.metadata.distrust(MAX_UNVERIFIED);
         if self.redaction == RedactionMode::None {
             let size = canonical::to_vec(&self.action.parameters)?.len();
             if size > MAX_UNVERIFIED {

@@ -260,10 +260,12 @@ pub(super) fn asks_approval(
 ) -> Option<String> {
     let intent = stated.map(|stated| &*stated.intent);
     let requested = requested_units(grant, price, intent);
-    let threshold = grant.constraints.iter().find_map(|constraint| match constraint {
+    // A child keeps its parent's threshold and may add a lower one: that one counts.
+    let thresholds = grant.constraints.iter().filter_map(|constraint| match constraint {
         Constraint::RequireApprovalAbove(above) => Some(above.threshold_units),
         _ => None,
     });
+    let threshold = thresholds.min();
     if let Some(threshold) = threshold
         && requested >= threshold
     {

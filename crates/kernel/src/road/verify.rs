@@ -36,6 +36,11 @@ impl Inner {
             let reason = format!("expected {expected}, found more than a receipt can carry");
             return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
         }
+        self.check_serving()
+    }
+
+    /// Denies when the kernel takes nothing on.
+    pub(super) fn check_serving(&self) -> Result<(), Denial> {
         if self.running.is_draining() {
             return Err(Denial::by_kernel(ErrorCode::InternalError, "the kernel is shutting down"));
         }

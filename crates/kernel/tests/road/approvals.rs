@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::support::authority::{approver, changed, intent, no, yes};
 use crate::support::guards::Scripted;
 use crate::support::inbox::Parked;
-use crate::support::tokens::{agent, draft, issuer, token};
+use crate::support::tokens::{agent, child, draft, issuer, token};
 use crate::support::world::{assert_denied, assert_denied_by, denial, metadata, runtime, value};
 use crate::support::{Journal, NOW, SERVER, Setup, World, grant, guard};
 
@@ -120,7 +120,7 @@ async fn a_no_ends_the_call_and_its_receipt_names_who_said_it() {
     let late = yes(&parked.approval.request);
     assert_eq!(world.answer(&parked, &late).await, Answered::Over(State::Denied));
     let (ended, row) = world.ended(parked).await;
-    assert_denied_by(&ended, "approval", Code::GuardDenied, "found `denied`");
+    assert_denied_by(&ended, "approval", Code::GuardDenied, "said no");
     let recorded = &metadata(&ended, "governed_transaction")["approval"];
     assert_eq!(recorded["approved"], json!(false));
     assert_eq!(recorded["approver_key"], json!(approver().public_key().to_hex()));
@@ -265,7 +265,7 @@ const BAD: [Bad; 11] = [
         changed(yes, &approver(), |it| it.threshold_proposal_hash = Some("00".to_owned()))
     }),
     ("signature", |yes| ApprovalToken { id: "forged".to_owned(), ..yes.clone() }),
-    ("found the caller's own", |yes| changed(yes, &agent(), |_| {})),
+    ("found that of the caller", |yes| changed(yes, &agent(), |_| {})),
     ("found a kernel's", |yes| changed(yes, &key(7), |_| {})),
 ];
 
@@ -448,4 +448,20 @@ async fn the_intent_of_a_call_without_one_can_be_worked_out_beforehand() {
     assert_eq!(hash_of("effect", arguments.clone()).await, made, "an equal call anywhere");
     assert_ne!(hash_of("effect", json!({"b": [1, 3], "a": "x"})).await, made);
     assert_ne!(hash_of("echo", arguments).await, made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_handed_the_token_on_does_not_approve_its_use() {
+    // The agent is a trusted approver, and hands its authority to a throw-away key of its own.
+    let world = Setup::default().approvers(&[approver(), agent()]).guard(careful()).start().await;
+    let parent = token("parent", &[grant("*")]);
+    chio_kernel::store::TokenStore::remember(&*world.store, &parent).await.unwrap();
+    let own = child("own", &parent, &agent(), &key(33), &[grant("effect")]);
+    let parked = world.park(world.call(&own, "effect", json!({"n": 1}))).await;
+    let subject = key(33).public_key().clone();
+    let answer = changed(&yes(&parked.approval.request), &agent(), |it| it.subject = subject);
+    world.answer(&parked, &answer).await;
+    let (ended, _) = world.ended(parked).await;
+    assert_eq!(world.runs("effect"), 0);
+    assert!(denial(&ended).reason.contains("by somebody else"), "{}", denial(&ended));
 }

@@ -297,3 +297,18 @@ fn untrusted() -> CapabilityToken {
     token.issuer = chio_testkit::key(9).public_key().clone();
     token.signed(&chio_testkit::key(9)).unwrap()
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_two_thresholds_the_lower_one_counts() {
+    for thresholds in [[10_u64, 1000], [1000, 10]] {
+        let world = Setup::default().start().await;
+        let mut granted = grant("*");
+        granted.max_cost_per_invocation = Some(usd(50));
+        let above = |threshold_units| {
+            Constraint::RequireApprovalAbove(ApprovalThreshold { threshold_units })
+        };
+        granted.constraints = thresholds.map(above).into();
+        let ended = run_on(&world, granted, "effect", Some(intent("effect"))).await;
+        assert_eq!(world.runs("effect"), 0, "{thresholds:?}: {:?}", ended.outcome);
+    }
+}

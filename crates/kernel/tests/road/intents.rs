@@ -213,6 +213,7 @@ async fn a_call_that_somebody_else_has_closed_has_no_second_receipt() {
         receipt_id: String::new(),
         unanswered: ApprovalState::Cancelled,
         task: None,
+        closed_at: crate::support::NOW,
     });
     world.ledger.append(Entry { body: b"{}".to_vec(), closes }).await.unwrap();
     world.gate.add_permits(1);

@@ -108,11 +108,9 @@ const BAD: [Bad; 8] = [
     }),
     ("at most 3600 seconds", |yes| changed(yes, &approver(), |it| it.expires_at = NOW + 3601)),
     ("signature", |yes| ApprovalToken { id: "forged".to_owned(), ..yes.clone() }),
-    ("found the caller's own", |yes| changed(yes, &agent(), |_| {})),
+    ("found that of the caller", |yes| changed(yes, &agent(), |_| {})),
     ("found a kernel's", |yes| changed(yes, &key(7), |_| {})),
-    ("found `denied`", |yes| {
-        changed(yes, &approver(), |it| it.decision = ApprovalDecision::Denied)
-    }),
+    ("said no", |yes| changed(yes, &approver(), |it| it.decision = ApprovalDecision::Denied)),
 ];
 
 #[tokio::test(start_paused = true)]

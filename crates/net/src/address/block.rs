@@ -47,6 +47,14 @@ impl Block {
         }
     }
 
+    /// The block of the IPv4 addresses that a block of mapped ones means.
+    const fn plain(self) -> Self {
+        match (self.first.to_canonical(), self.prefix.checked_sub(96)) {
+            (first @ IpAddr::V4(_), Some(prefix)) if self.first.is_ipv6() => Self { first, prefix },
+            _ => self,
+        }
+    }
+
     /// Whether the block is one address.
     pub(super) const fn is_single(&self) -> bool {
         self.prefix == width(self.first)
@@ -94,7 +102,7 @@ impl FromStr for Block {
         if bits & mask != 0 {
             return Err(BlockError::HostBits(prefix));
         }
-        Ok(Self { first, prefix })
+        Ok(Self { first, prefix }.plain())
     }
 }
 
@@ -119,6 +127,10 @@ mod tests {
             ("fd00::/8", "fdff::1", "fc00::1"),
             ("2001:db8::/33", "2001:db8:7fff::", "2001:db8:8000::"),
             ("::1", "::1", "::2"),
+            ("::ffff:8.8.8.0/120", "8.8.8.8", "8.8.9.0"),
+            ("::ffff:8.8.8.8", "8.8.8.8", "8.8.8.9"),
+            ("::ffff:0:0/96", "8.8.8.8", "::1"),
+            ("::fffe:0:0/95", "::ffff:8.8.8.8", "8.8.8.8"),
         ] {
             let block: Block = block.parse().unwrap();
             assert!(block.contains(inside.parse().unwrap()), "{block} {inside}");

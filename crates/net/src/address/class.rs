@@ -94,10 +94,17 @@ pub fn classify(address: IpAddr) -> AddressClass {
     }
 }
 
-/// Whether an address is this machine, in whatever version it is written.
+/// Whether an address is this machine. Of the wrapped forms only the mapped one is, because the
+/// system itself connects to the address inside.
+///
+/// Whatever is granted to this machine asks this and not [`classify`], which finds a loopback
+/// address also where it is only hidden in one that leads elsewhere.
 #[must_use]
-pub fn is_loopback(address: IpAddr) -> bool {
-    classify(address) == AddressClass::Loopback
+pub const fn is_this_machine(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => address.is_loopback(),
+    }
 }
 
 use AddressClass as Class;
@@ -134,11 +141,13 @@ const V4: &[(Block, Class)] = &[
 
 /// As [`V4`], for what has no IPv4 address inside.
 const V6: &[(Block, Class)] = &[
-    // Amazon, Amazon's containers, Scaleway, Google.
+    // Amazon, Amazon's containers, Scaleway, Google, Oracle, OpenStack.
     (Block::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128), Class::Metadata),
     (Block::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128), Class::Metadata),
     (Block::v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128), Class::Metadata),
     (Block::v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128), Class::Metadata),
+    (Block::v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128), Class::Metadata),
+    (Block::v6([0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128), Class::Metadata),
     (Block::v6([0; 8], 128), Class::Unspecified),
     (Block::v6([0, 0, 0, 0, 0, 0, 0, 1], 128), Class::Loopback),
     (Block::v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64), Class::Discard),
@@ -167,45 +176,41 @@ fn classify_v4(address: Ipv4Addr) -> Class {
 
 fn classify_v6(address: Ipv6Addr) -> Class {
     let plain = look_up(V6, IpAddr::V6(address));
-    if let Some(Class::Unspecified | Class::Loopback | Class::Metadata) = plain {
-        return plain.unwrap_or(Class::Reserved);
+    let Some(wrapper) = Wrapper::of(address) else { return plain.unwrap_or(Class::Reserved) };
+    let inner: Vec<Class> = wrapper.inner().iter().copied().map(classify_v4).collect();
+    // SECURITY: where several addresses can be meant, credentials must not hide behind another.
+    if inner.contains(&Class::Metadata) || plain == Some(Class::Metadata) {
+        return Class::Metadata;
     }
-    match Wrapper::of(address) {
-        Some(Wrapper::Transparent(inner)) => classify_v4(inner),
-        Some(Wrapper::Tunnel(inner)) => inner
-            .into_iter()
-            .map(classify_v4)
-            .find(|class| *class != Class::Public)
+    let hidden = inner.into_iter().find(|class| *class != Class::Public);
+    match wrapper {
+        Wrapper::Transparent(_) => hidden.unwrap_or(Class::Public),
+        Wrapper::Tunnel(_) => hidden
             // A wrapper in a block that is itself not public stays what the block is.
             .or_else(|| plain.filter(|class| !matches!(class, Class::Public | Class::Reserved)))
             .unwrap_or(Class::Tunnel),
-        None => plain.unwrap_or(Class::Reserved),
     }
 }
 
 /// An IPv6 address that stands for IPv4 addresses.
 enum Wrapper {
     /// The system or the network connects to the inner address itself.
-    Transparent(Ipv4Addr),
-    /// One of the wrappers of the past, or of one network's own. Each has up to two inner
-    /// addresses; where there is one, it stands twice.
-    Tunnel([Ipv4Addr; 2]),
+    Transparent([Ipv4Addr; 1]),
+    /// One of the wrappers of the past, or of one network's own. Each has up to four inner
+    /// addresses; where there are fewer, the first stands several times.
+    Tunnel([Ipv4Addr; 4]),
 }
 
 impl Wrapper {
     fn of(address: Ipv6Addr) -> Option<Self> {
         Some(match address.segments() {
+            // No address, and this machine: as short as an IPv4-compatible one, and none.
+            [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
             // IPv4-mapped, and the well-known prefix of NAT64.
             [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                Self::Transparent(join(high, low))
+                Self::Transparent([join(high, low)])
             }
-            // The local prefix of NAT64: the operator may put the address at two places.
-            [0x64, 0xff9b, 1, a, b, c, high, low] => {
-                let [_, first] = b.to_be_bytes();
-                let [second, _] = c.to_be_bytes();
-                let spread = join(a, u16::from_be_bytes([first, second]));
-                Self::Tunnel([join(high, low), spread])
-            }
+            [0x64, 0xff9b, 1, rest @ ..] => Self::local_nat64(rest),
             // IPv4-compatible, and IPv4-translated (SIIT).
             [0, 0, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => {
                 Self::single(high, low)
@@ -214,7 +219,8 @@ impl Wrapper {
             [0x2002, high, low, ..] => Self::single(high, low),
             // Teredo: its server, and its client with every bit turned.
             [0x2001, 0, high, low, _, _, client_high, client_low] => {
-                Self::Tunnel([join(high, low), join(!client_high, !client_low)])
+                let (server, client) = (join(high, low), join(!client_high, !client_low));
+                Self::Tunnel([server, client, server, server])
             }
             // ISATAP.
             [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Self::single(high, low),
@@ -223,8 +229,28 @@ impl Wrapper {
     }
 
     const fn single(high: u16, low: u16) -> Self {
-        let inner = join(high, low);
-        Self::Tunnel([inner, inner])
+        Self::Tunnel([join(high, low); 4])
+    }
+
+    /// What stands behind the local prefix of NAT64, which has 48 bits. The operator's own prefix
+    /// may be longer, and the address then begins later: after 96, 48, 56 or 64 bits, always
+    /// leaving out the ninth byte (RFC 6052 §2.2).
+    const fn local_nat64([a, b, c, high, low]: [u16; 5]) -> Self {
+        let ([a0, a1], [_, b1], [c0, c1]) = (a.to_be_bytes(), b.to_be_bytes(), c.to_be_bytes());
+        let [h0, _] = high.to_be_bytes();
+        Self::Tunnel([
+            join(high, low),
+            Ipv4Addr::new(a0, a1, b1, c0),
+            Ipv4Addr::new(a1, b1, c0, c1),
+            Ipv4Addr::new(b1, c0, c1, h0),
+        ])
+    }
+
+    const fn inner(&self) -> &[Ipv4Addr] {
+        match self {
+            Self::Transparent(inner) => inner,
+            Self::Tunnel(inner) => inner,
+        }
     }
 }
 
@@ -233,13 +259,14 @@ const fn join(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
 }
 
-/// The IPv4 address that is really connected to, where an IPv6 address only wraps it.
-pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(v6) => match Wrapper::of(v6) {
-            Some(Wrapper::Transparent(inner)) => IpAddr::V4(inner),
-            _ => address,
-        },
-        IpAddr::V4(_) => address,
-    }
+/// Every IPv4 address that an IPv6 address may stand for.
+pub(super) fn hidden(address: IpAddr) -> Vec<IpAddr> {
+    let IpAddr::V6(address) = address else { return Vec::new() };
+    let wrapper = Wrapper::of(address);
+    wrapper.iter().flat_map(Wrapper::inner).copied().map(IpAddr::V4).collect()
+}
+
+/// Whether somebody on the way, and not this system, turns the address into another one.
+pub(super) fn is_translated(address: IpAddr) -> bool {
+    matches!(address.to_canonical(), IpAddr::V6(address) if Wrapper::of(address).is_some())
 }

@@ -126,6 +126,15 @@ fn options_open_what_they_name_and_nothing_else() {
         (loopback, "http://10.0.0.1/", &[], false),
         (loopback, "http://0.0.0.0/", &[], false),
         (loopback, "http://metadata.google.internal/", &[], false),
+        // What only hides a loopback address is not this machine.
+        (loopback, "http://[2606:4700::5efe:7f00:1]/", &[], false),
+        (loopback, "https://[2606:4700::5efe:7f00:1]/", &[], false),
+        (loopback, "http://[64:ff9b:1:a9fe:a9:fe00:7f00:1]/", &[], false),
+        (loopback, "http://[2002:7f00:1::1]/", &[], false),
+        (loopback, "http://[2001:0:7f00:1:0:0:5601:5601]/", &[], false),
+        (loopback, "http://[64:ff9b::7f00:1]/", &[], false),
+        (loopback, "http://evil.localhost/", &["2606:4700::5efe:7f00:1"], false),
+        (loopback, "https://name.example/", &["64:ff9b::7f00:1"], false),
     ];
     for (rules, url, resolved, expected) in cases {
         let rules = rules();
@@ -164,7 +173,27 @@ fn lists_open_and_close_blocks_and_names() {
         (&["::/0"], &[], "[fd00:ec2::254]", "fd00:ec2::254", false),
         (&[], &["8.8.8.0/24"], "8.8.8.8", "8.8.8.8", false),
         (&[], &["8.8.8.0/24"], "[64:ff9b::8.8.8.8]", "64:ff9b::8.8.8.8", false),
+        (&["corp.example"], &[], "corp.example", "64:ff9b:1:a9fe:a9:fe00:a00:1", false),
+        (&["corp.example"], &[], "corp.example", "2001:0:a00:1::5601:5601", false),
+        (&["corp.example"], &[], "corp.example", "fd00:c1::a9fe:a9fe", false),
+        (&["corp.example"], &[], "corp.example", "fe80::a9fe:a9fe", false),
+        (&["corp.example"], &[], "corp.example", "64:ff9b:1:a9:fe:a9fe:a00:1", false),
+        (&["corp.example"], &[], "corp.example", "64:ff9b:1:0:a9:fea9:fe00:1", false),
+        (&["64:ff9b:1::/48"], &[], "a.example", "64:ff9b:1::a9fe:a9fe", false),
+        (&["64:ff9b:1::/48"], &[], "a.example", "64:ff9b:1::8.8.8.8", true),
+        (&["169.254.169.254"], &[], "a.example", "64:ff9b::a9fe:a9fe", false),
+        // A trusted name or an IPv4 block opens no address that others turn into another one.
+        (&["corp.example"], &[], "corp.example", "10.0.0.1", true),
+        (&["corp.example"], &[], "corp.example", "::ffff:10.0.0.1", true),
+        (&["corp.example"], &[], "corp.example", "::1", true),
+        (&["corp.example"], &[], "corp.example", "64:ff9b::10.0.0.1", false),
+        (&["corp.example"], &[], "corp.example", "2002:a00:1::1", false),
+        (&["corp.example"], &[], "corp.example", "2002:808:808::1", false),
+        (&["10.0.0.0/8"], &[], "a.example", "64:ff9b::10.0.0.1", false),
         (&[], &["8.8.8.0/24"], "a.example", "8.8.8.8", false),
+        (&["2002::/16"], &["8.8.8.0/24"], "a.example", "2002:808:808::1", false),
+        (&[], &["::ffff:8.8.8.0/120"], "8.8.8.8", "8.8.8.8", false),
+        (&[], &["::ffff:8.8.8.0/120"], "[::ffff:8.8.8.8]", "::ffff:8.8.8.8", false),
         (&[], &["*.example"], "a.example", "8.8.8.8", false),
         (&[], &["*.example"], "A.EXAMPLE.", "8.8.8.8", false),
         (&["a.example"], &["*.example"], "a.example", "8.8.8.8", false),
@@ -193,10 +222,31 @@ fn a_relative_place_is_judged_as_an_absolute_one() {
         ("http://a.example/", None),
         ("\\\\127.0.0.1\\", None),
         ("file:///x", None),
+        ("https:w", None),
+        ("https:/b.example/", None),
+        ("https:b.example://c.example/", None),
     ] {
         let outcome = rules.judge_from(&base, text);
         let found = outcome.as_ref().ok().map(|destination| destination.url().as_str());
         assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn rules_without_grants_know_public_addresses_alone() {
+    let rules = AddressRules::public_only().with_http().with_loopback();
+    let rules = rules.allow(pattern("10.0.0.0/8")).allow(pattern("db.internal"));
+    let rules = rules.deny(pattern("8.8.8.0/24")).without_grants();
+    for (url, expected) in [
+        ("http://1.1.1.1/", true),
+        ("https://name.example/", true),
+        ("https://8.8.8.8/", false),
+        ("https://10.0.0.1/", false),
+        ("https://127.0.0.1/", false),
+        ("https://localhost/", false),
+        ("https://db.internal/", false),
+    ] {
+        assert_eq!(rules.judge(url).is_ok(), expected, "{url}");
     }
 }
 

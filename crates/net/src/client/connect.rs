@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Uri;
@@ -19,12 +18,17 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 use url::Host;
 
+use super::Limits;
+use super::deadline::deadline;
 use super::error::{ClientError, Phase};
-use super::transport::Transport;
+use super::transport::{Stream, Transport};
 use crate::address::{AddressRules, Destination};
 
 /// The longest reason that an error of TLS gives, in characters.
 const MAX_REASON: usize = 200;
+
+/// How many addresses of one name are tried.
+const MAX_ADDRESSES: usize = 16;
 
 /// Looks up the addresses of names.
 #[async_trait]
@@ -53,7 +57,7 @@ struct Parts {
     rules: AddressRules,
     resolver: Arc<dyn Resolver>,
     tls: Option<Arc<ClientConfig>>,
-    timeout: Duration,
+    limits: Limits,
 }
 
 impl Connector {
@@ -61,9 +65,9 @@ impl Connector {
         rules: AddressRules,
         resolver: Arc<dyn Resolver>,
         tls: Option<Arc<ClientConfig>>,
-        timeout: Duration,
+        limits: Limits,
     ) -> Self {
-        Self(Arc::new(Parts { rules, resolver, tls, timeout }))
+        Self(Arc::new(Parts { rules, resolver, tls, limits }))
     }
 }
 
@@ -79,7 +83,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let parts = Arc::clone(&self.0);
         Box::pin(async move {
-            let deadline = Instant::now() + parts.timeout;
+            let deadline = deadline(parts.limits.connect);
             let connection = timeout_at(deadline, parts.connect(&uri, deadline)).await;
             connection.map_err(|_| ClientError::TimedOut(Phase::Connect))?.map(TokioIo::new)
         })
@@ -93,12 +97,14 @@ impl Parts {
         let addresses = self.resolve(&destination).await?;
         self.rules.judge_addresses(&destination, &addresses)?;
         // SECURITY: from here on addresses only; the name is not looked up again.
-        let stream = open(&destination, &addresses, deadline).await?;
-        if destination.is_https() {
-            self.secure(&destination, stream).await
+        let tried = addresses.get(..MAX_ADDRESSES).unwrap_or(&addresses);
+        let (stream, peer) = open(&destination, tried, deadline).await?;
+        let stream = if destination.is_https() {
+            self.secure(&destination, stream).await?
         } else {
-            Ok(stream.into())
-        }
+            Stream::Plain(stream)
+        };
+        Ok(Transport::new(stream, peer, self.limits.total))
     }
 
     async fn resolve(&self, destination: &Destination) -> Result<Vec<IpAddr>, ClientError> {
@@ -119,7 +125,7 @@ impl Parts {
         &self,
         destination: &Destination,
         stream: TcpStream,
-    ) -> Result<Transport, ClientError> {
+    ) -> Result<Stream, ClientError> {
         let host = destination.host();
         let config = self.tls.clone().ok_or(ClientError::NoRoots)?;
         let tls = |reason: String| ClientError::Tls { host: host.clone(), reason };
@@ -132,7 +138,7 @@ impl Parts {
         let secured = TlsConnector::from(config).connect(name, stream).await;
         // The other end has a say in this text, so it is bounded.
         secured
-            .map(Transport::from)
+            .map(|stream| Stream::Secured(Box::new(stream)))
             .map_err(|error| tls(error.to_string().chars().take(MAX_REASON).collect()))
     }
 }
@@ -142,7 +148,7 @@ async fn open(
     destination: &Destination,
     addresses: &[IpAddr],
     deadline: Instant,
-) -> Result<TcpStream, ClientError> {
+) -> Result<(TcpStream, IpAddr), ClientError> {
     let mut kind = io::ErrorKind::NotFound;
     for (tried, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -154,7 +160,7 @@ async fn open(
                 // Small requests must not wait for more to send.
                 return stream
                     .set_nodelay(true)
-                    .map(|()| stream)
+                    .map(|()| (stream, address.ip()))
                     .map_err(|error| refused(destination, error.kind()));
             }
             Ok(Err(error)) => kind = error.kind(),

@@ -36,6 +36,9 @@ pub enum ClientError {
     /// The address rules do not allow it.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// A method that is not for requests to servers.
+    #[error("expected another method than CONNECT and TRACE, found one of them")]
+    Method,
     /// A header that a caller may not set, or that is no header.
     #[error("expected a header that a request may carry, found `{0}`, or a value with other bytes")]
     Header(String),
@@ -88,7 +91,7 @@ pub enum ClientError {
         limit: usize,
     },
     /// A coding that was not asked for.
-    #[error("expected a body without `content-encoding`, found one with it")]
+    #[error("expected no coding of the body but `chunked`, found another")]
     Encoded,
     /// The answer leads on and on.
     #[error("expected at most {limit} redirects, found more")]
@@ -99,6 +102,14 @@ pub enum ClientError {
     /// The answer leads from an encrypted connection to one that is not.
     #[error("expected a redirect to https, found one to http")]
     Downgrade,
+    /// The answer leads to another origin, where something of the request must not go.
+    #[error(
+        "expected a redirect within the origin, since the request has {carried}, found another"
+    )]
+    OtherOrigin {
+        /// What must not go there.
+        carried: &'static str,
+    },
     /// The answer leads to no place.
     #[error("expected one `location` that is text, found something else")]
     Location,
@@ -116,4 +127,10 @@ pub enum ClientError {
     /// The answer is something else than a stream of events.
     #[error("expected `text/event-stream`, found another content type")]
     NotEvents,
+    /// The answer is no success.
+    #[error("expected a stream of events with status 200, found {status}")]
+    EventStatus {
+        /// The status.
+        status: u16,
+    },
 }

@@ -12,6 +12,17 @@ use crate::address::{AddressRules, Destination};
 const PORTABLE: [HeaderName; 4] =
     [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
 
+/// What a chain of redirects must keep to.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// Where it may lead.
+    pub(super) rules: &'a AddressRules,
+    /// Whether servers are shown a certificate of ours.
+    pub(super) has_identity: bool,
+    /// Whether the body may go to other origins.
+    pub(super) share_body: bool,
+}
+
 /// One request of a chain of redirects.
 #[derive(Clone)]
 pub(super) struct Hop {
@@ -25,7 +36,7 @@ impl Hop {
     /// The request that an answer leads to; none when it is the answer.
     pub(super) fn next(
         &self,
-        rules: &AddressRules,
+        terms: Terms<'_>,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<Option<Self>, ClientError> {
@@ -42,9 +53,16 @@ impl Hop {
         if self.to.is_https() && is_plain(place) {
             return Err(ClientError::Downgrade);
         }
-        let to = rules.judge_from(&self.to, place)?;
+        let to = terms.rules.judge_from(&self.to, place)?;
         let mut next = Self { to, ..self.clone() };
         if !self.to.is_same_origin(&next.to) {
+            // SECURITY: the first server was trusted with these, and names the second one alone.
+            if terms.has_identity {
+                return Err(ClientError::OtherOrigin { carried: "a client certificate" });
+            }
+            if keeps_method && !self.body.is_empty() && !terms.share_body {
+                return Err(ClientError::OtherOrigin { carried: "a body" });
+            }
             next.headers = portable(&self.headers);
         }
         if !keeps_method {
@@ -71,7 +89,7 @@ mod tests {
     use bytes::Bytes;
     use http::{HeaderMap, Method, StatusCode};
 
-    use super::{AddressRules, ClientError, Hop};
+    use super::{AddressRules, ClientError, Hop, Terms};
 
     fn hop(method: Method, headers: &[&'static str]) -> Hop {
         let to = AddressRules::public_only().with_http().judge("https://a.example/x").unwrap();
@@ -80,12 +98,22 @@ mod tests {
     }
 
     fn next(hop: &Hop, status: u16, places: &[&str]) -> Result<Option<Hop>, ClientError> {
+        next_on(hop, status, places, (false, true))
+    }
+
+    fn next_on(
+        hop: &Hop,
+        status: u16,
+        places: &[&str],
+        (has_identity, share_body): (bool, bool),
+    ) -> Result<Option<Hop>, ClientError> {
         let mut headers = HeaderMap::new();
         for place in places {
             headers.append("location", place.parse().unwrap());
         }
         let rules = AddressRules::public_only().with_http();
-        hop.next(&rules, StatusCode::from_u16(status).unwrap(), &headers)
+        let terms = Terms { rules: &rules, has_identity, share_body };
+        hop.next(terms, StatusCode::from_u16(status).unwrap(), &headers)
     }
 
     #[test]
@@ -133,6 +161,31 @@ mod tests {
         ] {
             let next = next(&hop(Method::GET, &all), 307, &[place]).unwrap().unwrap();
             assert_eq!(next.headers.len(), kept, "{place}");
+        }
+    }
+
+    #[test]
+    fn bodies_and_certificates_stay_with_the_origin_that_they_were_for() {
+        let body = Err(ClientError::OtherOrigin { carried: "a body" });
+        let certificate = Err(ClientError::OtherOrigin { carried: "a client certificate" });
+        let mut empty = hop(Method::PUT, &[]);
+        empty.body = Bytes::new();
+        for (hop, status, place, has_identity, expected) in [
+            (hop(Method::POST, &[]), 307, "https://b.example/", false, body.clone()),
+            (hop(Method::POST, &[]), 308, "https://a.example:8443/", false, body.clone()),
+            (hop(Method::PUT, &[]), 301, "https://b.example/", false, body.clone()),
+            (hop(Method::DELETE, &[]), 302, "https://b.example/", false, body),
+            (hop(Method::POST, &[]), 302, "https://b.example/", false, Ok(true)),
+            (hop(Method::PUT, &[]), 303, "https://b.example/", false, Ok(true)),
+            (hop(Method::POST, &[]), 307, "/y", false, Ok(false)),
+            (empty.clone(), 307, "https://b.example/", false, Ok(true)),
+            (empty.clone(), 307, "https://b.example/", true, certificate.clone()),
+            (empty, 307, "/y", true, Ok(true)),
+            (hop(Method::POST, &[]), 303, "https://b.example/", true, certificate),
+        ] {
+            let outcome = next_on(&hop, status, &[place], (has_identity, false));
+            let outcome = outcome.map(|next| next.unwrap().body.is_empty());
+            assert_eq!(outcome, expected, "{} {status} {place}", hop.method);
         }
     }
 

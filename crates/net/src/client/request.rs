@@ -35,6 +35,7 @@ pub struct Request {
     pub(super) deadline: Option<Duration>,
     pub(super) max_body: Option<usize>,
     pub(super) follow: bool,
+    pub(super) share_body: bool,
 }
 
 impl Request {
@@ -49,6 +50,7 @@ impl Request {
             deadline: None,
             max_body: None,
             follow: true,
+            share_body: false,
         }
     }
 
@@ -110,6 +112,13 @@ impl Request {
     #[must_use]
     pub fn with_max_body(mut self, bytes: usize) -> Self {
         self.max_body = Some(bytes);
+        self
+    }
+
+    /// As this, and redirects may take the body to other origins. Without this they may not.
+    #[must_use]
+    pub fn sharing_body(mut self) -> Self {
+        self.share_body = true;
         self
     }
 

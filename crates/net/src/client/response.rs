@@ -121,8 +121,11 @@ impl ResponseStream {
     /// The body as a stream of events.
     ///
     /// # Errors
-    /// When it says that it is something else.
+    /// When it says that it is something else, or the status is not 200.
     pub fn events(self, limits: SseLimits) -> Result<EventStream, ClientError> {
+        if self.status != StatusCode::OK {
+            return Err(ClientError::EventStatus { status: self.status.as_u16() });
+        }
         if !self.is_type("text/event-stream") {
             return Err(ClientError::NotEvents);
         }

@@ -6,6 +6,13 @@ use serde_json::{Map, Value};
 
 use super::error::JwtError;
 
+/// The longest name of somebody, in bytes (OpenID Connect Core §2 has 255 characters of ASCII).
+const MAX_NAME: usize = 255;
+
+/// The end of the year 9999, after which no time is written. What comes later ends here, so that
+/// whoever reckons with it stays within every type of time.
+const LAST: u64 = 253_402_300_799;
+
 /// What a verified token says.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Claims {
@@ -52,6 +59,18 @@ pub(super) fn text(
     }
 }
 
+/// The name of somebody, which must be short and on one line; none when it is empty.
+pub(super) fn name(
+    claims: &Map<String, Value>,
+    name: &'static str,
+) -> Result<Option<String>, JwtError> {
+    let Some(text) = text(claims, name)? else { return Ok(None) };
+    if text.len() > MAX_NAME || text.contains(char::is_control) {
+        return Err(JwtError::Claim(name));
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
 /// A list of texts, or a single one.
 pub(super) fn texts<'a>(
     claims: &'a Map<String, Value>,
@@ -83,7 +102,7 @@ pub(super) fn time(
 ) -> Result<Option<u64>, JwtError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     if let Some(whole) = value.as_u64() {
-        return Ok(Some(whole));
+        return Ok(Some(whole.min(LAST)));
     }
     let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let number = number.ok_or(JwtError::Claim(name))?;
@@ -91,8 +110,8 @@ pub(super) fn time(
         Round::Down => number.floor(),
         Round::Up => number.ceil(),
     };
-    // Beyond the range it stops at the end of it.
-    Ok(Some(rounded as u64))
+    // Beyond the range of the type it stops at the end of it.
+    Ok(Some((rounded as u64).min(LAST)))
 }
 
 /// What a token allows: `scope` (RFC 8693), or `scp` as some servers name it.

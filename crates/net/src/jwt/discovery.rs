@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::error::KeysError;
+use super::is_issuer;
 use crate::client::{HttpClient, Request};
 
 /// Bytes of metadata or of a set of keys.
@@ -28,6 +29,26 @@ pub struct AuthorizationServer {
     pub token_endpoint: Option<String>,
 }
 
+impl AuthorizationServer {
+    // SECURITY: an https name is worth nothing when its keys come over a line that others change.
+    fn checked(self) -> Result<Self, KeysError> {
+        if !is_https(&self.issuer) {
+            return Ok(self);
+        }
+        let places = [("jwks_uri", &self.jwks_uri), ("token_endpoint", &self.token_endpoint)];
+        for (member, place) in places {
+            if place.as_deref().is_some_and(|place| !is_https(place)) {
+                return Err(KeysError::Downgrade { member });
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn is_https(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
+}
+
 /// Asks an issuer for its metadata, at each place where they may be.
 ///
 /// # Errors
@@ -38,8 +59,9 @@ pub async fn discover(client: &HttpClient, issuer: &str) -> Result<Authorization
         match fetch::<AuthorizationServer>(client, &place, METADATA).await {
             // SECURITY: without this, one issuer could speak for another (RFC 8414 §3.3).
             Ok(server) if server.issuer != issuer => return Err(KeysError::OtherIssuer),
-            Ok(server) => return Ok(server),
-            Err(error @ KeysError::Status { .. }) => missing = error,
+            Ok(server) => return server.checked(),
+            // Some servers answer every path with a page of theirs.
+            Err(error @ (KeysError::Status { .. } | KeysError::Json { .. })) => missing = error,
             Err(error) => return Err(error),
         }
     }
@@ -49,7 +71,7 @@ pub async fn discover(client: &HttpClient, issuer: &str) -> Result<Authorization
 /// Where metadata may be: RFC 8414 puts the well-known path before the issuer's own, OpenID
 /// Connect behind it.
 fn places(client: &HttpClient, issuer: &str) -> Result<Vec<String>, KeysError> {
-    if issuer.contains(['?', '#']) {
+    if !is_issuer(issuer) {
         return Err(KeysError::NoIssuer);
     }
     let judged = client.rules().judge(issuer);

@@ -18,12 +18,12 @@ pub enum JwtError {
     #[error("expected a signed token, found {0}")]
     Malformed(&'static str),
     /// A header or a payload that is no JSON object, or names a member twice.
-    #[error("expected a JSON object as the token's {part}: {error}")]
+    #[error("expected a JSON object as the token's {part}, found {found}")]
     Json {
         /// `header` or `payload`.
         part: &'static str,
-        /// What is wrong.
-        error: StrictError,
+        /// What came instead.
+        found: &'static str,
     },
     /// Signed in a way that is not allowed.
     #[error("expected a token signed with an allowed algorithm, found another")]
@@ -63,6 +63,23 @@ pub enum JwtError {
     Keys(#[from] KeysError),
 }
 
+/// Why an issuer cannot be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssuerError {
+    /// A name that no issuer has (RFC 8414 §2).
+    #[error(
+        "expected an issuer without query, fragment and control characters, found one with them"
+    )]
+    Form,
+    /// Keys that are discovered for another one.
+    #[error("expected keys that are discovered for this issuer, found those of another")]
+    OtherKeys,
+    /// A name that is known already.
+    #[error("expected each issuer once, found one twice")]
+    Repeated,
+}
+
 /// Why an issuer's keys cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -97,6 +114,12 @@ pub enum KeysError {
     /// An issuer that cannot have metadata.
     #[error("expected an issuer without query and fragment, found one with them")]
     NoIssuer,
+    /// The metadata of an https issuer lead to a place that others can change on the way.
+    #[error("expected `{member}` of an https issuer over https, found another scheme")]
+    Downgrade {
+        /// Which member of the metadata.
+        member: &'static str,
+    },
     /// The metadata name no keys.
     #[error("expected `jwks_uri` in the issuer's metadata, found none")]
     NoKeysUri,

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::{Instant, timeout};
 
 use super::discovery::{discover, fetch_text};
 use super::error::KeysError;
@@ -12,14 +14,19 @@ use crate::client::HttpClient;
 
 const KEYS: &str = "keys";
 
+/// How long the one who fetches waits for it before old keys will do. Long enough for an issuer that
+/// is well, so that a key which it has withdrawn is not believed once more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// When keys are fetched again. All times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefreshRules {
     /// How old keys may be before they are fetched again.
     pub max_age: u64,
-    /// The least time between two fetches, whoever asks for whatever key.
+    /// The least time between two fetches, from the end of one, whoever asks for whatever key.
     pub interval: u64,
-    /// How old keys may be when they cannot be fetched again. Then no token is believed.
+    /// How old keys may be when they cannot be fetched again, or not at once. Then no token is
+    /// believed.
     pub max_stale: u64,
 }
 
@@ -72,7 +79,18 @@ impl IssuerKeys {
     ) -> Result<Arc<JwkSet>, KeysError> {
         match &self.0 {
             Kind::Fixed(keys) => Ok(Arc::clone(keys)),
-            Kind::Remote(remote) => remote.at(id, algorithm, now).await,
+            Kind::Remote(remote) => remote.at(Wanted { id, algorithm }, now).await,
+        }
+    }
+
+    /// The issuer that the keys are discovered for, where they are.
+    pub(super) fn issuer(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Remote(remote) => match &remote.place {
+                Place::Issuer(issuer) => Some(issuer),
+                Place::Url(_) => None,
+            },
+            Kind::Fixed(_) => None,
         }
     }
 }
@@ -95,38 +113,62 @@ struct Remote {
 struct State {
     /// The keys, and when they were fetched.
     keys: Option<(Arc<JwkSet>, u64)>,
-    /// When a fetch was last begun.
+    /// When a fetch last began, or ended if it has.
     tried_at: Option<u64>,
     /// Why the last fetch failed, if it did.
     failure: Option<KeysError>,
 }
 
+/// A key that a token names.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    id: Option<&'a str>,
+    algorithm: Algorithm,
+}
+
+impl Wanted<'_> {
+    fn is_in(self, keys: &JwkSet) -> bool {
+        !matches!(keys.find(self.id, self.algorithm), Found::None)
+    }
+}
+
 impl Remote {
-    async fn at(
-        self: &Arc<Self>,
-        id: Option<&str>,
-        algorithm: Algorithm,
-        now: u64,
-    ) -> Result<Arc<JwkSet>, KeysError> {
-        if let Some(keys) = self.fresh(id, algorithm, now) {
+    async fn at(self: &Arc<Self>, wanted: Wanted<'_>, now: u64) -> Result<Arc<JwkSet>, KeysError> {
+        if let Some(keys) = self.fresh(wanted, now) {
             return Ok(keys);
         }
-        let flight = Arc::clone(&self.flight).lock_owned().await;
+        let old = self.usable(now).filter(|keys| wanted.is_in(keys));
+        let flight = match &old {
+            None => Arc::clone(&self.flight).lock_owned().await,
+            // Somebody fetches already, and old keys will do until that has ended.
+            Some(keys) => match Arc::clone(&self.flight).try_lock_owned() {
+                Ok(flight) => flight,
+                Err(_) => return Ok(Arc::clone(keys)),
+            },
+        };
         // Whoever held it before may have fetched what is wanted.
-        if let Some(keys) = self.fresh(id, algorithm, now) {
+        if let Some(keys) = self.fresh(wanted, now) {
             return Ok(keys);
         }
-        if self.may_try(now) {
-            let this = Arc::clone(self);
-            // In a task of its own: a caller that goes away neither stops the fetch nor lets
-            // another begin before this one has ended.
-            let fetch = tokio::spawn(async move {
-                this.refresh(now).await;
-                drop(flight);
-            });
-            fetch.await.map_err(|_| KeysError::BrokenOff)?;
+        if !self.may_try(now) {
+            return self.known(wanted, now);
         }
-        self.usable(now)
+        let this = Arc::clone(self);
+        // In a task of its own: a caller that goes away neither stops the fetch nor lets another
+        // begin before this one has ended.
+        let fetch = tokio::spawn(async move {
+            this.refresh(now).await;
+            drop(flight);
+        });
+        match old {
+            None => fetch.await.map_err(|_| KeysError::BrokenOff)?,
+            Some(keys) => {
+                if timeout(PATIENCE, fetch).await.is_err() {
+                    return Ok(keys);
+                }
+            }
+        }
+        self.known(wanted, now)
     }
 
     fn state(&self) -> State {
@@ -138,11 +180,11 @@ impl Remote {
     }
 
     /// The keys, when they are young and have the wanted one.
-    fn fresh(&self, id: Option<&str>, algorithm: Algorithm, now: u64) -> Option<Arc<JwkSet>> {
+    fn fresh(&self, wanted: Wanted<'_>, now: u64) -> Option<Arc<JwkSet>> {
         let (keys, fetched_at) = self.state().keys?;
-        let young = now.saturating_sub(fetched_at) < self.rules.max_age;
-        let has = !matches!(keys.find(id, algorithm), Found::None);
-        (young && has).then_some(keys)
+        // SECURITY: keys from the future have no age that could be trusted: the clock was set back.
+        let young = now.checked_sub(fetched_at).is_some_and(|age| age < self.rules.max_age);
+        (young && wanted.is_in(&keys)).then_some(keys)
     }
 
     // SECURITY: tokens with invented key names must not make us call the issuer each time.
@@ -154,13 +196,19 @@ impl Remote {
 
     async fn refresh(&self, now: u64) {
         self.change(|state| state.tried_at = Some(now));
+        let began = Instant::now();
         let fetched = self.fetch().await;
-        self.change(|state| match fetched {
-            Ok(keys) => {
-                state.keys = Some((Arc::new(keys), now));
-                state.failure = None;
+        // From the end: an issuer that hangs for longer than the interval gets its rest too.
+        let ended = now.saturating_add(began.elapsed().as_secs());
+        self.change(|state| {
+            state.tried_at = Some(ended);
+            match fetched {
+                Ok(keys) => {
+                    state.keys = Some((Arc::new(keys), now));
+                    state.failure = None;
+                }
+                Err(error) => state.failure = Some(error),
             }
-            Err(error) => state.failure = Some(error),
         });
     }
 
@@ -176,18 +224,28 @@ impl Remote {
             }
         };
         let text = fetch_text(&self.client, url, KEYS).await?;
-        let keys = JwkSet::from_slice(&text);
-        let keys = keys.map_err(|error| KeysError::Json { document: KEYS, error })?;
-        if keys.is_empty() { Err(KeysError::NoKeys) } else { Ok(keys) }
+        // A set without keys is the issuer's word as much as any other: it has withdrawn them all.
+        JwkSet::from_slice(&text).map_err(|error| KeysError::Json { document: KEYS, error })
     }
 
-    /// The keys, also old ones as long as they may be used.
-    fn usable(&self, now: u64) -> Result<Arc<JwkSet>, KeysError> {
-        let State { keys, failure, .. } = self.state();
-        let keys = keys
-            .filter(|(_, fetched_at)| now.saturating_sub(*fetched_at) <= self.rules.max_stale)
-            .map(|(keys, _)| keys);
-        keys.ok_or(failure.unwrap_or(KeysError::NoKeys))
+    /// The keys, also old ones as long as they may be used. Those of a moment ahead may be: the
+    /// clock was corrected, or somebody with a later time has fetched them meanwhile.
+    fn usable(&self, now: u64) -> Option<Arc<JwkSet>> {
+        let (keys, fetched_at) = self.state().keys?;
+        let usable = match now.checked_sub(fetched_at) {
+            Some(age) => age <= self.rules.max_stale,
+            None => now.abs_diff(fetched_at) < self.rules.interval,
+        };
+        usable.then_some(keys)
+    }
+
+    /// What can be said now: the keys, unless the wanted one may be among those that could not be
+    /// fetched.
+    fn known(&self, wanted: Wanted<'_>, now: u64) -> Result<Arc<JwkSet>, KeysError> {
+        match (self.usable(now), self.state().failure) {
+            (Some(keys), failure) if failure.is_none() || wanted.is_in(&keys) => Ok(keys),
+            (_, failure) => Err(failure.unwrap_or(KeysError::NoKeys)),
+        }
     }
 }
 

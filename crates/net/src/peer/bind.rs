@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::PeerAuthenticator;
-use crate::address::is_loopback;
+use crate::address::is_this_machine;
 
 /// An address that others can reach, without anybody showing who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,11 @@ pub struct BindError(SocketAddr);
 /// # Errors
 /// When that is so.
 pub fn check_bind(address: SocketAddr, peers: &PeerAuthenticator) -> Result<(), BindError> {
-    if peers.is_required() || is_loopback(address.ip()) { Ok(()) } else { Err(BindError(address)) }
+    if peers.is_required() || is_this_machine(address.ip()) {
+        Ok(())
+    } else {
+        Err(BindError(address))
+    }
 }
 
 #[cfg(test)]
@@ -40,6 +44,15 @@ mod tests {
             ("192.168.1.1:1", false),
             ("[fe80::1]:1", false),
             ("8.8.8.8:1", false),
+            // What only hides a loopback address leads elsewhere.
+            ("[2606:4700::5efe:7f00:1]:1", false),
+            ("[2a00:1450:4001:81b:200:5efe:7f00:1]:1", false),
+            ("[2002:7f00:1::1]:1", false),
+            ("[64:ff9b::7f00:1]:1", false),
+            ("[64:ff9b:1::7f00:1]:1", false),
+            ("[2001:0:7f00:1::1]:1", false),
+            ("[::7f00:2]:1", false),
+            ("[::ffff:0:7f00:1]:1", false),
         ] {
             let address = address.parse().unwrap();
             assert_eq!(check_bind(address, &anonymous).is_ok(), alone, "{address}");

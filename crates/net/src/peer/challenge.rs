@@ -23,6 +23,9 @@ pub enum AuthError {
     /// A token of an authorization server that is not believed.
     #[error(transparent)]
     Token(#[from] JwtError),
+    /// A token that counts only with a proof of possession.
+    #[error("expected a plain bearer token, found one bound to a key, of which no proof is taken")]
+    Bound,
     /// A token that allows too little.
     #[error("expected a token with the scopes `{}`, found one without them", .0.join(" "))]
     Scope(Vec<String>),
@@ -48,7 +51,7 @@ impl AuthError {
             Self::Scope(_) => 403,
             // The token may be good; it is us who cannot tell.
             Self::Token(JwtError::Keys(_)) => 503,
-            Self::Missing | Self::Scheme | Self::Unknown | Self::Token(_) => 401,
+            Self::Missing | Self::Scheme | Self::Unknown | Self::Bound | Self::Token(_) => 401,
         }
     }
 
@@ -58,7 +61,7 @@ impl AuthError {
         match self {
             Self::Missing | Self::Scheme | Self::Token(JwtError::Keys(_)) => None,
             Self::Malformed(_) => Some("invalid_request"),
-            Self::Unknown | Self::Token(_) => Some("invalid_token"),
+            Self::Unknown | Self::Bound | Self::Token(_) => Some("invalid_token"),
             Self::Scope(_) => Some("insufficient_scope"),
         }
     }

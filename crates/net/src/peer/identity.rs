@@ -3,7 +3,7 @@
 use chio_core::hash::sha256_hex;
 use chio_core::session::{AuthContext, AuthMethod, OauthBearer, Transport};
 
-use super::OAUTH;
+use super::{ANONYMOUS, OAUTH};
 use crate::jwt::Claims;
 
 /// How somebody showed who they are.
@@ -46,7 +46,7 @@ impl Identity {
     #[must_use]
     pub fn anonymous() -> Self {
         Self {
-            principal: "anonymous".to_owned(),
+            principal: ANONYMOUS.to_owned(),
             method: Method::Anonymous,
             issuer: None,
             subject: None,

@@ -104,12 +104,16 @@ impl OriginRules {
     }
 
     fn check_host(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), OriginError> {
-        let Some(hosts) = &self.hosts else { return Ok(()) };
         let mut values = headers.get_all(HOST).iter();
         let (value, other) = (values.next(), values.next());
+        // SECURITY: with two, this server and a proxy before it could mean different ones.
+        if other.is_some() {
+            return Err(OriginError::HostForm);
+        }
+        let Some(hosts) = &self.hosts else { return Ok(()) };
         let header = value.map(|value| value.to_str().map_err(|_| OriginError::HostForm));
         let named = [header.transpose()?, authority];
-        if other.is_some() || named == [None, None] {
+        if named == [None, None] {
             return Err(OriginError::HostForm);
         }
         // SECURITY: where both are there, both must be ours.

@@ -5,6 +5,10 @@ use super::{Event, SseError};
 /// The mark that may stand before the first line.
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
+/// The longest time to wait before connecting again, in milliseconds: a day. A stream that asks for
+/// more must not be able to ask for ever.
+const MAX_RETRY: u64 = 24 * 3600 * 1000;
+
 /// Bounds of what is kept of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SseLimits {
@@ -50,7 +54,7 @@ impl Decoder {
         self.last_id.as_deref()
     }
 
-    /// After how many milliseconds the stream last asked to connect again.
+    /// After how many milliseconds the stream last asked to connect again, at most a day.
     #[must_use]
     pub const fn last_retry(&self) -> Option<u64> {
         self.last_retry
@@ -128,7 +132,8 @@ impl Decoder {
             }
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
-                self.retry = value.parse().ok().or(self.retry);
+                // Digits alone: what is no number is one that is too large.
+                self.retry = Some(value.parse().unwrap_or(u64::MAX).min(MAX_RETRY));
             }
             _ => {}
         }

@@ -4,6 +4,9 @@ use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptes
 
 use super::{Decoder, Event, SseError, SseLimits, comment};
 
+/// The longest time to wait that is read, in milliseconds.
+const DAY: u64 = 86_400_000;
+
 fn event(event: Option<&str>, data: &str, id: Option<&str>, retry: Option<u64>) -> Event {
     let own = |text: Option<&str>| text.map(str::to_owned);
     Event { event: own(event), data: data.to_owned(), id: own(id), retry }
@@ -50,7 +53,10 @@ fn streams_are_read_as_the_standard_says_in_whatever_pieces() {
         ("retry: 150\ndata: 1\n\n", vec![event(None, "1", None, Some(150))]),
         ("retry: 1e3\ndata: 1\n\n", vec![data("1")]),
         ("retry: +1\nretry: -1\nretry:\nretry: 1 \ndata: 1\n\n", vec![data("1")]),
-        ("retry: 99999999999999999999999\ndata: 1\n\n", vec![data("1")]),
+        ("retry: 86400000\ndata: 1\n\n", vec![event(None, "1", None, Some(DAY))]),
+        ("retry: 86400001\ndata: 1\n\n", vec![event(None, "1", None, Some(DAY))]),
+        ("retry: 18446744073709551615\ndata: 1\n\n", vec![event(None, "1", None, Some(DAY))]),
+        ("retry: 99999999999999999999999\ndata: 1\n\n", vec![event(None, "1", None, Some(DAY))]),
         ("unknown: 1\nDATA: 1\n data: 1\ndata : 1\n:data: 1\n\n", vec![]),
         ("data: a:b: c\n\n", vec![data("a:b: c")]),
         ("data: é漢\n\n", vec![data("é漢")]),
@@ -138,7 +144,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     let id = prop_oneof![Just(None), line().prop_map(Some)];
     let data =
         proptest::collection::vec("[^\\r\\n]{0,12}", 0..4).prop_map(|lines| lines.join("\n"));
-    (name, data, id, any::<Option<u64>>()).prop_map(|(event, data, id, retry)| Event {
+    (name, data, id, proptest::option::of(0..=DAY)).prop_map(|(event, data, id, retry)| Event {
         event,
         data,
         id,

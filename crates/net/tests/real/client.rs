@@ -8,7 +8,7 @@ use http::Method;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::server::{Server, answer, client, ok, raw_server};
+use super::server::{Server, answer, client, ok, raw_server, stalled_server, tasks, until_tasks};
 
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -134,6 +134,50 @@ async fn a_request_may_shorten_its_time_and_not_lengthen_it() {
 }
 
 #[tokio::test]
+async fn a_server_that_stops_reading_loses_the_connection_and_what_is_left_of_the_request() {
+    let address = stalled_server(None).await;
+    let client = client(Limits { total: SHORT, ..Limits::default() });
+    let before = tasks();
+    for _ in 0..3 {
+        let request = Request::post_json(format!("http://{address}/"), vec![b'x'; 32 << 20]);
+        let outcome = client.send(request).await.map(drop);
+        assert_eq!(outcome, Err(ClientError::TimedOut(Phase::Response)));
+    }
+    until_tasks(before).await;
+}
+
+#[tokio::test]
+async fn time_without_end_is_a_bound_like_others() {
+    let server = Server::start(|_| ok("a")).await;
+    let (max, rest) = (Duration::MAX, Limits::default());
+    for limits in [
+        Limits { total: max, ..rest },
+        Limits { connect: max, ..rest },
+        Limits { idle: max, ..rest },
+    ] {
+        let request = Request::get(server.url("/")).within(max);
+        assert_eq!(client(limits).send(request).await.unwrap().body, "a", "{limits:?}");
+    }
+}
+
+#[tokio::test]
+async fn neither_tunnels_nor_echoes_nor_other_protocols_are_asked_for_or_taken() {
+    let server = Server::start(|_| ok("a")).await;
+    for method in [Method::CONNECT, Method::TRACE] {
+        let request = Request::new(method.clone(), server.url("/"));
+        let outcome = client(Limits::default()).send(request).await.map(drop);
+        assert_eq!(outcome, Err(ClientError::Method), "{method}");
+    }
+    assert_eq!(server.connections(), 0);
+    let switch =
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nhello";
+    let url = raw_server(move |stream| write(stream, switch.to_owned())).await;
+    let outcome = client(Limits::default()).send(Request::get(url)).await.map(drop);
+    let found = "a switch to another protocol";
+    assert_eq!(outcome, Err(ClientError::Protocol { host: "127.0.0.1".to_owned(), found }));
+}
+
+#[tokio::test]
 async fn what_is_no_answer_is_an_error_without_the_bytes_that_came() {
     for (text, found) in [
         ("", "a connection that broke"),
@@ -158,6 +202,31 @@ async fn a_coding_that_was_not_asked_for_is_refused() {
             Server::start(move |_| answer(200, &[("content-encoding", coding)], "x")).await;
         let outcome = client(Limits::default()).send(Request::get(server.url("/"))).await;
         assert_eq!(outcome.is_ok(), accepted, "{coding} {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_coding_that_is_not_chunked_is_refused() {
+    let chunks = "3\r\nabc\r\n0\r\n\r\n";
+    for (coding, body, accepted) in [
+        ("chunked", chunks, true),
+        ("Chunked", chunks, true),
+        ("gzip, chunked", chunks, false),
+        ("chunked, chunked", chunks, false),
+        ("gzip", "abc", false),
+        ("identity", "abc", false),
+    ] {
+        let text = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\n\r\n{body}");
+        let url = raw_server(move |mut stream| {
+            let text = text.clone();
+            async move { stream.write_all(text.as_bytes()).await.unwrap() }
+        })
+        .await;
+        let outcome = client(Limits::default()).send(Request::get(url)).await.map(|r| r.body);
+        match accepted {
+            true => assert_eq!(outcome.unwrap(), "abc", "{coding}"),
+            false => assert!(outcome.is_err(), "{coding} {outcome:?}"),
+        }
     }
 }
 

@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex};
 use chio_net::client::{ClientError, ClientOptions, HttpClient, Limits};
 use chio_net::jwt::{IssuerKeys, JwtError, JwtVerifier, KeysError, RefreshRules, discover};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
 
-use super::server::{Server, answer, client};
+use super::server::{Server, answer, client, local, raw_server};
+use super::tls::Authority;
 use super::tokens::{AUDIENCE, ISSUER, Key, NOW, claims, set_text};
 
 const RULES: RefreshRules = RefreshRules { max_age: 100, interval: 10, max_stale: 500 };
@@ -36,7 +39,7 @@ impl Issuer {
 
     fn verifier(&self) -> Arc<JwtVerifier> {
         let keys = IssuerKeys::at_url(client(Limits::default()), self.server.url("/jwks"), RULES);
-        Arc::new(JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys))
+        Arc::new(JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap())
     }
 
     fn set(&self, keys: &[&Key]) {
@@ -126,12 +129,119 @@ async fn what_is_no_set_of_keys_replaces_none() {
     let issuer = Issuer::start(&[&key]).await;
     let (verifier, token) = (issuer.verifier(), token(&key));
     verifier.verify(&token, NOW).await.unwrap();
-    for (turn, text) in [(1, "<html>"), (2, "{}"), (3, r#"{"keys":[]}"#)] {
+    for (turn, text) in [(1, "<html>"), (2, "{}"), (3, r#"{"keys":{}}"#)] {
         *issuer.keys.lock().unwrap() = text.to_owned();
         verifier.verify(&token, NOW + turn * 100).await.unwrap();
     }
     let outcome = verifier.verify(&token, NOW + 501).await.map(drop);
-    assert_eq!(outcome, Err(JwtError::Keys(KeysError::NoKeys)));
+    let Err(JwtError::Keys(KeysError::Json { .. })) = outcome else { panic!("{outcome:?}") };
+}
+
+#[tokio::test]
+async fn an_issuer_without_keys_has_withdrawn_them_all() {
+    let key = Key::ed("a");
+    let issuer = Issuer::start(&[&key]).await;
+    let (verifier, token) = (issuer.verifier(), token(&key));
+    verifier.verify(&token, NOW).await.unwrap();
+    issuer.set(&[]);
+    for after in [100, 101, 600] {
+        let outcome = verifier.verify(&token, NOW + after).await.map(drop);
+        assert_eq!(outcome, Err(JwtError::UnknownKey), "{after}");
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_withdrawn_key() {
+    let (old, new) = (Key::ed("old"), Key::ed("new"));
+    let issuer = Issuer::start(&[&old]).await;
+    let verifier = issuer.verifier();
+    let far = 10_000_000;
+    let token = old.sign(&claims(&json!({"exp": NOW + 10 * far, "iat": null, "nbf": null})));
+    verifier.verify(&token, NOW + far).await.unwrap();
+    // By a moment only: the keys are old, and good enough until they can be fetched again.
+    verifier.verify(&token, NOW + far - 9).await.unwrap();
+    assert_eq!(issuer.fetches(), 1);
+    issuer.fail(503);
+    assert_eq!(verifier.verify(&token, NOW).await.map(drop), down(503), "of no age at all");
+    issuer.fail(200);
+    issuer.set(&[&new]);
+    for after in [10, 1000, 100_000, 9_000_000] {
+        let outcome = verifier.verify(&token, NOW + after).await.map(drop);
+        assert_eq!(outcome, Err(JwtError::UnknownKey), "{after}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_may_be_new_is_not_unknown_while_the_issuer_is_down() {
+    let (old, new) = (Key::ed("old"), Key::ed("new"));
+    let issuer = Issuer::start(&[&old]).await;
+    let verifier = issuer.verifier();
+    verifier.verify(&token(&old), NOW).await.unwrap();
+    issuer.fail(503);
+    // Also within the interval after the failure, when nothing is fetched.
+    for after in [10, 15] {
+        assert_eq!(verifier.verify(&token(&new), NOW + after).await.map(drop), down(503));
+        verifier.verify(&token(&old), NOW + after).await.unwrap();
+    }
+    assert_eq!(issuer.fetches(), 2);
+    issuer.fail(200);
+    let outcome = verifier.verify(&token(&new), NOW + 20).await.map(drop);
+    assert_eq!(outcome, Err(JwtError::UnknownKey));
+}
+
+/// An issuer that answers with each set in turn, and before each waits until it may.
+async fn slow_issuer(sets: Vec<String>) -> (String, Arc<Semaphore>) {
+    let (may, turn) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let own = Arc::clone(&may);
+    let url = raw_server(move |mut stream| {
+        let turn = turn.fetch_add(1, Ordering::SeqCst);
+        let (body, may) = (sets[turn].clone(), Arc::clone(&own));
+        async move {
+            may.acquire().await.unwrap().forget();
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}");
+            let _ = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await;
+        }
+    })
+    .await;
+    (url, may)
+}
+
+#[tokio::test]
+async fn an_issuer_that_hangs_stops_nobody_whose_key_is_known() {
+    let (old, new) = (Key::ed("old"), Key::ed("new"));
+    let sets = vec![set_text(&[&old]), set_text(&[&old, &new])];
+    let (url, may) = slow_issuer(sets).await;
+    let keys = IssuerKeys::at_url(client(Limits::default()), url, RULES);
+    let verifier = Arc::new(JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap());
+    may.add_permits(1);
+    verifier.verify(&token(&old), NOW).await.unwrap();
+    let calls = (0..20).map(|_| {
+        let (verifier, token) = (Arc::clone(&verifier), token(&old));
+        tokio::spawn(async move { verifier.verify(&token, NOW + 101).await.map(drop) })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap(), Ok(()));
+    }
+    // All this while the one fetch went on: it still brings what it was sent for.
+    may.add_permits(1);
+    verifier.verify(&token(&new), NOW + 101).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_interval_counts_from_the_end_of_a_try() {
+    let key = Key::ed("a");
+    let (url, may) = slow_issuer(vec![set_text(&[&key]); 2]).await;
+    let keys = IssuerKeys::at_url(client(Limits::default()), url, RULES);
+    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
+    // The ten seconds after which the first try is given up pass in no time.
+    tokio::time::pause();
+    let hung = verifier.verify(&token(&key), NOW).await.map(drop);
+    assert!(matches!(hung, Err(JwtError::Keys(KeysError::Fetch { .. }))), "{hung:?}");
+    tokio::time::resume();
+    may.add_permits(2);
+    assert_eq!(verifier.verify(&token(&key), NOW + 10).await.map(drop), hung);
+    assert_eq!(verifier.verify(&token(&key), NOW + 20).await.map(drop), Ok(()));
 }
 
 #[tokio::test]
@@ -171,7 +281,7 @@ async fn keys_are_not_fetched_from_where_the_client_may_not_go() {
     let issuer = Issuer::start(&[&key]).await;
     let public = HttpClient::new(ClientOptions::default()).unwrap();
     let keys = IssuerKeys::at_url(public, issuer.server.url("/jwks"), RULES);
-    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys);
+    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
     let outcome = verifier.verify(&token(&key), NOW).await.map(drop);
     let Err(JwtError::Keys(KeysError::Fetch { error: ClientError::Address(_), .. })) = outcome
     else {
@@ -211,10 +321,49 @@ async fn keys_are_discovered_wherever_the_standards_put_the_metadata() {
         let server = metadata(place, &key, named).await;
         let issuer = server.url(path);
         let keys = IssuerKeys::discovered(client(Limits::default()), issuer.clone(), RULES);
-        let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(issuer.clone(), keys);
+        let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(issuer.clone(), keys).unwrap();
         let token = key.sign(&claims(&json!({"iss": issuer})));
         assert_eq!(verifier.verify(&token, NOW).await.map(drop), Ok(()), "{place}");
     }
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_metadata_does_not_end_the_search() {
+    let server = Server::start(|seen| {
+        let origin = format!("http://{}", seen.headers["host"].to_str().unwrap());
+        match seen.path.as_str() {
+            "/.well-known/openid-configuration" => {
+                answer(200, &[], json!({"issuer": origin}).to_string())
+            }
+            _ => answer(200, &[("content-type", "text/html")], "<html>"),
+        }
+    })
+    .await;
+    let local = client(Limits::default());
+    assert_eq!(discover(&local, &server.url("")).await.unwrap().issuer, server.url(""));
+    let pages = Server::start(|_| answer(200, &[], "<html>")).await;
+    let outcome = discover(&local, &pages.url("")).await;
+    assert!(matches!(outcome, Err(KeysError::Json { .. })), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_an_https_issuer_leads_to_is_https_too() {
+    let ca = Authority::new();
+    let plain = Server::start(|_| answer(200, &[], set_text(&[]))).await;
+    for member in ["jwks_uri", "token_endpoint"] {
+        let place = plain.url("/");
+        let acceptor = Some(ca.acceptor("127.0.0.1", None));
+        let server = Server::start_at("127.0.0.1:0", acceptor, move |seen| {
+            let issuer = format!("https://{}", seen.headers["host"].to_str().unwrap());
+            answer(200, &[], json!({"issuer": issuer, member: place}).to_string())
+        })
+        .await;
+        let options = ClientOptions { roots: ca.roots(), ..local() };
+        let issuer = format!("https://{}", server.address);
+        let outcome = discover(&HttpClient::new(options).unwrap(), &issuer).await;
+        assert_eq!(outcome, Err(KeysError::Downgrade { member }));
+    }
+    assert_eq!(plain.connections(), 0);
 }
 
 #[tokio::test]
@@ -248,7 +397,7 @@ async fn an_issuer_without_metadata_or_keys_is_an_error() {
     })
     .await;
     let keys = IssuerKeys::discovered(local, server.url(""), RULES);
-    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(server.url(""), keys);
+    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(server.url(""), keys).unwrap();
     let token = Key::ed("a").sign(&claims(&json!({"iss": server.url("")})));
     let outcome = verifier.verify(&token, NOW).await.map(drop);
     assert_eq!(outcome, Err(JwtError::Keys(KeysError::NoKeysUri)));

@@ -29,7 +29,7 @@ fn authorization(value: &str) -> HeaderMap {
 
 fn peers(key: &Key) -> PeerAuthenticator {
     let keys = IssuerKeys::fixed(set(&[key]));
-    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys);
+    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
     PeerAuthenticator::anonymous().with_token("ops", TOKEN).unwrap().with_jwt(jwt)
 }
 
@@ -134,6 +134,22 @@ async fn whoever_shows_nothing_good_is_not_let_in() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_bound_to_a_key_is_no_bearer_token() {
+    let key = Key::ed("k");
+    for cnf in [
+        json!({"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
+        json!({"x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2"}),
+        json!({}),
+        json!(7),
+    ] {
+        let token = key.sign(&claims(&json!({"cnf": cnf})));
+        let shown = authorization(&format!("Bearer {token}"));
+        let outcome = peers(&key).authenticate(&shown, NOW).await;
+        assert_eq!(outcome, Err(AuthError::Bound), "{cnf}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_that_is_nearly_right_is_unknown() {
     let only = PeerAuthenticator::anonymous().with_token("ops", TOKEN).unwrap();
     let (shorter, cut) = (TOKEN.get(1..).unwrap(), TOKEN.get(..TOKEN.len() - 1).unwrap());
@@ -153,6 +169,7 @@ fn each_refusal_has_its_status_and_code() {
         (AuthError::Token(JwtError::Expired), 401, Some("invalid_token")),
         (AuthError::Token(JwtError::Signature), 401, Some("invalid_token")),
         (AuthError::Token(JwtError::Keys(KeysError::NoKeys)), 503, None),
+        (AuthError::Bound, 401, Some("invalid_token")),
         (AuthError::Scope(vec![]), 403, Some("insufficient_scope")),
     ] {
         assert_eq!((error.status(), error.code()), (status, code), "{error}");
@@ -180,7 +197,7 @@ async fn keys_that_cannot_be_had_let_nobody_in_and_blame_nobody() {
     let key = Key::ed("k");
     let client = HttpClient::new(ClientOptions::default()).unwrap();
     let keys = IssuerKeys::at_url(client, "https://127.0.0.1/jwks", RefreshRules::default());
-    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys);
+    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
     let peers = PeerAuthenticator::anonymous().with_jwt(jwt);
     let token = key.sign(&claims(&json!({})));
     let shown = authorization(&format!("Bearer {token}"));
@@ -242,6 +259,7 @@ fn tokens_that_are_easy_to_guess_or_mistake_are_not_set() {
     assert_eq!(set("a", "0123456789abcdef\n"), Err(TokenError::Characters));
     assert_eq!(set("", TOKEN), Err(TokenError::Principal));
     assert_eq!(set("oauth:x#sub:y", TOKEN), Err(TokenError::Principal));
+    assert_eq!(set("anonymous", TOKEN), Err(TokenError::Principal));
     let twice = PeerAuthenticator::anonymous().with_token("a", TOKEN).unwrap();
     assert_eq!(twice.with_token("b", TOKEN).map(drop), Err(TokenError::Repeated));
     let default = PeerAuthenticator::default_principal(TOKEN);
@@ -331,6 +349,8 @@ fn a_server_with_a_name_takes_it_with_or_without_the_usual_port() {
     }
     let any = OriginRules::any_host();
     assert_eq!(any.check(&headers(&[("host", "whatever")]), None), Ok(()));
+    let twice = headers(&[("host", "whatever"), ("host", "whatever")]);
+    assert_eq!(any.check(&twice, None), Err(OriginError::HostForm));
     let page = headers(&[("host", "whatever"), ("origin", "https://page.example")]);
     assert_eq!(any.check(&page, None), Err(OriginError::Origin));
     assert!(OriginRules::any_host().with_host("a/b").is_err());

@@ -128,12 +128,31 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
 }
 
 #[tokio::test]
+async fn a_name_with_many_addresses_is_given_up_after_some() {
+    let server = Server::start_at("127.0.0.1:0", None, |_| ok("a")).await;
+    let url = format!("http://many.example:{}/", server.address.port());
+    for (before, reached) in [(15, true), (16, false), (10_000, false)] {
+        let mut addresses = vec!["127.0.0.9"; before];
+        addresses.push("127.0.0.1");
+        let rules = AddressRules::public_only().with_http().with_loopback();
+        let outcome = with(rules, &Script::new(&[&addresses])).send(Request::get(&url)).await;
+        assert_eq!(outcome.is_ok(), reached, "{before} {outcome:?}");
+    }
+    // What is not tried is judged nevertheless.
+    let mut addresses = vec!["127.0.0.1"; 16];
+    addresses.push("10.0.0.1");
+    let rules = AddressRules::public_only().with_http().with_loopback();
+    let outcome = with(rules, &Script::new(&[&addresses])).send(Request::get(&url)).await;
+    assert!(matches!(outcome, Err(ClientError::Address(_))), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn redirects_are_followed_with_what_may_go_there() {
     let other = Server::start(|_| ok("other")).await;
     let away = other.url("/end");
     let server = Server::start(move |seen| match seen.path.as_str() {
         "/same" => answer(307, &[("location", "/end")], ""),
-        "/other" => answer(308, &[("location", &away)], ""),
+        "/shared" => answer(308, &[("location", &away)], ""),
         "/see" => answer(303, &[("location", "end")], ""),
         _ => ok("own"),
     })
@@ -141,11 +160,12 @@ async fn redirects_are_followed_with_what_may_go_there() {
     let client = client(Limits::default());
     for (path, body, method, key, sent) in [
         ("/same", "own", Method::POST, true, "{}"),
-        ("/other", "other", Method::POST, false, "{}"),
+        ("/shared", "other", Method::POST, false, "{}"),
         ("/see", "own", Method::GET, true, ""),
     ] {
         let request = Request::post_json(server.url(path), "{}").with_bearer("t").unwrap();
         let request = request.with_header("x-api-key", "k").unwrap();
+        let request = if path == "/shared" { request.sharing_body() } else { request };
         let response = client.send(request).await.unwrap();
         assert_eq!(response.body, body);
         let last = if body == "own" { &server } else { &other };
@@ -157,6 +177,28 @@ async fn redirects_are_followed_with_what_may_go_there() {
             assert_eq!(last.headers.contains_key(name), key, "{path} {name}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_body_does_not_follow_to_another_origin_unasked() {
+    let other = Server::start(|_| ok("other")).await;
+    for (status, method, arrives) in [
+        (307, Method::POST, false),
+        (308, Method::POST, false),
+        (301, Method::PUT, false),
+        (302, Method::DELETE, false),
+        (303, Method::POST, true),
+    ] {
+        let to = other.url("/steal");
+        let server = Server::start(move |_| answer(status, &[("location", &to)], "")).await;
+        let request = Request::new(method, server.url("/token")).with_body("client_secret=s");
+        let outcome = client(Limits::default()).send(request).await.map(drop);
+        let refused = Err(ClientError::OtherOrigin { carried: "a body" });
+        assert_eq!(outcome, if arrives { Ok(()) } else { refused }, "{status}");
+    }
+    let requests = other.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(requests[0].body.is_empty());
 }
 
 #[tokio::test]

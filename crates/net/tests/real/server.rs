@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chio_net::address::AddressRules;
@@ -121,6 +122,38 @@ where
         }
     });
     format!("http://{address}/")
+}
+
+/// A server that takes connections and never reads what is sent on them.
+pub(crate) async fn stalled_server(tls: Option<TlsAcceptor>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut plain, mut secured) = (Vec::new(), Vec::new());
+        while let Ok((stream, _)) = listener.accept().await {
+            match &tls {
+                None => plain.push(stream),
+                Some(tls) => secured.push(tls.accept(stream).await.unwrap()),
+            }
+        }
+    });
+    address
+}
+
+/// How many tasks run here.
+pub(crate) fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+/// Waits until no more tasks than these run; a test that waits in vain hangs and fails.
+pub(crate) async fn until_tasks(count: usize) {
+    let waiting = async {
+        while tasks() > count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    assert!(ended.is_ok(), "expected {count} tasks, found {}", tasks());
 }
 
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {

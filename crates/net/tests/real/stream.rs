@@ -95,13 +95,20 @@ async fn a_dropped_stream_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn another_content_type_is_no_stream_of_events() {
+async fn another_content_type_or_status_is_no_stream_of_events() {
     for kind in ["application/json", "text/event-streams", ""] {
         let server =
             Server::start(move |_| answer(200, &[("content-type", kind)], "data: a\n\n")).await;
         let response = client(Limits::default()).open(Request::get(server.url("/"))).await.unwrap();
         let outcome = response.events(SseLimits::default()).map(drop);
         assert_eq!(outcome, Err(ClientError::NotEvents), "{kind}");
+    }
+    for status in [201, 204, 400, 401, 500] {
+        let kind = [("content-type", "text/event-stream")];
+        let server = Server::start(move |_| answer(status, &kind, "")).await;
+        let response = client(Limits::default()).open(Request::get(server.url("/"))).await.unwrap();
+        let outcome = response.events(SseLimits::default()).map(drop);
+        assert_eq!(outcome, Err(ClientError::EventStatus { status }));
     }
     let server = Server::start(|_| ok("data: a\n\n")).await;
     let response = client(Limits::default()).open(Request::get(server.url("/"))).await.unwrap();

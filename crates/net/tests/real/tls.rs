@@ -16,12 +16,12 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::server::{Server, answer, local, ok, raw_server};
+use super::server::{Server, answer, local, ok, raw_server, stalled_server, tasks, until_tasks};
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
@@ -35,12 +35,12 @@ impl Authority {
         CertifiedKey { cert, signing_key }
     }
 
-    fn roots(&self) -> Roots {
+    pub(crate) fn roots(&self) -> Roots {
         Roots::Only(Certificates::from_pem(self.0.pem().as_bytes()).unwrap())
     }
 
     /// A server that shows a certificate for a name, and asks for one of this authority if told.
-    fn acceptor(&self, name: &str, clients: Option<&Self>) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self, name: &str, clients: Option<&Self>) -> TlsAcceptor {
         let own = self.certify(name, ExtendedKeyUsagePurpose::ServerAuth);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -158,6 +158,41 @@ async fn a_redirect_from_https_to_http_is_refused() {
     let outcome = client(authority.roots(), None).send(request).await.map(drop);
     assert_eq!(outcome, Err(ClientError::Downgrade));
     assert_eq!(plain.connections(), 0);
+}
+
+#[tokio::test]
+async fn our_certificate_is_not_shown_to_whom_a_redirect_names() {
+    let ca = Authority::new();
+    let acceptor = ca.acceptor("127.0.0.1", Some(&ca));
+    let internal = Server::start_at("127.0.0.1:0", Some(acceptor), |_| ok("secret")).await;
+    let acceptor = ca.acceptor("127.0.0.1", None);
+    let to = https(&internal, "127.0.0.1");
+    let door = Server::start_at("127.0.0.1:0", Some(acceptor), move |seen| {
+        answer(307, &[("location", if seen.path == "/own" { "/end" } else { &to })], "")
+    })
+    .await;
+    let client = client(ca.roots(), Some(ca.identity()));
+    let refused = Err(ClientError::OtherOrigin { carried: "a client certificate" });
+    // The way within the origin ends at the same refusal, one redirect later.
+    for path in ["", "own"] {
+        let url = format!("{}{path}", https(&door, "127.0.0.1"));
+        assert_eq!(client.send(Request::get(url)).await.map(drop), refused);
+    }
+    assert_eq!(door.requests().len(), 3);
+    assert_eq!(internal.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_reading_loses_an_encrypted_connection_too() {
+    let ca = Authority::new();
+    let address = stalled_server(Some(ca.acceptor("127.0.0.1", None))).await;
+    let limits = Limits { total: Duration::from_secs(1), ..Limits::default() };
+    let client = HttpClient::new(ClientOptions { roots: ca.roots(), limits, ..local() }).unwrap();
+    let before = tasks();
+    let request = Request::post_json(format!("https://{address}/"), vec![b'x'; 32 << 20]);
+    let outcome = client.send(request).await.map(drop);
+    assert_eq!(outcome, Err(ClientError::TimedOut(Phase::Response)));
+    until_tasks(before).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use chio_core::crypto::PublicKey;
 use chio_core::governance::ApprovalToken;
 use chio_kernel::store::{
     Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore, Closing,
@@ -10,8 +11,8 @@ use chio_kernel::store::{
 };
 
 use super::MemoryStore;
-use crate::bounds::{self, INBOX_MEMORY, MAX_OPEN_APPROVALS, MAX_PRUNED};
-use crate::inbox;
+use crate::bounds::{self, INBOX_MEMORY, MAX_PRUNED};
+use crate::inbox::{self, Load};
 
 /// Requests for approval, by number.
 #[derive(Default)]
@@ -23,13 +24,24 @@ pub(super) struct Inbox {
 struct Row {
     /// The open intent that it belongs to.
     intent: Option<i64>,
+    /// Bytes of the request as others write it down.
+    size: u64,
     approval: Approval,
 }
 
 impl Inbox {
-    pub(super) fn is_full(&self) -> bool {
-        let open = self.rows.values().filter(|row| row.approval.state.is_open());
-        super::count(open.count()) >= MAX_OPEN_APPROVALS
+    /// What is open besides what this intent, if any, waits for.
+    pub(super) fn load(&self, subject: &PublicKey, besides: Option<i64>) -> Load {
+        let mut load = Load::default();
+        let counts = |row: &&Row| row.approval.state.is_open() && row.intent != besides;
+        for row in self.rows.values().filter(counts) {
+            load.all += 1;
+            if row.approval.request.subject == *subject {
+                load.of_subject += 1;
+                load.bytes_of_subject = load.bytes_of_subject.saturating_add(row.size);
+            }
+        }
+        load
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
@@ -41,7 +53,7 @@ impl Inbox {
     }
 
     /// Puts in what an intent waits for, in place of what it waited for before.
-    pub(super) fn add(&mut self, intent: i64, request: ApprovalRequest) {
+    pub(super) fn add(&mut self, intent: i64, request: ApprovalRequest, size: u64) {
         self.prune(request.requested_at);
         for row in self.of_intent(intent) {
             if row.approval.state.is_open() {
@@ -51,7 +63,7 @@ impl Inbox {
         let state = ApprovalState::Pending;
         let approval = Approval { request, state, answer: None, receipt_id: None };
         self.last += 1;
-        self.rows.insert(self.last, Row { intent: Some(intent), approval });
+        self.rows.insert(self.last, Row { intent: Some(intent), size, approval });
     }
 
     /// Forgets some of what has long been over.
@@ -67,10 +79,10 @@ impl Inbox {
         }
     }
 
-    /// Whether what an intent waits for, if anything, is approved.
-    pub(super) fn lets_go_on(&self, intent: i64) -> bool {
+    /// Whether what an intent waits for, if anything, is approved, and the approval is brought.
+    pub(super) fn lets_go_on(&self, intent: i64, has_approval: bool) -> bool {
         let last = self.rows.values().rfind(|row| row.intent == Some(intent));
-        last.is_none_or(|row| row.approval.state == ApprovalState::Approved)
+        last.is_none_or(|row| has_approval && row.approval.state == ApprovalState::Approved)
     }
 
     /// Uses the approval that an intent waited for.

@@ -92,10 +92,12 @@ impl State {
         if let Some(refused) = self.proofs.refuse(&reservation.proofs) {
             return Some(refused);
         }
-        let approval = reservation.approval.as_ref()?;
+        let approval = reservation.approval.as_ref();
+        if let Some(refused) = approval.and_then(|brought| self.approval_uses.refuse(brought)) {
+            return Some(refused);
+        }
         let waited = reservation.resumes;
-        let may = !self.approval_uses.has(approval)
-            && waited.is_none_or(|intent| self.inbox.lets_go_on(intent.0));
+        let may = waited.is_none_or(|it| self.inbox.lets_go_on(it.0, approval.is_some()));
         (!may).then_some(UseRefused::ApprovalUsed)
     }
 
@@ -124,7 +126,7 @@ struct Kept {
 
 impl MemoryLedger {
     /// Why a call cannot wait, if so.
-    fn refuse(&self, state: &State, opening: &Opening) -> StoreResult<Option<Opened>> {
+    fn refuse(&self, state: &State, opening: &Opening, size: u64) -> StoreResult<Option<Opened>> {
         if opening.resumes.is_some_and(|intent| !state.waits(self.log, intent)) {
             return Ok(Some(Opened::IntentClosed));
         }
@@ -139,15 +141,18 @@ impl MemoryLedger {
         if state.inbox.has(&request.id) {
             return Err(crate::inbox::name_taken());
         }
-        Ok(state.inbox.is_full().then_some(Opened::InboxFull))
+        let load = state.inbox.load(&request.subject, opening.resumes.map(|intent| intent.0));
+        Ok(load.is_full_for(size).then_some(Opened::InboxFull))
     }
 }
 
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn open(&self, opening: Opening) -> StoreResult<Opened> {
+        let body = opening.waits_for.as_ref().map(crate::inbox::body).transpose()?;
+        let size = body.map_or(0, |body| super::count(body.len()));
         let mut state = lock(&self.guard.state);
-        if let Some(refused) = self.refuse(&state, &opening)? {
+        if let Some(refused) = self.refuse(&state, &opening, size)? {
             return Ok(refused);
         }
         let Opening { intent, resumes, proofs, waits_for, claims } = opening;
@@ -160,7 +165,7 @@ impl Ledger for MemoryLedger {
             state.tasks.claim(id.0, &claim);
         }
         if let Some(request) = waits_for {
-            state.inbox.add(id.0, request);
+            state.inbox.add(id.0, request, size);
         }
         Ok(Opened::At(id))
     }

@@ -1,4 +1,8 @@
 //! Proofs and approvals that were used, in this process.
+//!
+//! Nobody knows what was used before it began, so what was made before is refused. One thing stays
+//! open: a proof by a clock that is ahead of ours bears a time after our beginning, and may have
+//! been used before it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,7 +15,7 @@ use crate::once::has_twins;
 pub(super) struct Proofs {
     used: HashSet<String>,
     by_end: BTreeSet<(u64, String)>,
-    /// The first second of this store. Nobody knows what was used before.
+    /// The first second that is all of this store.
     since: u64,
     most: u64,
 }
@@ -23,7 +27,7 @@ impl Default for Proofs {
 }
 
 impl Proofs {
-    /// Those of a store that begins in this second.
+    /// Those of a store that begins with this second.
     pub(super) fn since(since: u64) -> Self {
         Self { since, ..Self::default() }
     }
@@ -66,12 +70,24 @@ pub(super) struct ApprovalUses {
     by_digest: HashMap<String, (String, String)>,
     pairs: HashSet<(String, String)>,
     by_end: BTreeSet<(u64, String)>,
+    /// The first second that is all of this store.
+    since: u64,
 }
 
 impl ApprovalUses {
-    pub(super) fn has(&self, approval: &ApprovalUse) -> bool {
+    /// Those of a store that begins with this second.
+    pub(super) fn since(since: u64) -> Self {
+        Self { since, ..Self::default() }
+    }
+
+    /// Why this approval cannot be used, if so.
+    pub(super) fn refuse(&self, approval: &ApprovalUse) -> Option<UseRefused> {
+        if approval.issued_at < self.since {
+            return Some(UseRefused::ApprovalTooOld);
+        }
         let pair = (approval.request_id.clone(), approval.intent_hash.clone());
-        self.by_digest.contains_key(&approval.digest) || self.pairs.contains(&pair)
+        let is_used = self.by_digest.contains_key(&approval.digest) || self.pairs.contains(&pair);
+        is_used.then_some(UseRefused::ApprovalUsed)
     }
 
     pub(super) fn take(&mut self, approval: ApprovalUse) {

@@ -9,8 +9,8 @@ use chio_kernel::store::{
 };
 
 use super::MemoryStore;
-use crate::bounds::MAX_PRUNED;
-use crate::tasks::{Standing, ended};
+use crate::bounds::{MAX_FORGOTTEN, MAX_PRUNED};
+use crate::tasks::{Standing, ended, fetchable_until};
 
 /// Tasks by name.
 #[derive(Default)]
@@ -54,6 +54,8 @@ impl Tasks {
             row.task.result = result.map(<[u8]>::to_vec);
             row.task.receipt_id = Some(closing.receipt_id.clone());
             row.task.new.request = Vec::new();
+            let until = &mut row.task.new.expires_at;
+            *until = fetchable_until(closing.closed_at).max(*until);
         }
     }
 
@@ -69,19 +71,20 @@ impl Tasks {
         if self.0.values().filter(counts).count() >= most {
             return Err(TaskRefused::TooMany);
         }
-        self.prune(now);
+        self.forget(now, MAX_PRUNED);
         let task = Task { new: task, state: TaskState::Waiting, result: None, receipt_id: None };
         self.0.insert(task.new.id.clone(), Row { intent: None, task });
         Ok(())
     }
 
-    /// Forgets some of what has expired.
-    fn prune(&mut self, now: u64) {
+    /// Forgets at most so many that have expired. Tells how many.
+    fn forget(&mut self, now: u64, most: usize) -> u64 {
         let gone = self.0.iter().filter(|(_, row)| row.standing().is_gone(now));
-        let gone: Vec<String> = gone.map(|(id, _)| id.clone()).take(MAX_PRUNED).collect();
-        for id in gone {
-            self.0.remove(&id);
+        let gone: Vec<String> = gone.map(|(id, _)| id.clone()).take(most).collect();
+        for id in &gone {
+            self.0.remove(id);
         }
+        super::count(gone.len())
     }
 
     fn cancel(&mut self, id: &str, owner: &PublicKey, now: u64) -> Result<(), TaskRefused> {
@@ -113,6 +116,10 @@ impl TaskStore for MemoryStore {
         let state = self.state();
         let Some(found) = state.tasks.0.get(id) else { return Ok(Err(TaskRefused::Unknown)) };
         Ok(found.standing().see(owner, now).map(|()| found.task.clone()))
+    }
+
+    async fn forget_expired(&self, now: u64) -> StoreResult<u64> {
+        Ok(self.state().tasks.forget(now, MAX_FORGOTTEN))
     }
 
     async fn cancel_task(

@@ -5,7 +5,7 @@ use chio_core::canonical;
 use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_kernel::store::{
     Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore, Closing,
-    StoreError, StoreResult,
+    IntentId, StoreError, StoreResult,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -13,13 +13,19 @@ use super::SqliteStore;
 use super::books::Books;
 use super::error::{failed, unreadable};
 use super::number::{clamped, count, length};
-use crate::bounds::{self, INBOX_MEMORY, MAX_OPEN_APPROVALS, MAX_PRUNED};
-use crate::inbox;
+use crate::bounds::{self, INBOX_MEMORY, MAX_PRUNED};
+use crate::inbox::{self, Load};
+
+/// Counts what is open of a subject besides what an intent waits for, and its bytes.
+pub(super) const OPEN_OF_SUBJECT: &str =
+    "SELECT count(*), coalesce(sum(length(body)), 0) FROM approvals
+     WHERE subject = ?1 AND state IN ('pending', 'approved') AND intent <> ?2";
 
 /// A request for approval, ready to be written.
 #[derive(Debug)]
 pub(crate) struct ApprovalRow {
     id: String,
+    subject: String,
     requested_at: u64,
     expires_at: u64,
     body: Vec<u8>,
@@ -27,11 +33,9 @@ pub(crate) struct ApprovalRow {
 
 impl ApprovalRow {
     pub(crate) fn new(request: ApprovalRequest) -> StoreResult<Self> {
-        let body = serde_json::to_vec(&request).map_err(|error| {
-            StoreError::Refused(format!("a request for approval has no form: {error}"))
-        })?;
-        let ApprovalRequest { id, requested_at, expires_at, .. } = request;
-        Ok(Self { id, requested_at, expires_at, body })
+        let body = inbox::body(&request)?;
+        let ApprovalRequest { id, subject, requested_at, expires_at, .. } = request;
+        Ok(Self { id, subject: subject.to_hex(), requested_at, expires_at, body })
     }
 }
 
@@ -44,10 +48,27 @@ struct AnswerRow {
 }
 
 impl Books {
-    /// Whether there is no room for another request. Nothing is written.
-    pub(crate) fn is_inbox_full(&self) -> StoreResult<bool> {
-        let sql = "SELECT count(*) FROM approvals WHERE state IN ('pending', 'approved')";
-        Ok(self.number(sql, [])? >= clamped(MAX_OPEN_APPROVALS))
+    /// Whether there is no room for another request, which takes the place of what its intent waits
+    /// for. Nothing is written.
+    pub(crate) fn is_inbox_full(
+        &self,
+        row: &ApprovalRow,
+        intent: Option<IntentId>,
+    ) -> StoreResult<bool> {
+        // No intent has the number 0.
+        let intent = intent.map_or(0, |IntentId(intent)| intent);
+        let all = self.number(
+            "SELECT (SELECT count(*) FROM approvals WHERE state IN ('pending', 'approved'))
+             - (SELECT count(*) FROM approvals WHERE intent = ?1
+                AND state IN ('pending', 'approved'))",
+            [intent],
+        )?;
+        let mut statement = self.connection().prepare_cached(OPEN_OF_SUBJECT).map_err(failed)?;
+        let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let found = statement.query_row(params![row.subject, intent], read).map_err(failed)?;
+        let (of_subject, bytes_of_subject) = (count(found.0)?, count(found.1)?);
+        let load = Load { all: count(all)?, of_subject, bytes_of_subject };
+        Ok(load.is_full_for(count(length(row.body.len()))?))
     }
 
     /// Whether a request has this name.
@@ -71,20 +92,28 @@ impl Books {
             [intent],
         )?;
         self.execute(
-            "INSERT INTO approvals(id, intent, state, requested_at, expires_at, body)
-             VALUES (?1, ?2, 'pending', ?3, ?4, ?5)",
-            params![row.id, intent, clamped(row.requested_at), clamped(row.expires_at), row.body],
+            "INSERT INTO approvals(id, subject, intent, state, requested_at, expires_at, body)
+             VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6)",
+            params![
+                row.id,
+                row.subject,
+                intent,
+                clamped(row.requested_at),
+                clamped(row.expires_at),
+                row.body
+            ],
         )
         .map(drop)
     }
 
-    /// Whether what an intent waits for, if anything, is approved. Nothing is written.
-    pub(crate) fn lets_go_on(&self, intent: i64) -> StoreResult<bool> {
+    /// Whether what an intent waits for, if anything, is approved, and the approval is brought.
+    /// Nothing is written.
+    pub(crate) fn lets_go_on(&self, intent: i64, has_approval: bool) -> StoreResult<bool> {
         let sql = "SELECT state = 'approved' FROM approvals
                    WHERE intent = ?1 ORDER BY number DESC LIMIT 1";
         let mut statement = self.connection().prepare_cached(sql).map_err(failed)?;
-        let approved = statement.query_row([intent], |row| row.get(0)).optional();
-        Ok(approved.map_err(failed)?.unwrap_or(true))
+        let approved = statement.query_row([intent], |row| row.get::<_, bool>(0)).optional();
+        Ok(approved.map_err(failed)?.is_none_or(|approved| has_approval && approved))
     }
 
     /// Uses the approval that an intent waited for.

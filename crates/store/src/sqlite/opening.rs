@@ -81,7 +81,7 @@ impl Books {
         if self.is_in_inbox(request)? {
             return Err(crate::inbox::name_taken());
         }
-        Ok(self.is_inbox_full()?.then_some(Opened::InboxFull))
+        Ok(self.is_inbox_full(request, row.resumes)?.then_some(Opened::InboxFull))
     }
 
     /// Whether this is an open intent of this log that has not reserved.
@@ -105,9 +105,9 @@ impl Books {
         if let Some(refused) = self.refuse_proofs(&row.proofs)? {
             return Ok(Some(Reserved::Refused(refused)));
         }
-        let Some(approval) = &row.approval else { return Ok(None) };
-        let may = !self.is_approval_used(approval)?
-            && row.resumes.map_or(Ok(true), |IntentId(intent)| self.lets_go_on(intent))?;
+        let (approval, has_approval) = (row.approval.as_ref(), row.approval.is_some());
+        let may = !approval.map_or(Ok(false), |brought| self.is_approval_used(brought))?
+            && row.resumes.map_or(Ok(true), |it| self.lets_go_on(it.0, has_approval))?;
         Ok((!may).then_some(Reserved::Refused(UseRefused::ApprovalUsed)))
     }
 

@@ -81,7 +81,8 @@ INSERT INTO meta VALUES ('epoch', 0);
 ";
 
 /// Approvals, proofs and tasks. An intent that waits has not reserved; one that owns something has
-/// rows of the inbox or of the tasks that end with it.
+/// rows of the inbox or of the tasks that end with it. What is long comes last in a row, so that the
+/// rest is read without it.
 const SECOND: &str = "
 ALTER TABLE intents ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE intents ADD COLUMN owns INTEGER NOT NULL DEFAULT 0;
@@ -99,6 +100,7 @@ CREATE INDEX approval_uses_by_end ON approval_uses(expires_at);
 CREATE TABLE approvals(
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
+    subject TEXT NOT NULL,
     intent INTEGER,
     state TEXT NOT NULL,
     requested_at INTEGER NOT NULL,
@@ -108,6 +110,7 @@ CREATE TABLE approvals(
     receipt_id TEXT
 );
 CREATE INDEX approvals_by_state ON approvals(state);
+CREATE INDEX approvals_by_subject ON approvals(subject) WHERE state IN ('pending', 'approved');
 CREATE INDEX approvals_by_age ON approvals(requested_at);
 CREATE INDEX approvals_by_intent ON approvals(intent) WHERE intent IS NOT NULL;
 CREATE TABLE tasks(
@@ -115,16 +118,16 @@ CREATE TABLE tasks(
     owner TEXT NOT NULL,
     protocol TEXT NOT NULL,
     server_id TEXT NOT NULL,
-    request BLOB NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     state TEXT NOT NULL,
-    result BLOB,
     receipt_id TEXT,
-    intent INTEGER
+    intent INTEGER,
+    request BLOB NOT NULL,
+    result BLOB
 );
 CREATE INDEX tasks_by_owner ON tasks(owner, state, expires_at);
-CREATE INDEX tasks_by_end ON tasks(expires_at);
+CREATE INDEX tasks_by_end ON tasks(expires_at) WHERE state <> 'running';
 CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
 ";
 

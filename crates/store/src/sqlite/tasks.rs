@@ -12,8 +12,8 @@ use super::SqliteStore;
 use super::books::Books;
 use super::error::{failed, unreadable};
 use super::number::{clamped, count, length};
-use crate::bounds::MAX_PRUNED;
-use crate::tasks::{Standing, ended};
+use crate::bounds::{MAX_FORGOTTEN, MAX_FORGOTTEN_BYTES, MAX_PRUNED};
+use crate::tasks::{Standing, ended, fetchable_until};
 
 const STATES: [TaskState; 5] = [
     TaskState::Waiting,
@@ -22,6 +22,10 @@ const STATES: [TaskState; 5] = [
     TaskState::Failed,
     TaskState::Cancelled,
 ];
+
+/// Finds a task to forget, however many run beyond their time.
+pub(super) const HAS_EXPIRED: &str =
+    "SELECT 1 FROM tasks WHERE expires_at <= ?1 AND state <> 'running' LIMIT 1";
 
 /// What the database says of a task's standing.
 struct Found {
@@ -76,8 +80,14 @@ impl Books {
         self.without_trace(|| {
             self.execute(
                 "UPDATE tasks SET state = ?2, result = ?3, receipt_id = ?4, request = x'',
-                 intent = NULL WHERE intent = ?1",
-                params![closing.intent.0, state.name(), result, closing.receipt_id],
+                 intent = NULL, expires_at = max(expires_at, ?5) WHERE intent = ?1",
+                params![
+                    closing.intent.0,
+                    state.name(),
+                    result,
+                    closing.receipt_id,
+                    clamped(fetchable_until(closing.closed_at))
+                ],
             )
             .map(drop)
         })
@@ -106,15 +116,42 @@ impl Books {
         if open >= length(most) {
             return Ok(Err(TaskRefused::TooMany));
         }
-        self.without_trace(|| {
-            self.execute(
-                "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= ?1
-                 AND state <> 'running' ORDER BY expires_at LIMIT ?2)",
-                [now, length(MAX_PRUNED)],
-            )?;
-            self.insert_task(task)
-        })?;
+        self.forget_tasks(now, MAX_PRUNED)?;
+        self.without_trace(|| self.insert_task(task))?;
         Ok(Ok(()))
+    }
+
+    /// Forgets at most so many tasks that have expired, and no more bytes at once than nobody minds
+    /// waiting for. Tells how many.
+    fn forget_tasks(&self, now: i64, most: usize) -> StoreResult<u64> {
+        let gone = self.expired_tasks(now, most)?;
+        if gone.is_empty() {
+            return Ok(0);
+        }
+        self.without_trace(|| {
+            for row in &gone {
+                self.execute("DELETE FROM tasks WHERE rowid = ?1", [row])?;
+            }
+            Ok(())
+        })?;
+        count(length(gone.len()))
+    }
+
+    /// The rows of those that are forgotten next.
+    fn expired_tasks(&self, now: i64, most: usize) -> StoreResult<Vec<i64>> {
+        let sql = "SELECT rowid, length(request) + coalesce(length(result), 0) FROM tasks
+                   WHERE expires_at <= ?1 AND state <> 'running' ORDER BY expires_at LIMIT ?2";
+        let mut statement = self.connection().prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query([now, length(most)]).map_err(failed)?;
+        let (mut gone, mut size) = (Vec::new(), 0_u64);
+        while let Some(row) = rows.next().map_err(failed)? {
+            size = size.saturating_add(count(row.get(1).map_err(failed)?)?);
+            if size > MAX_FORGOTTEN_BYTES && !gone.is_empty() {
+                break;
+            }
+            gone.push(row.get(0).map_err(failed)?);
+        }
+        Ok(gone)
     }
 
     fn insert_task(&self, task: &NewTask) -> StoreResult<()> {
@@ -151,6 +188,12 @@ impl Books {
         }
         Ok(Ok(()))
     }
+}
+
+/// Whether there is a task to forget.
+fn has_expired(database: &Connection, now: u64) -> StoreResult<bool> {
+    let mut statement = database.prepare_cached(HAS_EXPIRED).map_err(failed)?;
+    statement.exists([clamped(now)]).map_err(failed)
 }
 
 fn task(
@@ -202,6 +245,15 @@ impl TaskStore for SqliteStore {
     ) -> StoreResult<Result<Task, TaskRefused>> {
         let (id, owner) = (id.to_owned(), owner.clone());
         self.read(move |database| task(database, &id, &owner, now)).await
+    }
+
+    async fn forget_expired(&self, now: u64) -> StoreResult<u64> {
+        // Every kernel asks once in a second, and mostly there is nothing: then nobody writes.
+        if !self.read(move |database| has_expired(database, now)).await? {
+            return Ok(0);
+        }
+        let now = clamped(now);
+        self.writer.run(move |books| books.forget_tasks(now, MAX_FORGOTTEN)).await
     }
 
     async fn cancel_task(

@@ -9,15 +9,19 @@ use std::thread;
 use std::time::Duration;
 
 use chio_core::canonical::Written;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
 use chio_kernel::store::{
-    Alternative, Appended, ApprovalState, Closing, Entry, Intent, LogStore, ProofUse, Reservation,
-    Reserved, RevocationStore, StoreError, UseRefused,
+    Alternative, Appended, ApprovalState, Closing, Entry, Intent, LogStore, NewTask, ProofUse,
+    Reservation, Reserved, RevocationStore, StoreError, TaskStore, UseRefused,
 };
 
 use super::SqliteStore;
 use super::books::Books;
+use super::inbox::OPEN_OF_SUBJECT;
+use super::tasks::HAS_EXPIRED;
 use crate::Indexing;
 
 /// A folder that is gone when dropped.
@@ -212,6 +216,7 @@ async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
         receipt_id: "rcpt".to_owned(),
         unanswered: ApprovalState::Cancelled,
         task: None,
+        closed_at: 1,
     };
     let closed = Entry { closes: Some(closes), ..entry("closed") };
     assert_eq!(slot.ledger.append(closed).await.unwrap(), Appended::At(1));
@@ -249,4 +254,67 @@ async fn a_full_table_of_proofs_refuses_until_something_in_it_has_expired() {
         books.connection().query_row(sql, [], read).map_err(super::failed)
     };
     assert_eq!(store.writer.run(kept).await.unwrap(), (1, 1));
+}
+
+fn owner() -> PublicKey {
+    Keypair::from_seed(&[1; 32]).public_key().clone()
+}
+
+/// A task with a request of this size that expires in the second 100.
+async fn create_task(store: &SqliteStore, id: &str, size: usize) {
+    let task = NewTask {
+        id: id.to_owned(),
+        owner: owner(),
+        protocol: DiscoveryProtocol::A2a,
+        server_id: "fs".to_owned(),
+        request: vec![7; size],
+        created_at: 1,
+        expires_at: 100,
+    };
+    store.create_task(task, 9).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn nobody_writes_when_there_is_no_task_to_forget() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    create_task(&store, "a", 10).await;
+    store.writer.stop();
+    assert_eq!(store.forget_expired(99).await, Ok(0));
+    // Whoever writes now is refused.
+    assert!(matches!(store.forget_expired(100).await, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn large_tasks_are_forgotten_a_few_at_a_time() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    for (id, mebibytes) in [("a", 7), ("b", 7), ("c", 7), ("d", 17)] {
+        create_task(&store, id, mebibytes << 20).await;
+    }
+    for expected in [2, 1, 1, 0] {
+        assert_eq!(store.forget_expired(100).await, Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_often_is_found_by_an_index() {
+    let scratch = Scratch::new();
+    let store = scratch.open(Indexing::Off);
+    let cases = [
+        (HAS_EXPIRED, "SEARCH tasks USING INDEX tasks_by_end (expires_at<?)"),
+        (OPEN_OF_SUBJECT, "SEARCH approvals USING INDEX approvals_by_subject (subject=?)"),
+    ];
+    let explain = move |books: &mut Books| {
+        let plan = |sql: &str| {
+            let mut statement = books.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = statement.raw_query();
+            rows.next()?.map(|row| row.get::<_, String>(3)).transpose()
+        };
+        for (sql, expected) in cases {
+            assert_eq!(plan(sql).map_err(super::failed)?.as_deref(), Some(expected));
+        }
+        Ok(())
+    };
+    store.writer.run(explain).await.unwrap();
 }

@@ -46,6 +46,14 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
     }
 }
 
+/// As [`request`], of the subject with this number.
+fn request_of(subject: u64, id: &str) -> ApprovalRequest {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&subject.to_be_bytes());
+    let subject = Keypair::from_seed(&seed).public_key().clone();
+    ApprovalRequest { subject, ..request(id) }
+}
+
 fn token(id: &str, decision: ApprovalDecision) -> ApprovalToken {
     let approver = Keypair::from_seed(&[3; 32]);
     let token = ApprovalToken {
@@ -73,6 +81,7 @@ fn using(digest: &str, request_id: &str, now: u64) -> ApprovalUse {
         digest: digest.to_owned(),
         request_id: request_id.to_owned(),
         intent_hash: "hash".to_owned(),
+        issued_at: NOW,
         expires_at: NOW + 60,
         now,
     }
@@ -352,10 +361,10 @@ async fn a_full_inbox_takes_no_more_until_something_in_it_is_over() {
     on_each_store(async |world| {
         let ledger = world.ledger();
         let mut tasks = Vec::new();
-        for number in 0..4096 {
+        for number in 0..4096_u64 {
             let ledger = Arc::clone(&ledger);
-            tasks
-                .push(tokio::spawn(async move { ask(ledger.as_ref(), &number.to_string()).await }));
+            let asks = asking(request_of(number % 64, &number.to_string()));
+            tasks.push(tokio::spawn(async move { opened(ledger.open(asks).await.unwrap()) }));
         }
         let mut waiting = Vec::new();
         for task in tasks {
@@ -366,6 +375,100 @@ async fn a_full_inbox_takes_no_more_until_something_in_it_is_over() {
         assert_eq!(ledger.open_intents().await.unwrap().len(), 4096);
         ledger.append(closing(1, waiting[7], Vec::new())).await.unwrap();
         ask(ledger.as_ref(), "one more").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_subject_does_not_fill_the_inbox() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        let mut waiting = Vec::new();
+        for number in 0..64 {
+            waiting.push(ask(ledger.as_ref(), &number.to_string()).await);
+        }
+        // What is approved and not used yet counts as well.
+        answer(world, "1", ApprovalDecision::Approved).await;
+        let refused = ledger.open(asking(request("one more"))).await.unwrap();
+        assert_eq!(refused, Opened::InboxFull);
+        assert_eq!(ledger.open_intents().await.unwrap().len(), 64);
+        opened(ledger.open(asking(request_of(9, "of another"))).await.unwrap());
+        // What takes the place of another needs no more room.
+        let again = Opening { resumes: Some(waiting[2]), ..asking(request("again")) };
+        assert_eq!(opened(ledger.open(again).await.unwrap()), waiting[2]);
+        let refused = ledger.open(asking(request("one more"))).await.unwrap();
+        assert_eq!(refused, Opened::InboxFull);
+        answer(world, "7", ApprovalDecision::Denied).await;
+        ask(ledger.as_ref(), "one more").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_subject_has_only_so_many_bytes_in_the_inbox() {
+    let long = |subject, id: &str, bytes| {
+        let reason = "x".repeat(bytes);
+        ApprovalRequest { reason, ..request_of(subject, id) }
+    };
+    let rest = serde_json::to_vec(&long(1, "a", 0)).unwrap().len();
+    let half = (8 << 20) - rest;
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        let open = async |request| ledger.open(asking(request)).await.unwrap();
+        let first = opened(open(long(1, "a", half)).await);
+        assert_eq!(open(long(1, "b", half + 1)).await, Opened::InboxFull);
+        opened(open(long(1, "b", half)).await);
+        assert_eq!(open(long(1, "c", 0)).await, Opened::InboxFull);
+        opened(open(long(2, "c", half)).await);
+        let again = Opening { resumes: Some(first), ..asking(long(1, "d", half)) };
+        assert_eq!(opened(ledger.open(again).await.unwrap()), first);
+        assert_eq!(open(long(1, "e", 0)).await, Opened::InboxFull);
+        ledger.append(closing(1, first, Vec::new())).await.unwrap();
+        opened(open(long(1, "e", 0)).await);
+        assert_eq!(open(long(3, "f", 16 << 20)).await, Opened::InboxFull);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_an_approval_does_not_go_on_without() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        let decisions = [None, Some(ApprovalDecision::Approved), Some(ApprovalDecision::Denied)];
+        for (number, decision) in (1..).zip(decisions) {
+            let id = number.to_string();
+            let waiting = ask(ledger.as_ref(), &id).await;
+            if let Some(decision) = decision {
+                answer(world, &id, decision).await;
+            }
+            let without = Reservation { resumes: Some(waiting), ..free() };
+            assert_eq!(ledger.reserve(without).await.unwrap(), USED, "{decision:?}");
+            let open = ledger.open_intents().await.unwrap();
+            assert_eq!((open[0].id, open[0].reserved), (waiting, false));
+            ledger.append(closing(number, waiting, Vec::new())).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_takes_no_approval_from_before_its_time() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        let before = || {
+            let approval = ApprovalUse { issued_at: NOW - 1, ..using("d", "r", NOW) };
+            Reservation { approval: Some(approval), ..free() }
+        };
+        if world.name == "memory" {
+            let too_old = Reserved::Refused(UseRefused::ApprovalTooOld);
+            assert_eq!(ledger.reserve(before()).await.unwrap(), too_old);
+            // It was not taken for used.
+            held(ledger.reserve(approved("d", "r", NOW)).await.unwrap());
+            assert_eq!(ledger.reserve(before()).await.unwrap(), too_old);
+        } else {
+            held(ledger.reserve(before()).await.unwrap());
+            assert_eq!(ledger.reserve(before()).await.unwrap(), USED);
+        }
     })
     .await;
 }

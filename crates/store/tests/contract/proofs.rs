@@ -90,6 +90,7 @@ async fn a_used_proof_counts_before_a_used_approval() {
             digest: digest.to_owned(),
             request_id: digest.to_owned(),
             intent_hash: "hash".to_owned(),
+            issued_at: NOW,
             expires_at: NOW + 60,
             now: NOW,
         };

@@ -207,7 +207,7 @@ pub(crate) fn entry(body: &Value) -> Entry {
 pub(crate) fn closing(number: u64, intent: IntentId, refunds: Vec<Refund>) -> Entry {
     let receipt_id = format!("{number:064x}");
     let unanswered = ApprovalState::Cancelled;
-    let closing = Closing { intent, refunds, receipt_id, unanswered, task: None };
+    let closing = Closing { intent, refunds, receipt_id, unanswered, task: None, closed_at: NOW };
     Entry { closes: Some(closing), ..entry(&receipt(number)) }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::store::{
-    ApprovalState, Entry, IntentId, Ledger, NewTask, Opened, Opening, Reservation, Reserved,
-    StoreError, Task, TaskClaim, TaskEnd, TaskRefused, TaskState,
+    ApprovalState, Closing, Entry, IntentId, Ledger, NewTask, Opened, Opening, Reservation,
+    Reserved, StoreError, Task, TaskClaim, TaskEnd, TaskRefused, TaskState,
 };
 
 use crate::approvals::request;
@@ -50,11 +50,18 @@ async fn run(ledger: &dyn Ledger, id: &str) -> IntentId {
 }
 
 async fn end(ledger: &dyn Ledger, intent: IntentId, number: u64, end: Option<TaskEnd>) {
+    end_at(ledger, intent, number, end, NOW).await;
+}
+
+async fn end_at(
+    ledger: &dyn Ledger,
+    intent: IntentId,
+    number: u64,
+    end: Option<TaskEnd>,
+    closed_at: u64,
+) {
     let Entry { body, closes } = closing(number, intent, Vec::new());
-    let closes = closes.map(|mut closes| {
-        closes.task = end;
-        closes
-    });
+    let closes = closes.map(|closes| Closing { task: end, closed_at, ..closes });
     ledger.append(Entry { body, closes }).await.unwrap();
 }
 
@@ -177,7 +184,7 @@ async fn a_task_ends_with_the_receipt_of_its_call() {
             let reserve = Reservation { resumes: Some(intent), ..free() };
             assert_eq!(held(ledger.reserve(reserve).await.unwrap()), intent);
             end(ledger.as_ref(), intent, number, ending).await;
-            let new = NewTask { request: Vec::new(), ..task(&id) };
+            let new = NewTask { request: Vec::new(), expires_at: NOW + 300, ..task(&id) };
             let receipt_id = Some(format!("{number:064x}"));
             let expected = Task { new, state, result, receipt_id };
             assert_eq!(seen(world, &id, NOW).await, Ok(expected));
@@ -195,9 +202,81 @@ async fn a_task_does_not_expire_while_it_runs() {
         create(world, NewTask { created_at: late, expires_at: late + 60, ..task("b") }).await;
         let running = seen(world, "a", late).await.unwrap();
         assert_eq!((running.state, running.new), (TaskState::Running, task("a")));
-        end(ledger.as_ref(), intent, 1, Some(ended(TaskState::Completed))).await;
-        assert_eq!(seen(world, "a", late).await, Err(TaskRefused::Unknown));
-        assert_eq!(seen(world, "a", NOW).await.unwrap().state, TaskState::Completed);
+        assert_eq!(world.shared().forget_expired(late).await.unwrap(), 0);
+        end_at(ledger.as_ref(), intent, 1, Some(ended(TaskState::Completed)), late).await;
+        assert_eq!(seen(world, "a", late).await.unwrap().state, TaskState::Completed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_has_ended_keeps_its_result_for_five_minutes_whatever_its_time_was() {
+    // Seconds after now: its own time, the end of its call, and when it is gone.
+    let cases = [(60, 59, 359), (60, 60, 360), (60, 1000, 1300), (600, 299, 600), (600, 301, 601)];
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        for (number, (time, closed, gone)) in (1..).zip(cases) {
+            let id = number.to_string();
+            create(world, NewTask { expires_at: NOW + time, ..task(&id) }).await;
+            let intent = run(ledger.as_ref(), &id).await;
+            // Also when nobody knows how it ended.
+            let ending = (number % 2 == 0).then(|| ended(TaskState::Completed));
+            let (state, result) = match &ending {
+                Some(end) => (TaskState::Completed, Some(end.result.clone())),
+                None => (TaskState::Failed, None),
+            };
+            end_at(ledger.as_ref(), intent, number, ending, NOW + closed).await;
+            let kept = seen(world, &id, NOW + gone - 1).await.unwrap();
+            assert_eq!((kept.state, kept.result), (state, result), "{id}");
+            assert_eq!(kept.new.expires_at, NOW + gone, "{id}");
+            assert_eq!(seen(world, &id, NOW + gone).await, Err(TaskRefused::Unknown), "{id}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_expired_and_does_not_run_is_forgotten_with_its_token() {
+    on_each_store(async |world| {
+        let (ledger, shared) = (world.ledger(), world.shared());
+        for id in ["waits", "runs", "completed", "cancelled"] {
+            create(world, task(id)).await;
+        }
+        create(world, NewTask { expires_at: NOW + 400, ..task("later") }).await;
+        run(ledger.as_ref(), "runs").await;
+        let completed = run(ledger.as_ref(), "completed").await;
+        end(ledger.as_ref(), completed, 1, Some(ended(TaskState::Completed))).await;
+        shared.cancel_task("cancelled", &key(1), NOW).await.unwrap().unwrap();
+        for (after, forgotten) in [(59, 0), (60, 2), (60, 0), (299, 0), (300, 1), (400, 1)] {
+            let found = shared.forget_expired(NOW + after).await.unwrap();
+            assert_eq!(found, forgotten, "after {after}");
+        }
+        // They are not merely hidden: in their time there is nothing either.
+        for id in ["waits", "completed", "cancelled", "later"] {
+            assert_eq!(seen(world, id, NOW).await, Err(TaskRefused::Unknown), "{id}");
+        }
+        let running = seen(world, "runs", NOW + 400).await.unwrap();
+        assert_eq!((running.state, running.new), (TaskState::Running, task("runs")));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_have_expired_are_forgotten_in_parts() {
+    on_each_store(async |world| {
+        let mut tasks = Vec::new();
+        for number in 0..300 {
+            let shared = world.shared();
+            let new = task(&number.to_string());
+            tasks.push(tokio::spawn(async move { shared.create_task(new, 300).await.unwrap() }));
+        }
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        for expected in [256, 44, 0] {
+            let forgotten = world.shared().forget_expired(NOW + 60).await.unwrap();
+            assert_eq!(forgotten, expected);
+        }
     })
     .await;
 }

@@ -41,6 +41,7 @@ async fn an_approval_is_used_by_one() {
             digest: format!("digest-{round}"),
             request_id: format!("req-{round}"),
             intent_hash: "hash".to_owned(),
+            issued_at: 1,
             expires_at: 100,
             now: 1,
         };
@@ -137,8 +138,10 @@ async fn no_token_of_a_task_that_is_over_lies_about_in_the_database() {
         let (shared, ledger) = (store.shared(), store.take_slot(None).unwrap().ledger);
         let secret = b"-token-that-nobody-may-find-";
         let request: Vec<u8> = secret.iter().copied().cycle().take(size).collect();
-        for id in ["cancelled", "ended", "expired"] {
-            let task = NewTask { request: request.clone(), ..task(id) };
+        for (id, expires_at) in
+            [("cancelled", 100), ("ended", 100), ("expired", 100), ("forgotten", 150)]
+        {
+            let task = NewTask { request: request.clone(), expires_at, ..task(id) };
             shared.create_task(task, 9).await.unwrap().unwrap();
         }
         shared.cancel_task("cancelled", &caller(), 1).await.unwrap().unwrap();
@@ -148,6 +151,7 @@ async fn no_token_of_a_task_that_is_over_lies_about_in_the_database() {
         ledger.append(closing(1, intent)).await.unwrap();
         let later = NewTask { created_at: 100, expires_at: 200, ..task("later") };
         shared.create_task(later, 9).await.unwrap().unwrap();
+        assert_eq!(shared.forget_expired(150).await.unwrap(), 1);
         assert!(is_in_folder(&scratch, secret), "it was there");
         drop((shared, ledger));
         store.close();

@@ -143,6 +143,7 @@ pub(crate) fn closing(number: u64, intent: IntentId) -> Entry {
         receipt_id: format!("{number:064x}"),
         unanswered: ApprovalState::Cancelled,
         task: None,
+        closed_at: 1,
     };
     Entry { body: receipt(number).to_string().into_bytes(), closes: Some(closes) }
 }

@@ -66,11 +66,11 @@ async fn follow(
     loop {
         for row in &rows {
             if args.json {
-                let line = serde_json::to_string(&row::document(row)?)?;
+                let line = serde_json::to_string(&row::document(row))?;
                 io.bytes(line.as_bytes())?;
                 io.bytes(b"\n")?;
             } else {
-                io.say(row::line(row)?)?;
+                io.say(row::line(row))?;
             }
             query.cursor = query.cursor.max(Some(row.cursor));
             shown += 1;

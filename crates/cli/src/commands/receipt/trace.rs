@@ -3,7 +3,7 @@
 mod look_up;
 mod tree;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use chio_kernel::store::ReceiptRow;
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ const MOST: usize = 10_000;
 const HELP: &str = "\
 One act of an agent, with all calls that were made for it and all questions inside of them, over all
 protocols and kernels of the store: each below the one that it was made for. A call that is named by
-others and has no receipt here, such as one of another organisation, is a line of its own.
+others and has no receipt here, such as one of another organisation, is a line of its own. Entries
+of the trace that cannot be read as receipts stand at the end.
 
 The act is named by its trace, or by the receipt or the request of any call in it.
 
@@ -48,16 +49,20 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;
         Ok((trace_id, rows, cut))
     })?;
-    let found = rows.into_iter().map(read).collect::<Result<Vec<_>>>()?;
-    let tree = Tree::new(found);
+    let (tree, unread) = read(rows);
     if args.json {
-        let receipts: Vec<Value> = tree.lines().iter().map(document).collect();
+        let lines = tree.lines();
+        let unread = unread.iter().map(unread_document);
+        let receipts: Vec<Value> = lines.iter().map(document).chain(unread).collect();
         io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}))?;
         return Ok(Outcome::Well);
     }
     io.field("trace", &trace_id)?;
     for line in tree.lines() {
         io.say(drawn(&line))?;
+    }
+    for (_, error) in &unread {
+        io.say(row::unreadable(error))?;
     }
     if cut {
         io.say(format_args!(
@@ -67,8 +72,22 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-fn read(row: ReceiptRow) -> Result<Found> {
-    Ok(Found::new(row::read(&row)?, row.log_id))
+/// The tree of the rows, and those that cannot be read: nobody knows where they stand in it.
+fn read(rows: Vec<ReceiptRow>) -> (Tree, Vec<(ReceiptRow, Error)>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row::read(&row) {
+            Ok(receipt) => found.push(Found::new(receipt, row.log_id)),
+            Err(error) => unread.push((row, error)),
+        }
+    }
+    (Tree::new(found), unread)
+}
+
+/// A row that cannot be read, for scripts.
+fn unread_document((row, error): &(ReceiptRow, Error)) -> Value {
+    let why = format!("{error:#}");
+    json!({"depth": 0, "logId": row.log_id, "seq": row.seq, "receipt": null, "unreadable": why})
 }
 
 /// A line for scripts. Lines stand in the order of the tree, and say how deep they are in it.

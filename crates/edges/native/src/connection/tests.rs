@@ -2,6 +2,7 @@
 
 mod bounds;
 mod ends;
+mod parked;
 mod revocation;
 
 use chio_core::message::{AgentMessage, KernelMessage, ToolCallError, ToolCallResult};

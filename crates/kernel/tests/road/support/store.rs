@@ -164,6 +164,10 @@ impl TaskStore for TestStore {
         self.inner.task(id, owner, now).await
     }
 
+    async fn forget_expired(&self, now: u64) -> StoreResult<u64> {
+        self.inner.forget_expired(now).await
+    }
+
     async fn cancel_task(
         &self,
         id: &str,

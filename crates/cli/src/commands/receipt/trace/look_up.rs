@@ -1,11 +1,10 @@
 //! Which act is meant, and its receipts.
 
 use anyhow::Result;
-use chio_core::receipt::LoggedReceipt;
 use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::tree;
 use crate::commands::receipt::row;
 use crate::outcome::Refused;
 
@@ -25,22 +24,30 @@ pub(super) async fn trace_of(store: &SharedStore, id: &str) -> Result<String> {
     if !store.query(&of_trace).await?.is_empty() {
         return Ok(id.to_owned());
     }
-    let receipt = match store.find(id).await? {
-        Some(row) => Some(row::read(&row)?),
+    let row = match store.find(id).await? {
+        Some(row) => Some(row),
         None => of_request(store, id).await?,
     };
-    let Some(receipt) = receipt else {
+    let Some(row) = row else {
         let message = format!("there is no trace, receipt or request `{id}` in the store");
         return Err(Refused::new(message).into());
     };
-    match tree::trace_id(&receipt) {
-        Some(trace) => Ok(trace.to_owned()),
-        None => Err(Refused::new(format!("the receipt of `{id}` names no trace")).into()),
+    if let Some(trace) = named_trace(&row.body) {
+        return Ok(trace);
     }
+    row::read(&row)?;
+    Err(Refused::new(format!("the receipt of `{id}` names no trace")).into())
+}
+
+/// The trace that an entry names: as the store finds it by, so also in one that is no receipt.
+fn named_trace(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let text = |path: &str| Some(body.pointer(path)?.as_str()?.to_owned());
+    text("/metadata/chio/bridge/trace/traceId").or_else(|| text("/metadata/traceId"))
 }
 
 /// The receipt of a request. Its name tells when it was made, and its receipt was signed after that.
-async fn of_request(store: &SharedStore, id: &str) -> Result<Option<LoggedReceipt>> {
+async fn of_request(store: &SharedStore, id: &str) -> Result<Option<ReceiptRow>> {
     let Some(made_at) = made_at(id) else { return Ok(None) };
     let since = Some(made_at.saturating_sub(SKEW));
     let mut query = ReceiptQuery { since, limit: PAGE, ..ReceiptQuery::default() };
@@ -50,11 +57,10 @@ async fn of_request(store: &SharedStore, id: &str) -> Result<Option<LoggedReceip
         let Some(last) = page.last() else { return Ok(None) };
         query.cursor = Some(last.cursor);
         seen += page.len();
-        for row in &page {
-            let receipt = row::read(row)?;
-            if receipt.request_id() == Some(id) {
-                return Ok(Some(receipt));
-            }
+        // What cannot be read is not what is looked for.
+        let is_its = |row: &ReceiptRow| row::read(row).is_ok_and(|it| it.request_id() == Some(id));
+        if let Some(row) = page.into_iter().find(is_its) {
+            return Ok(Some(row));
         }
         if seen >= MOST_SEARCHED {
             let message = format!(
@@ -101,7 +107,7 @@ mod tests {
     use chio_store::{OpenStore, StoreUrl};
     use serde_json::json;
 
-    use super::{PAGE, made_at, receipts};
+    use super::{PAGE, made_at, named_trace, receipts};
 
     #[tokio::test]
     async fn a_trace_is_read_page_by_page_up_to_its_bound() {
@@ -123,6 +129,21 @@ mod tests {
             let (rows, cut) = receipts(&shared, "this", most).await.unwrap();
             assert_eq!((rows.len(), cut), expected, "at most {most}");
         }
+    }
+
+    #[test]
+    fn an_entry_names_its_trace_even_if_it_is_no_receipt() {
+        let of_call = json!({"metadata": {"chio": {"bridge": {"trace": {"traceId": "t"}}}}});
+        for (body, expected) in [
+            (of_call, Some("t")),
+            (json!({"metadata": {"traceId": "t"}}), Some("t")),
+            (json!({"metadata": {"chio": 3}}), None),
+            (json!("t"), None),
+        ] {
+            let body = body.to_string();
+            assert_eq!(named_trace(body.as_bytes()).as_deref(), expected, "{body}");
+        }
+        assert_eq!(named_trace(b"no JSON"), None);
     }
 
     #[test]
