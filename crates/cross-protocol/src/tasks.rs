@@ -323,6 +323,10 @@ impl Caller for TaskCaller {
         self.caller.can_wait()
     }
 
+    fn parked(&self, waits: bool) {
+        self.caller.parked(waits);
+    }
+
     fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
         let chunks = std::mem::take(&mut self.given().chunks);
         let result = TaskResult { outcome: outcome.clone(), chunks };

@@ -373,6 +373,11 @@ async fn a_full_inbox_takes_no_more_until_something_in_it_is_over() {
         let refused = ledger.open(asking(request("one more"))).await.unwrap();
         assert_eq!(refused, Opened::InboxFull);
         assert_eq!(ledger.open_intents().await.unwrap().len(), 4096);
+        // What takes the place of another needs no more room.
+        let again = Opening { resumes: Some(waiting[7]), ..asking(request_of(7, "again")) };
+        assert_eq!(opened(ledger.open(again).await.unwrap()), waiting[7]);
+        let refused = ledger.open(asking(request("one more"))).await.unwrap();
+        assert_eq!(refused, Opened::InboxFull);
         ledger.append(closing(1, waiting[7], Vec::new())).await.unwrap();
         ask(ledger.as_ref(), "one more").await;
     })
