@@ -19,7 +19,7 @@ use crate::executor::TargetProtocolExecutor;
 use crate::registry::TargetProtocolRegistry;
 use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest, refused};
 use crate::route::{
-    RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, plan_authoritative_route,
+    RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, Wanted, plan,
 };
 use crate::trace::{Crossing, EVIDENCE_MEMBER, bridge_id};
 
@@ -82,15 +82,17 @@ impl Passage {
         // A name that is refused stays out of what is signed.
         let named = request.is_named();
         let origin = if named { &request.origin_request_id } else { &way.request_id };
-        let plan = plan(&request, origin, &way, &mut refusal)?;
+        let mut scratch = Scratch::default();
+        let plan = planned(&request, origin, &way, (&mut scratch, &mut refusal));
         let target = plan.as_ref().and_then(|plan| plan.target);
         let executor = target.and_then(|target| way.registry.executor(target).cloned());
         let target = target.unwrap_or(way.requested);
-        let mut crossed = cross(&request, asked, (plan.as_ref(), target), &way, &mut refusal)?;
+        let route = (plan.as_ref(), target);
+        let crossed = cross(&request, asked, route, &way, (&mut scratch, &mut refusal))?;
         let mut evidence = Vec::with_capacity(2);
         evidence.push((EVIDENCE_MEMBER, crossed.evidence));
         if let Some(plan) = plan {
-            let written = Written::with(&mut crossed.scratch, &plan.evidence)?;
+            let written = Written::with(&mut scratch, &plan.evidence)?;
             evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
         }
         let call = ToolCall {
@@ -123,8 +125,6 @@ struct Crossed {
     trace_id: String,
     /// The receipt's `chio` member.
     evidence: Written,
-    /// Memory to write more in.
-    scratch: Scratch,
 }
 
 /// Narrows the authority to the target, opens or continues the trace, and writes down both.
@@ -133,7 +133,7 @@ fn cross(
     asked: Asked,
     (plan, target): (Option<&RoutePlanningOutcome>, DiscoveryProtocol),
     way: &Way<'_>,
-    refusal: &mut Option<Denial>,
+    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
 ) -> Result<Crossed, CanonicalError> {
     let named = request.is_named();
     let origin = if named { &request.origin_request_id } else { &way.request_id };
@@ -151,14 +151,13 @@ fn cross(
         agent: &request.agent,
         now: way.now,
     };
-    let mut scratch = Scratch::default();
     let trace_id = match (&request.parent, &way.continued) {
         (Some(parent), _) => parent.trace_id.clone(),
         (None, Some(trace_id)) => trace_id.clone(),
-        (None, None) => crossing.trace_id(&mut scratch)?,
+        (None, None) => crossing.trace_id(scratch)?,
     };
     let mut envelope = envelope(request, asked, &crossing, refusal.is_some())?;
-    let mut evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+    let mut evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
     if evidence.as_str().len() > MAX_EVIDENCE || scratch.size().depth > MAX_DEPTH {
         let problem = format!(
             "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes and \
@@ -167,9 +166,9 @@ fn cross(
         refusal.get_or_insert_with(|| refused(problem));
         envelope.attenuated_scope = ChioScope::default();
         envelope.capability_ref.protocol_context = None;
-        evidence = crossing.evidence(&trace_id, &envelope, &mut scratch)?;
+        evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
     }
-    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence, scratch })
+    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence })
 }
 
 /// What of a request is larger than a receipt can carry, if anything is. The envelope is looked at
@@ -204,22 +203,19 @@ fn bounded(name: &str) -> Cow<'_, str> {
 
 /// The route, planned under the caller's name of the call. None when the caller's wishes cannot be
 /// read.
-fn plan(
+fn planned(
     request: &OrchestratedRequest,
     origin: &str,
     way: &Way<'_>,
-    refusal: &mut Option<Denial>,
-) -> Result<Option<RoutePlanningOutcome>, CanonicalError> {
-    let intent = request.governed_intent.as_deref();
-    let planned = plan_authoritative_route(
-        origin,
-        way.source,
-        way.requested,
-        intent,
-        way.registry,
-        way.availability,
-    );
-    match planned {
+    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
+) -> Option<RoutePlanningOutcome> {
+    let wanted = Wanted {
+        request_id: origin,
+        source: way.source,
+        requested: way.requested,
+        governed_intent: request.governed_intent.as_deref(),
+    };
+    match plan(&wanted, way.registry, way.availability, scratch) {
         Ok(plan) => {
             if plan.target.is_none() {
                 let reason = plan.evidence.reason.as_deref().unwrap_or("no route is left");
@@ -227,11 +223,11 @@ fn plan(
                     Denial::by_kernel(ErrorCode::GuardDenied, format!("no route: {reason}"))
                 });
             }
-            Ok(Some(plan))
+            Some(plan)
         }
         Err(error) => {
             refusal.get_or_insert_with(|| refused(error.to_string()));
-            Ok(None)
+            None
         }
     }
 }

@@ -14,6 +14,7 @@ pub use evidence::{
     RouteCandidate, RouteSelectionDecision, RouteSelectionEvidence, route_selection_metadata,
 };
 pub use plan::{RoutePlanningError, RoutePlanningOutcome, plan_authoritative_route};
+pub(crate) use plan::{Wanted, plan};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chio_core::canonical::{self, CanonicalError};
+use chio_core::canonical::{CanonicalError, Scratch};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -90,8 +90,8 @@ pub(super) struct SelectionSeed<'a> {
 }
 
 impl SelectionSeed<'_> {
-    pub(super) fn id(&self) -> Result<String, CanonicalError> {
-        canonical::hash(self)
+    pub(super) fn id(&self, scratch: &mut Scratch) -> Result<String, CanonicalError> {
+        scratch.hash(self)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use chio_core::canonical::CanonicalError;
+use chio_core::canonical::{CanonicalError, Scratch};
 use chio_core::governance::{GovernedTransactionIntent, RouteHintsError};
 use chio_core::protocol::UnknownProtocol;
 
@@ -163,6 +163,26 @@ pub fn plan_authoritative_route(
     registry: &TargetProtocolRegistry,
     availability: &BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
 ) -> Result<RoutePlanningOutcome, RoutePlanningError> {
+    let wanted = Wanted { request_id, source, requested, governed_intent };
+    plan(&wanted, registry, availability, &mut Scratch::default())
+}
+
+/// What a route is planned for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) request_id: &'a str,
+    pub(crate) source: DiscoveryProtocol,
+    pub(crate) requested: DiscoveryProtocol,
+    pub(crate) governed_intent: Option<&'a GovernedTransactionIntent>,
+}
+
+/// As [`plan_authoritative_route`], in memory that is used again.
+pub(crate) fn plan(
+    wanted: &Wanted<'_>,
+    registry: &TargetProtocolRegistry,
+    availability: &BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
+    scratch: &mut Scratch,
+) -> Result<RoutePlanningOutcome, RoutePlanningError> {
+    let Wanted { request_id, source, requested, governed_intent } = *wanted;
     let wishes = Wishes::of(requested, governed_intent)?;
     let obstacle = |target| obstacle(target, registry, availability);
     let taken = wishes.in_order().find(|target| obstacle(*target).is_none());
@@ -183,7 +203,7 @@ pub fn plan_authoritative_route(
         selected_target_protocol: taken,
         source_protocol: source,
     }
-    .id()?;
+    .id(scratch)?;
     let candidate = |target| candidate(source, target, obstacle(target));
     let evidence = RouteSelectionEvidence {
         candidates: wishes.considered().map(candidate).collect(),
