@@ -124,6 +124,13 @@ impl Args {
                 tool_name: &request.tool,
                 arguments: &request.params,
             };
+            let (subject, found) = (&request.capability_token.subject, key.public_key());
+            if subject != found {
+                let problem = format!(
+                    "expected --dpop-key of the token's subject `{subject}`, found `{found}`"
+                );
+                return Err(Refused::new(problem).into());
+            }
             let nonce = Builder::from_random_bytes(random_bytes()).into_uuid().to_string();
             let proof = DpopProof::new(&target, nonce, io.now, &key);
             request.dpop_proof = Some(proof.map_err(Refused::from)?);
