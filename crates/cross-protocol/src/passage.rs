@@ -79,26 +79,18 @@ impl Passage {
             context: request.protocol_context.take(),
             scope: request.scope.take(),
         };
+        let mut scratch = Scratch::default();
+        let crossed = if refusal.is_none() && is_direct(&request, &asked, &way) {
+            arrive(&request, &way, &mut scratch)?
+        } else {
+            travel(&request, asked, &way, (&mut scratch, &mut refusal))?
+        };
         // A name that is refused stays out of what is signed.
         let named = request.is_named();
-        let origin = if named { &request.origin_request_id } else { &way.request_id };
-        let mut scratch = Scratch::default();
-        let plan = planned(&request, origin, &way, (&mut scratch, &mut refusal));
-        let target = plan.as_ref().and_then(|plan| plan.target);
-        let executor = target.and_then(|target| way.registry.executor(target).cloned());
-        let target = target.unwrap_or(way.requested);
-        let route = (plan.as_ref(), target);
-        let crossed = cross(&request, asked, route, &way, (&mut scratch, &mut refusal))?;
-        let mut evidence = Vec::with_capacity(2);
-        evidence.push((EVIDENCE_MEMBER, crossed.evidence));
-        if let Some(plan) = plan {
-            let written = Written::with(&mut scratch, &plan.evidence)?;
-            evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
-        }
         let call = ToolCall {
             request_id: way.request_id,
             origin_request_id: named.then_some(request.origin_request_id),
-            scope: Some(crossed.scope),
+            scope: crossed.scope,
             token: request.token,
             agent: request.agent,
             server_id: request.server_id,
@@ -110,21 +102,108 @@ impl Passage {
             model: request.model,
             parent_request_id: request.parent.map(|parent| parent.request_id),
             task_id: request.task_id,
-            target,
+            target: crossed.target,
             trace_id: Some(crossed.trace_id),
-            evidence,
+            evidence: crossed.evidence,
             refusal,
         };
-        Ok(Self { call, executor })
+        Ok(Self { call, executor: crossed.executor })
     }
 }
 
-/// What a request is after it has crossed its bridge.
+/// What a request is when it comes to the kernel.
 struct Crossed {
-    scope: ChioScope,
+    /// What of the token's authority the kernel shall go by; none for all of it.
+    scope: Option<ChioScope>,
     trace_id: String,
-    /// The receipt's `chio` member.
-    evidence: Written,
+    target: DiscoveryProtocol,
+    executor: Option<Arc<dyn TargetProtocolExecutor>>,
+    /// Members of the receipt's metadata.
+    evidence: Vec<(&'static str, Written)>,
+}
+
+/// Whether the call crosses no bridge at all: it comes in the kernel's own protocol, for a tool
+/// that is addressed in it, without a wish about its way.
+fn is_direct(request: &OrchestratedRequest, asked: &Asked, way: &Way<'_>) -> bool {
+    let native = DiscoveryProtocol::Native;
+    way.source == native
+        && way.requested == native
+        && way.availability.get(&native).is_none_or(RouteAvailabilityStatus::is_available)
+        && request.governed_intent.is_none()
+        && asked.reference.is_none()
+        && asked.context.is_none()
+        && asked.scope.is_none()
+}
+
+/// A call that crosses no bridge: there is a trace to open, and nothing to plan or to narrow.
+fn arrive(
+    request: &OrchestratedRequest,
+    way: &Way<'_>,
+    scratch: &mut Scratch,
+) -> Result<Crossed, CanonicalError> {
+    let target = DiscoveryProtocol::Native;
+    let bridge_id = bridge_id(way.source, target, &request.origin_request_id);
+    let capability_id = bounded(&request.token.id);
+    let crossing = crossing(request, way, (&bridge_id, &capability_id), (None, target));
+    let trace_id = trace_id(request, way, &crossing, scratch)?;
+    let evidence = vec![(EVIDENCE_MEMBER, crossing.direct_evidence(&trace_id, scratch)?)];
+    Ok(Crossed { scope: None, trace_id, target, executor: None, evidence })
+}
+
+/// A call that crosses a bridge: its route is planned, its authority narrowed, and both are told.
+fn travel(
+    request: &OrchestratedRequest,
+    asked: Asked,
+    way: &Way<'_>,
+    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
+) -> Result<Crossed, CanonicalError> {
+    let origin = if request.is_named() { &request.origin_request_id } else { &way.request_id };
+    let plan = planned(request, origin, way, (scratch, refusal));
+    let target = plan.as_ref().and_then(|plan| plan.target);
+    let executor = target.and_then(|target| way.registry.executor(target).cloned());
+    let target = target.unwrap_or(way.requested);
+    let mut crossed = cross(request, asked, (plan.as_ref(), target), way, (scratch, refusal))?;
+    crossed.executor = executor;
+    if let Some(plan) = plan {
+        let written = Written::with(scratch, &plan.evidence)?;
+        crossed.evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
+    }
+    Ok(crossed)
+}
+
+fn crossing<'a>(
+    request: &'a OrchestratedRequest,
+    way: &'a Way<'_>,
+    (bridge_id, capability_id): (&'a str, &'a str),
+    (plan, target): (Option<&RoutePlanningOutcome>, DiscoveryProtocol),
+) -> Crossing<'a> {
+    let named = request.is_named();
+    Crossing {
+        origin_request_id: if named { &request.origin_request_id } else { &way.request_id },
+        kernel_request_id: &way.request_id,
+        parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
+        bridge_id,
+        source: way.source,
+        target,
+        denied: plan.is_some_and(|plan| plan.target.is_none()),
+        capability_id,
+        agent: &request.agent,
+        now: way.now,
+    }
+}
+
+/// The trace of the call that this one is made for, or that it continues; else a new one.
+fn trace_id(
+    request: &OrchestratedRequest,
+    way: &Way<'_>,
+    crossing: &Crossing<'_>,
+    scratch: &mut Scratch,
+) -> Result<String, CanonicalError> {
+    match (&request.parent, &way.continued) {
+        (Some(parent), _) => Ok(parent.trace_id.clone()),
+        (None, Some(trace_id)) => Ok(trace_id.clone()),
+        (None, None) => crossing.trace_id(scratch),
+    }
 }
 
 /// Narrows the authority to the target, opens or continues the trace, and writes down both.
@@ -139,23 +218,8 @@ fn cross(
     let origin = if named { &request.origin_request_id } else { &way.request_id };
     let (bridge_id, capability_id) =
         (bridge_id(way.source, way.requested, origin), bounded(&request.token.id));
-    let crossing = Crossing {
-        origin_request_id: origin,
-        kernel_request_id: &way.request_id,
-        parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
-        bridge_id: &bridge_id,
-        source: way.source,
-        target,
-        denied: plan.is_some_and(|plan| plan.target.is_none()),
-        capability_id: &capability_id,
-        agent: &request.agent,
-        now: way.now,
-    };
-    let trace_id = match (&request.parent, &way.continued) {
-        (Some(parent), _) => parent.trace_id.clone(),
-        (None, Some(trace_id)) => trace_id.clone(),
-        (None, None) => crossing.trace_id(scratch)?,
-    };
+    let crossing = crossing(request, way, (&bridge_id, &capability_id), (plan, target));
+    let trace_id = trace_id(request, way, &crossing, scratch)?;
     let mut envelope = envelope(request, asked, &crossing, refusal.is_some())?;
     let mut evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
     if evidence.as_str().len() > MAX_EVIDENCE || scratch.size().depth > MAX_DEPTH {
@@ -168,7 +232,10 @@ fn cross(
         envelope.capability_ref.protocol_context = None;
         evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
     }
-    Ok(Crossed { scope: envelope.attenuated_scope, trace_id, evidence })
+    let mut members = Vec::with_capacity(2);
+    members.push((EVIDENCE_MEMBER, evidence));
+    let scope = Some(envelope.attenuated_scope);
+    Ok(Crossed { scope, trace_id, target, executor: None, evidence: members })
 }
 
 /// What of a request is larger than a receipt can carry, if anything is. The envelope is looked at

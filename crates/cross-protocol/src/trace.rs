@@ -73,6 +73,27 @@ struct Authority<'a> {
     bridge: Bridge<'a>,
 }
 
+/// The receipt's `chio` member for a call that crossed no bridge; members in canonical order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DirectAuthority<'a> {
+    authoritative: bool,
+    authority_path: &'static str,
+    trace: DirectTrace<'a>,
+}
+
+/// The way of a call that crossed no bridge; members in canonical order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DirectTrace<'a> {
+    /// The caller's name of the call.
+    origin_request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_request_id: Option<&'a str>,
+    protocol: DiscoveryProtocol,
+    trace_id: &'a str,
+}
+
 /// A [`BridgeEvidence`] that is about to be written; members in canonical order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -167,6 +188,23 @@ impl<'a> Crossing<'a> {
                 trace,
             },
         };
+        Written::with(scratch, &authority)
+    }
+
+    /// The same member for a call that crosses no bridge.
+    pub(crate) fn direct_evidence(
+        &self,
+        trace_id: &'a str,
+        scratch: &mut Scratch,
+    ) -> Result<Written, CanonicalError> {
+        let trace = DirectTrace {
+            origin_request_id: self.origin_request_id,
+            parent_request_id: self.parent_request_id,
+            protocol: self.source,
+            trace_id,
+        };
+        let authority =
+            DirectAuthority { authoritative: true, authority_path: AUTHORITY_PATH, trace };
         Written::with(scratch, &authority)
     }
 

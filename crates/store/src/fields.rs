@@ -168,6 +168,9 @@ struct Financial<'a> {
 struct Chio<'a> {
     #[serde(borrow)]
     bridge: Option<Bridge<'a>>,
+    /// Of a call that crossed no bridge.
+    #[serde(borrow)]
+    trace: Option<Trace<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -202,7 +205,8 @@ impl<'a> From<Body<'a>> for Fields<'a> {
             fields.cost = financial.cost_charged;
             fields.currency = text(financial.currency);
         }
-        let trace = metadata.chio.and_then(|chio| chio.bridge?.trace?.trace_id);
+        let trace = |chio: Chio<'a>| chio.bridge.and_then(|it| it.trace).or(chio.trace)?.trace_id;
+        let trace = metadata.chio.and_then(trace);
         fields.trace_id = text(trace).or_else(|| text(metadata.trace_id));
         fields
     }
@@ -227,7 +231,9 @@ fn from_value(body: &Value) -> Fields<'static> {
         timestamp: at("/timestamp").and_then(Value::as_u64),
         cost: at("/metadata/financial/cost_charged").and_then(Value::as_u64),
         currency: text("/metadata/financial/currency"),
-        trace_id: text("/metadata/chio/bridge/trace/traceId").or_else(|| text("/metadata/traceId")),
+        trace_id: text("/metadata/chio/bridge/trace/traceId")
+            .or_else(|| text("/metadata/chio/trace/traceId"))
+            .or_else(|| text("/metadata/traceId")),
     }
 }
 
@@ -258,6 +264,14 @@ mod tests {
         assert_eq!(fields.currency.as_deref(), Some("USD"));
         assert_eq!(fields.trace_id.as_deref(), Some("t"));
         assert_eq!(super::from_value(&body), fields);
+    }
+
+    #[test]
+    fn the_trace_of_a_call_that_crossed_no_bridge_is_read() {
+        let body = json!({"id": "a", "metadata": {"chio": {"trace": {"traceId": "t"}}}});
+        let text = body.to_string();
+        assert_eq!(Fields::read(text.as_bytes()).trace_id.as_deref(), Some("t"));
+        assert_eq!(super::from_value(&body).trace_id.as_deref(), Some("t"));
     }
 
     #[test]

@@ -42,11 +42,10 @@ fn receipts_are_found_by_every_filter() {
     let (world, _server) = stocked();
     let (agent, other) = (agent().public_key().to_hex(), key(8).public_key().to_hex());
     world.folder.write_key("other.key", &key(8));
-    let trace =
-        world.rows("--tool now")[0]["receipt"]["metadata"]["chio"]["bridge"]["trace"]["traceId"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+    let trace = world.rows("--tool now")[0]["receipt"]["metadata"]["chio"]["trace"]["traceId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for (filter, expected) in [
         (String::new(), 7),
         ("--capability list-1".to_owned(), 4),

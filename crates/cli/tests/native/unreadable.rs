@@ -72,7 +72,7 @@ fn call(world: &World, server: &Server, token: &str) -> Value {
 }
 
 fn trace(receipt: &Value) -> &str {
-    receipt["metadata"]["chio"]["bridge"]["trace"]["traceId"].as_str().unwrap()
+    receipt["metadata"]["chio"]["trace"]["traceId"].as_str().unwrap()
 }
 
 #[test]

@@ -62,14 +62,56 @@ fn a_call_is_narrowed_planned_and_traced() {
     assert_eq!(passage.executor.unwrap().protocol(), DiscoveryProtocol::Mcp);
 }
 
+/// A wish about the way.
+type Wish = fn(&mut Setting, &mut OrchestratedRequest);
+
+#[test]
+fn a_native_call_of_a_native_tool_crosses_no_bridge_unless_it_has_a_wish_about_its_way() {
+    let passage = setting().pass(request(), DiscoveryProtocol::Native);
+    let trace_id = passage.call.trace_id.clone().unwrap();
+    let expected = json!({
+        "authoritative": true,
+        "authorityPath": "cross_protocol_orchestrator",
+        "trace": {"originRequestId": "r-1", "protocol": "native", "traceId": trace_id},
+    });
+    assert_eq!(member(&passage, "chio"), expected);
+    assert_eq!((passage.call.evidence.len(), passage.call.scope), (1, None));
+    let wishes: [Wish; 5] = [
+        |setting, _| {
+            let down = RouteAvailabilityStatus::unavailable("maintenance");
+            setting.availability.insert(DiscoveryProtocol::Native, down);
+        },
+        |_, request| {
+            let intent =
+                chio_core::governance::GovernedTransactionIntent::new("i", "srv", "read", "why");
+            request.governed_intent = Some(Box::new(intent));
+        },
+        |_, request| {
+            let source = DiscoveryProtocol::Native;
+            let reference = CrossProtocolCapabilityRef::to_token(&request.token, source, None);
+            request.capability_ref = Some(reference.unwrap());
+        },
+        |_, request| request.protocol_context = Some(json!({"session": "s"})),
+        |_, request| request.scope = Some(request.token.scope.clone()),
+    ];
+    for (number, wish) in wishes.into_iter().enumerate() {
+        let (mut setting, mut request) = (setting(), request());
+        wish(&mut setting, &mut request);
+        let passage = setting.pass(request, DiscoveryProtocol::Native);
+        assert_eq!(passage.call.evidence.len(), 2, "{number}");
+        let bridge = &member(&passage, "chio")["bridge"];
+        assert_eq!(bridge["bridgeId"], "chio-bridge-native-native-r-1", "{number}");
+    }
+}
+
 #[test]
 fn calls_made_for_another_stay_in_its_trace() {
     let parent = Parent { request_id: "req-0".to_owned(), trace_id: "t".to_owned() };
     let request = OrchestratedRequest { parent: Some(parent), ..request() };
     let passage = setting().pass(request, DiscoveryProtocol::Native);
     let chio = member(&passage, "chio");
-    assert_eq!(chio["bridge"]["trace"]["traceId"], "t");
-    assert_eq!(chio["bridge"]["trace"]["parentRequestId"], "req-0");
+    assert_eq!(chio["trace"]["traceId"], "t");
+    assert_eq!(chio["trace"]["parentRequestId"], "req-0");
     assert_eq!(passage.call.parent_request_id.as_deref(), Some("req-0"));
     assert_eq!(passage.call.trace_id.as_deref(), Some("t"));
     assert!(passage.executor.is_none());
@@ -186,7 +228,7 @@ fn what_is_too_large_for_a_receipt_is_refused_and_not_signed() {
     let mut token = (*request.token).clone();
     token.id = long;
     request.token = token.into();
-    let passage = setting().pass(request, DiscoveryProtocol::Native);
+    let passage = setting().pass(request, DiscoveryProtocol::Mcp);
     let chio = member(&passage, "chio");
     let id = &chio["bridge"]["capabilityEnvelope"]["capabilityRef"]["chioCapabilityId"];
     assert!(id.as_str().unwrap().starts_with("sha256:"));

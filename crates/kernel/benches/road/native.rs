@@ -5,12 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use chio_core::canonical::Written;
 use chio_core::frame;
 use chio_core::message::{AgentMessage, ToolCallRequest};
-use chio_cross_protocol::{
-    Admission, ConnectionInfo, CrossProtocolOrchestrator, OrchestratedRequest, Peer, Refused,
-};
+use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -35,31 +32,14 @@ impl Admission for Anybody {
 pub(crate) fn unix_socket(scale: Scale) {
     for (tool, name) in [(Tool::Echo, "echo"), (Tool::NotePut, "note_put")] {
         let rig = Rig::new(Place::Unindexed, THREADS);
-        let (mut bare, mut floors, mut ours) = (Vec::new(), Vec::new(), Vec::new());
-        let evidence = evidence(&rig);
+        let (mut floors, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..scale.turns {
-            bare.push(rig.rate(tool, IN_FLIGHT, scale.turn));
-            floors.push(rig.rate_with(tool, IN_FLIGHT, scale.turn, &evidence));
+            floors.push(rig.rate(tool, IN_FLIGHT, scale.turn));
             ours.push(over_socket(&rig, tool, scale));
         }
-        let ours = median(ours);
         let what = format!("native {name}, Unix socket, 64 in flight / in process");
-        report(&what, median(bare), ours, Some(0.6));
-        // What is the transport's alone: calls in process that sign as much as routed ones do.
-        report("    the same / in process, equally large receipts", median(floors), ours, None);
+        report(&what, median(floors), median(ours), Some(0.6));
     }
-}
-
-/// What the receipt of a routed call tells about its route.
-pub(crate) fn evidence(rig: &Rig) -> Vec<(&'static str, Written)> {
-    let orchestrator = CrossProtocolOrchestrator::new(&rig.kernel);
-    let (name, arguments) = Tool::Echo.arguments(0);
-    let request = OrchestratedRequest::new("call-10", rig.token.clone(), "demo", name, arguments);
-    let run = orchestrator.run(request, Arc::clone(&rig.caller));
-    let receipt = rig.runtime.block_on(run).unwrap().evaluation.receipt.open().unwrap();
-    let metadata = receipt.metadata.unwrap();
-    let member = |name: &'static str| (name, Written::of(&metadata[name]).unwrap());
-    vec![member("chio"), member("route_selection")]
 }
 
 fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {

@@ -43,7 +43,9 @@ pub(super) async fn trace_of(store: &SharedStore, id: &str) -> Result<String> {
 fn named_trace(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = |path: &str| Some(body.pointer(path)?.as_str()?.to_owned());
-    text("/metadata/chio/bridge/trace/traceId").or_else(|| text("/metadata/traceId"))
+    text("/metadata/chio/bridge/trace/traceId")
+        .or_else(|| text("/metadata/chio/trace/traceId"))
+        .or_else(|| text("/metadata/traceId"))
 }
 
 /// The receipt of a request. Its name tells when it was made, and its receipt was signed after that.
@@ -136,6 +138,7 @@ mod tests {
         let of_call = json!({"metadata": {"chio": {"bridge": {"trace": {"traceId": "t"}}}}});
         for (body, expected) in [
             (of_call, Some("t")),
+            (json!({"metadata": {"chio": {"trace": {"traceId": "t"}}}}), Some("t")),
             (json!({"metadata": {"traceId": "t"}}), Some("t")),
             (json!({"metadata": {"chio": 3}}), None),
             (json!("t"), None),

@@ -45,7 +45,9 @@ pub(super) struct Tree {
 }
 
 fn trace(receipt: &ChioReceipt) -> Option<&Value> {
-    receipt.metadata.as_ref()?.pointer("/chio/bridge/trace")
+    let chio = receipt.metadata.as_ref()?.get("chio")?;
+    // A call that crossed no bridge has its trace beside the place of one.
+    chio.pointer("/bridge/trace").or_else(|| chio.get("trace"))
 }
 
 impl Found {
@@ -77,9 +79,12 @@ fn parent_of(receipt: &ChioReceipt) -> Option<Parent> {
 }
 
 fn hops(receipt: &ChioReceipt) -> Vec<String> {
-    let hops = trace(receipt).and_then(|trace| trace.get("hops")?.as_array());
+    let Some(trace) = trace(receipt) else { return Vec::new() };
     let protocol = |hop: &Value| Some(hop.get("protocol")?.as_str()?.to_owned());
-    hops.into_iter().flatten().filter_map(protocol).collect()
+    match trace.get("hops").and_then(Value::as_array) {
+        Some(hops) => hops.iter().filter_map(protocol).collect(),
+        None => protocol(trace).into_iter().collect(),
+    }
 }
 
 /// What stands below each request, and where the drawing begins.
