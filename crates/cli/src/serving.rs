@@ -13,7 +13,7 @@ use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
 };
 use chio_demo::{DemoOptions, DemoServer};
-use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
+use chio_kernel::{ChioKernel, Clock, KernelParts, Pipeline, SystemClock, SystemRandomness};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use chio_store::{OpenStore, StoreUrl};
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ impl Served {
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
-            guards: Vec::new(),
+            pipeline: Pipeline::none(),
         })
         .await?;
         let demo = demo.context("cannot keep the demo server's notes")?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
+use chio_core::fidelity::BridgeFidelity;
 use chio_core::manifest::ToolManifest;
 use chio_core::signed::Signed;
 use chio_kernel::store::StoreResult;
@@ -14,6 +15,7 @@ use chio_kernel::{Caller, ChioKernel, KernelError, Session};
 use tokio::sync::broadcast;
 
 use crate::DiscoveryProtocol;
+use crate::fidelity::{AcpCategory, Facts, fidelity};
 use crate::orchestrated::{OrchestratedToolCall, Projection};
 use crate::passage::{Passage, Way};
 use crate::registry::TargetProtocolRegistry;
@@ -138,16 +140,35 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     ) -> Result<Passage, KernelError> {
         let kernel = &self.kernel;
         let requested = kernel.target_of(&request.server_id, &request.tool_name);
+        let requested = requested.unwrap_or_else(|| self.routes.registry.default_target());
         let way = Way {
+            fidelity: self.fidelity(&request, source, requested),
             request_id: kernel.new_request_id(),
             source,
-            requested: requested.unwrap_or_else(|| self.routes.registry.default_target()),
+            requested,
             now: kernel.clock().unix_seconds(),
             continued,
             registry: &self.routes.registry,
             availability: &self.routes.availability,
         };
         Ok(Passage::of(request, way)?)
+    }
+
+    /// How honestly the caller's protocol can present the tool; its own presents all.
+    fn fidelity(
+        &self,
+        request: &OrchestratedRequest,
+        source: DiscoveryProtocol,
+        target: DiscoveryProtocol,
+    ) -> Option<BridgeFidelity> {
+        if source == DiscoveryProtocol::Native && target == source {
+            return Some(BridgeFidelity::Lossless);
+        }
+        let tool = self.kernel.tool(&request.server_id, &request.tool_name)?;
+        let supported = target == DiscoveryProtocol::Native
+            || self.routes.registry.executor(target).is_some();
+        let facts = Facts::of(&tool, supported, AcpCategory::default());
+        Some(fidelity(source.into(), &facts))
     }
 
     /// A new session on a protocol, with whoever has shown to hold this key.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chio_core::canonical::{self, CanonicalError, Scratch, Written};
 use chio_core::capability::ChioScope;
+use chio_core::fidelity::BridgeFidelity;
 use chio_core::hash::sha256_hex;
 use chio_core::registry::ErrorCode;
 use chio_kernel::{Denial, ToolCall};
@@ -47,6 +48,8 @@ pub(crate) struct Way<'a> {
     pub(crate) now: u64,
     /// The trace that the call continues by the word of a kernel elsewhere that counts.
     pub(crate) continued: Option<String>,
+    /// How honestly the caller's protocol can present the tool.
+    pub(crate) fidelity: Option<BridgeFidelity>,
     pub(crate) registry: &'a TargetProtocolRegistry,
     pub(crate) availability: &'a BTreeMap<DiscoveryProtocol, RouteAvailabilityStatus>,
 }
@@ -103,6 +106,7 @@ impl Passage {
             parent_request_id: request.parent.map(|parent| parent.request_id),
             task_id: request.task_id,
             target: crossed.target,
+            fidelity: way.fidelity.map(Box::new),
             trace_id: Some(crossed.trace_id),
             evidence: crossed.evidence,
             refusal,

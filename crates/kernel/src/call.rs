@@ -3,6 +3,7 @@
 use chio_core::canonical::Written;
 use chio_core::capability::{ChioScope, DpopProof, PresentedToken};
 use chio_core::crypto::PublicKey;
+use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
@@ -45,6 +46,8 @@ pub struct ToolCall {
     pub task_id: Option<String>,
     /// What the tool is addressed as, which may be another protocol than its own.
     pub target: DiscoveryProtocol,
+    /// How honestly the caller's protocol can present the tool.
+    pub fidelity: Option<Box<BridgeFidelity>>,
     /// The act that the call is part of.
     pub trace_id: Option<String>,
     /// Members for the receipt's metadata: how the call got here.
@@ -80,6 +83,7 @@ impl ToolCall {
             parent_request_id: None,
             task_id: None,
             target: DiscoveryProtocol::Native,
+            fidelity: None,
             trace_id: None,
             evidence: Vec::new(),
             refusal: None,

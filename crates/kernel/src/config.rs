@@ -17,8 +17,6 @@ pub struct KernelConfig {
     pub approval_timeout: Duration,
     /// Kernels elsewhere whose word for where a call comes from counts.
     pub trusted_kernels: Vec<PublicKey>,
-    /// The name of the policy in force, which stands in every receipt.
-    pub policy_hash: String,
     /// How far one call may go.
     pub limits: Limits,
     /// After how many receipts a checkpoint is signed.
@@ -74,7 +72,6 @@ impl Default for KernelConfig {
             allow_self_approval: false,
             approval_timeout: Duration::from_secs(300),
             trusted_kernels: Vec::new(),
-            policy_hash: "none".to_owned(),
             limits: Limits::default(),
             checkpoint_size: 100,
             checkpoint_interval: Duration::from_secs(1),

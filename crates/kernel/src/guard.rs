@@ -2,12 +2,16 @@
 
 use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
+use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
+use chio_core::manifest::ToolDefinition;
+use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::caller::Session;
+use crate::pipeline::Shared;
 
 /// What a guard looks at.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +26,20 @@ pub struct GuardInput<'a> {
     pub tool_name: &'a str,
     /// The arguments.
     pub arguments: &'a Value,
+    /// How many bytes the arguments have in their canonical form.
+    pub argument_bytes: usize,
+    /// The tool as its server publishes it.
+    pub tool: Option<&'a ToolDefinition>,
+    /// The grant of the token that is tried first, by its place in the scope.
+    pub grant_index: u32,
+    /// The most that the call may cost on that grant, where it costs anything.
+    pub cost: Option<&'a MonetaryAmount>,
     /// The session.
     pub session: &'a Session,
     /// What the tool is addressed as.
     pub target: DiscoveryProtocol,
+    /// How honestly the caller's protocol can present the tool, where anybody has said so.
+    pub fidelity: Option<&'a BridgeFidelity>,
     /// What the caller says it intends.
     pub intent: Option<&'a GovernedTransactionIntent>,
     /// The model that asks, as it says itself.
@@ -35,12 +49,33 @@ pub struct GuardInput<'a> {
     /// Whether the call was looked at before and has waited for an approval since: a guard that
     /// counts calls has counted it.
     pub resumed: bool,
+    /// What the guards of this call work out once.
+    pub shared: &'a Shared,
+}
+
+/// What the road knows of a call besides what came with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) argument_bytes: usize,
+    pub(crate) tool: &'a ToolDefinition,
+    pub(crate) grant_index: u32,
+    pub(crate) cost: Option<&'a MonetaryAmount>,
+    pub(crate) now: u64,
+    pub(crate) resumed: bool,
+    pub(crate) shared: &'a Shared,
 }
 
 impl<'a> GuardInput<'a> {
     /// What guards see of a call.
-    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, now: u64, resumed: bool) -> Self {
+    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, known: Known<'a>) -> Self {
+        let Known { argument_bytes, tool, grant_index, cost, now, resumed, shared } = known;
         Self {
+            argument_bytes,
+            tool: Some(tool),
+            grant_index,
+            cost,
+            fidelity: call.fidelity.as_deref(),
+            shared,
             request_id: &call.request_id,
             token: &call.token,
             server_id: &call.server_id,
@@ -115,6 +150,12 @@ pub trait Guard: Send + Sync {
 
     /// Whether the call may go on.
     async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String>;
+
+    /// What a receipt may keep of the arguments of a call that was denied before any guard was
+    /// asked; none for all of them.
+    fn redact(&self, _arguments: &Value) -> Option<Value> {
+        None
+    }
 
     /// How much of the output it wants to see.
     fn review_mode(&self) -> ReviewMode {

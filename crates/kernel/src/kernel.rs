@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chio_core::capability::{CapabilityToken, Patterns, PresentedToken};
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_core::manifest::ToolManifest;
+use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::protocol::DiscoveryProtocol;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -18,8 +18,8 @@ use crate::caller::Caller;
 use crate::clock::{Clock, Randomness, unique_name};
 use crate::config::KernelConfig;
 use crate::error::KernelError;
-use crate::guard::{Guard, ReviewMode};
 use crate::log::ReceiptLog;
+use crate::pipeline::Pipeline;
 use crate::revocation::RevocationView;
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
@@ -45,8 +45,8 @@ pub struct KernelParts {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub randomness: Arc<dyn Randomness>,
-    /// The guards, in order.
-    pub guards: Vec<Arc<dyn Guard>>,
+    /// The guards, and the policy that they stand for.
+    pub pipeline: Pipeline,
 }
 
 impl fmt::Debug for KernelParts {
@@ -54,7 +54,7 @@ impl fmt::Debug for KernelParts {
         f.debug_struct("KernelParts")
             .field("config", &self.config)
             .field("key", &self.key)
-            .field("guards", &self.guards.len())
+            .field("pipeline", &self.pipeline)
             .finish_non_exhaustive()
     }
 }
@@ -74,8 +74,7 @@ pub(crate) struct Inner {
     pub(crate) store: SharedStore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) randomness: Arc<dyn Randomness>,
-    pub(crate) guards: Vec<Arc<dyn Guard>>,
-    pub(crate) reviewers: ReviewerCount,
+    pipeline: RwLock<Arc<Pipeline>>,
     pub(crate) cache: TokenCache,
     pub(crate) patterns: Patterns,
     pub(crate) revocations: RevocationView,
@@ -84,26 +83,6 @@ pub(crate) struct Inner {
     servers: RwLock<HashMap<String, Arc<Server>>>,
     /// Ends the background tasks.
     stop: CancellationToken,
-}
-
-/// Which guards want to see output.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReviewerCount {
-    any: bool,
-    /// Some guard wants all of a stream at once.
-    pub(crate) whole: bool,
-}
-
-impl ReviewerCount {
-    fn of(guards: &[Arc<dyn Guard>]) -> Self {
-        let wants = |mode| guards.iter().any(|guard| guard.review_mode() == mode);
-        let whole = wants(ReviewMode::Whole);
-        Self { any: whole || wants(ReviewMode::EachChunk), whole }
-    }
-
-    pub(crate) const fn any(self) -> bool {
-        self.any
-    }
 }
 
 impl fmt::Debug for Inner {
@@ -123,6 +102,11 @@ impl Inner {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).get(id).map(Arc::clone)
     }
 
+    /// The guards that judge a call which begins now.
+    pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::clone(&self.pipeline.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     async fn checkpoint(&self, partial: bool) -> Result<(), KernelError> {
         let now = self.clock.unix_seconds();
         self.log.checkpoint(&*self.ledger, &self.key, now, partial).await
@@ -135,12 +119,12 @@ impl ChioKernel {
     /// # Errors
     /// When the store does not answer, or the log is not this kernel's.
     pub async fn start(parts: KernelParts) -> Result<Self, KernelError> {
-        let KernelParts { config, key, ledger, store, clock, randomness, guards } = parts;
+        let KernelParts { config, key, ledger, store, clock, randomness, pipeline } = parts;
         let revocations = RevocationView::open(&*store, clock.monotonic()).await?;
         let log = ReceiptLog::open(&*store, key.public_key(), config.checkpoint_size).await?;
         let inner = Arc::new(Inner {
             trusted_issuers: config.trusted_issuers.clone(),
-            reviewers: ReviewerCount::of(&guards),
+            pipeline: RwLock::new(Arc::new(pipeline)),
             cache: TokenCache::new(config.token_cache),
             patterns: Patterns::default(),
             running: Running::default(),
@@ -152,7 +136,6 @@ impl ChioKernel {
             store,
             clock,
             randomness,
-            guards,
             revocations,
             log,
         });
@@ -197,6 +180,19 @@ impl ChioKernel {
         task.await.unwrap_or(Err(KernelError::BrokenOff))
     }
 
+    /// Puts another policy in force for the calls that begin from now on, and for those that wait
+    /// for an approval when they go on.
+    pub fn set_pipeline(&self, pipeline: Pipeline) {
+        let mut current = self.inner.pipeline.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(pipeline);
+    }
+
+    /// The guards in force.
+    #[must_use]
+    pub fn pipeline(&self) -> Arc<Pipeline> {
+        self.inner.pipeline()
+    }
+
     /// A name for a call that no other has.
     #[must_use]
     pub fn new_request_id(&self) -> String {
@@ -238,6 +234,12 @@ impl ChioKernel {
         let server = self.inner.server(server_id)?;
         let asked = server.tool(tool_name).and_then(|tool| tool.target);
         Some(asked.unwrap_or_else(|| server.connection().protocol()))
+    }
+
+    /// A tool as its server publishes it.
+    #[must_use]
+    pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
+        Some(self.inner.server(server_id)?.tool(tool_name)?.definition)
     }
 
     /// Kernels elsewhere whose word for where a call comes from counts.

@@ -207,7 +207,7 @@ impl<'a> Line<'a> {
         let reservation = Reservation {
             intent: self
                 .draft
-                .intent(self.kernel)
+                .intent()
                 .map_err(|error| Outcome::Denied(crate::road::unwritten(&error)))?,
             alternatives: vec![Alternative { grant_index, holds: Vec::new(), price: None }],
             authority: self.authority.to_vec(),
@@ -343,7 +343,7 @@ impl<'a> Line<'a> {
             operation_kind: kind,
             terminal_state,
             outcome_hash: outcome.hash()?,
-            policy_hash: kernel.config.policy_hash.clone(),
+            policy_hash: self.draft.pipeline.policy_hash().to_owned(),
             metadata: Some(metadata),
             kernel_key: kernel.key.public_key().clone(),
             algorithm: None,

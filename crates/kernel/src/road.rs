@@ -57,6 +57,9 @@ impl Inner {
             Err(Stop::Denied(denial)) => Ending::before_dispatch(Outcome::Denied(denial)),
         };
         draft.result = draft.claimed.then(|| caller.task_result(&ending.outcome));
+        if !draft.guarded {
+            draft.redact_unguarded()?;
+        }
         if !draft.verified {
             draft.distrust()?;
         }
@@ -80,6 +83,7 @@ impl Inner {
             // Much may have changed while nobody answered.
             draft.deadline = Instant::now() + self.config.limits.deadline;
             self.check_open(&call, draft)?;
+            draft.pipeline = self.pipeline();
             decided = self.decide(&call, caller, draft).await?;
         }
         let (permit, held) = self.reserve(decided.guarded, draft).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use chio_core::capability::ToolGrant;
 use chio_core::fidelity::{BridgeSemanticHints, target_protocol_of};
@@ -21,6 +22,8 @@ pub(crate) struct Server {
 /// What the road needs to know of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolFacts {
+    /// The tool as it is published.
+    pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) has_side_effects: bool,
     pub(crate) approval_required: bool,
     pub(crate) price: Price,
@@ -86,6 +89,7 @@ impl Server {
             check_approval_hint(tool)?;
             let target = target_protocol_of(tool);
             let facts = ToolFacts {
+                definition: Arc::new(tool.clone()),
                 has_side_effects: tool.has_side_effects,
                 approval_required: BridgeSemanticHints::of(tool).approval_required,
                 price: Price::of(tool),

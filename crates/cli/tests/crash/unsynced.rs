@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_demo::{DemoOptions, DemoServer};
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Session, SystemClock, SystemRandomness,
+    ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Pipeline, Session, SystemClock, SystemRandomness,
     ToolCall,
 };
 use chio_store::{OpenStore, StoreUrl};
@@ -93,7 +93,7 @@ async fn answer(folder: &Path, synced: bool) {
         store: store.shared(),
         clock: Arc::clone(&clock),
         randomness: Arc::new(SystemRandomness),
-        guards: Vec::new(),
+        pipeline: Pipeline::none(),
     })
     .await
     .unwrap();

@@ -23,6 +23,7 @@ impl Setting {
             requested,
             now: 150,
             continued: None,
+            fidelity: None,
             registry: &self.registry,
             availability: &self.availability,
         };

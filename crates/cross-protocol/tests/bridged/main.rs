@@ -21,7 +21,7 @@ use chio_cross_protocol::{
 };
 use chio_kernel::store::ReceiptQuery;
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, SystemClock,
+    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, Pipeline, SystemClock,
     SystemRandomness, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_store::{OpenStore, StoreUrl};
@@ -130,7 +130,7 @@ impl World {
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
-            guards: Vec::new(),
+            pipeline: Pipeline::none(),
         };
         let kernel = ChioKernel::start(parts).await.unwrap();
         let runs = Arc::new(AtomicUsize::new(0));

@@ -14,8 +14,8 @@ use chio_cross_protocol::{
     Presented, TaskError, TaskLimits, TaskView,
 };
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, SystemRandomness,
-    ToolInvocation, ToolOutput, ToolServerConnection,
+    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, Pipeline,
+    SystemRandomness, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::process::Folder;
@@ -191,7 +191,7 @@ impl Beginning {
             store: open.shared(),
             clock: Arc::<StandingClock>::clone(&clock),
             randomness: Arc::new(SystemRandomness),
-            guards: Vec::new(),
+            pipeline: Pipeline::none(),
         });
         let kernel = kernel.await.unwrap();
         if self.has_tools {

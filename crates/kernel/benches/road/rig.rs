@@ -14,7 +14,7 @@ use chio_core::protocol::DiscoveryProtocol;
 use chio_core::signed::Signed;
 use chio_demo::{DemoOptions, DemoServer};
 use chio_kernel::{
-    Caller, ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Session, SystemClock,
+    Caller, ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Pipeline, Session, SystemClock,
     SystemRandomness, ToolCall,
 };
 use chio_store::{Indexing, OpenStore, StoreUrl};
@@ -68,7 +68,7 @@ impl Rig {
             store: store.shared(),
             clock: Arc::clone(&clock),
             randomness: Arc::new(SystemRandomness),
-            guards: Vec::new(),
+            pipeline: Pipeline::none(),
         };
         let kernel = runtime.block_on(ChioKernel::start(parts)).unwrap();
         let public_key = kernel.public_key().clone();

@@ -204,7 +204,7 @@ impl Inner {
         let summary = json!({"id": id, "asked_by": need.asked_by, "reason": need.reason});
         draft.metadata.insert("approval", summary);
         draft.note_governed().map_err(|error| deny(error.to_string()))?;
-        let mut intent = draft.intent(self).map_err(|error| deny(error.to_string()))?;
+        let mut intent = draft.intent().map_err(|error| deny(error.to_string()))?;
         intent.parked = true;
         let opened = self.ledger.open(Opening {
             intent,
@@ -230,6 +230,11 @@ impl Inner {
         Ok(())
     }
 
+    /// How long the call waits: as long as its policy says, else as the kernel does.
+    fn approval_timeout(&self, draft: &Draft) -> Duration {
+        draft.pipeline.approval_timeout().unwrap_or(self.config.approval_timeout)
+    }
+
     fn request(
         &self,
         call: &ToolCall,
@@ -251,7 +256,7 @@ impl Inner {
             asked_by: need.asked_by.clone(),
             reason: need.reason.clone(),
             requested_at: now,
-            expires_at: now.saturating_add(self.config.approval_timeout.as_secs().max(1)),
+            expires_at: now.saturating_add(self.approval_timeout(draft).as_secs().max(1)),
             trace_id: draft.trace_id.clone(),
         }
     }
@@ -264,7 +269,7 @@ impl Inner {
         draft: &mut Draft,
     ) -> Result<ApprovalToken, Stop> {
         let mut news = self.revocations.changes();
-        let timeout = tokio::time::sleep(self.config.approval_timeout);
+        let timeout = tokio::time::sleep(self.approval_timeout(draft));
         tokio::pin!(timeout);
         loop {
             // A store that does not answer now may do so before the time is up.

@@ -24,7 +24,7 @@ impl Inner {
         // Nobody has looked at the token yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();
         metadata.distrust(MAX_UNVERIFIED);
-        let intent = Intent { metadata: Written::of(&metadata)?, ..draft.intent(self)? };
+        let intent = Intent { metadata: Written::of(&metadata)?, ..draft.intent()? };
         let opened = self.ledger.open(Opening {
             intent,
             resumes: None,

@@ -11,7 +11,7 @@ use crate::call::{Denial, Outcome, ToolCall};
 use crate::caller::Caller;
 use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
-use crate::guard::GuardInput;
+use crate::guard::{GuardInput, Known};
 use crate::kernel::Inner;
 use crate::line::Line;
 use crate::tool_server::{ToolInvocation, ToolOutput};
@@ -36,14 +36,24 @@ impl Inner {
             trace_id: draft.trace_id.clone(),
             tool_name: call.tool_name.clone(),
             // The receipt has its own copy; only guards that review output look at these again.
-            arguments: if self.reviewers.any() {
+            arguments: if draft.pipeline.reviews() {
                 call.arguments.clone()
             } else {
                 std::mem::take(&mut call.arguments)
             },
         };
-        let input = GuardInput::new(&call, caller.session(), draft.started_at, draft.resumed);
-        let reviewers = Reviewers::new(self, &input);
+        let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
+        let known = Known {
+            argument_bytes: draft.argument_bytes,
+            tool: &held.tool,
+            grant_index: draft.grant_index(),
+            cost: draft.price.as_ref(),
+            now: draft.started_at,
+            resumed: draft.resumed,
+            shared: &shared,
+        };
+        let input = GuardInput::new(&call, caller.session(), known);
+        let reviewers = Reviewers::new(&pipeline, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
             let tool = held.server.connection().invoke(permit, invocation, &line);

@@ -1,5 +1,7 @@
 //! What is known of a call's receipt before its end.
 
+use std::sync::Arc;
+
 use chio_core::canonical::{self, Scratch, Written};
 use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
@@ -12,6 +14,7 @@ use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::metadata::{Attribution, Metadata};
+use crate::pipeline::{Pipeline, Shared};
 use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
@@ -94,11 +97,19 @@ pub(crate) struct Draft {
     pub(crate) tool_name: String,
     pub(crate) action: ToolCallAction,
     pub(crate) redaction: RedactionMode,
+    /// The size of the arguments as they came.
+    pub(crate) argument_bytes: usize,
     pub(crate) evidence: Vec<GuardEvidence>,
     pub(crate) metadata: Metadata,
     /// The act that the call is part of.
     pub(crate) trace_id: Option<String>,
     pub(crate) tenant_id: Option<String>,
+    /// Who judges the call.
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// What the guards have worked out.
+    pub(crate) shared: Arc<Shared>,
+    /// Whether guards were asked.
+    pub(crate) guarded: bool,
     pub(crate) started_at: u64,
     /// When the call must have ended.
     pub(crate) deadline: Instant,
@@ -161,11 +172,15 @@ impl Draft {
             tool_server: bounded(&call.server_id),
             tool_name: bounded(&call.tool_name),
             action,
+            argument_bytes: size.bytes,
             redaction: if too_long { RedactionMode::Summary } else { RedactionMode::None },
             evidence: Vec::new(),
             metadata,
             trace_id: call.trace_id.take(),
             tenant_id: session.tenant_id.clone(),
+            pipeline: kernel.pipeline(),
+            shared: Arc::default(),
+            guarded: false,
             started_at: kernel.clock.unix_seconds(),
             deadline: Instant::now() + kernel.config.limits.deadline,
             verified: false,
@@ -232,8 +247,19 @@ impl Draft {
         Ok(())
     }
 
+    /// Keeps no secret of a call that no guard was asked about.
+    pub(crate) fn redact_unguarded(&mut self) -> Result<(), KernelError> {
+        if self.redaction == RedactionMode::None
+            && let Some(kept) = self.pipeline.redacted(&self.action.parameters)
+        {
+            self.action = ToolCallAction::new(kept)?;
+            self.redaction = RedactionMode::Redacted;
+        }
+        Ok(())
+    }
+
     /// The intent that a recovery would make a receipt of.
-    pub(crate) fn intent(&self, kernel: &Inner) -> Result<Intent, KernelError> {
+    pub(crate) fn intent(&self) -> Result<Intent, KernelError> {
         Ok(Intent {
             request_id: self.request_id.clone(),
             capability_id: self.capability_id.clone(),
@@ -241,7 +267,7 @@ impl Draft {
             tool_name: self.tool_name.clone(),
             action: self.action.clone(),
             redaction: self.redaction,
-            policy_hash: kernel.config.policy_hash.clone(),
+            policy_hash: self.pipeline.policy_hash().to_owned(),
             evidence: self.evidence.clone(),
             metadata: Written::of(&self.metadata)?,
             tenant_id: self.tenant_id.clone(),
@@ -260,10 +286,15 @@ impl Draft {
             tool_name: intent.tool_name.clone(),
             action: intent.action.clone(),
             redaction: intent.redaction,
+            argument_bytes: 0,
             evidence: intent.evidence.clone(),
             metadata: Metadata::of(&intent.metadata),
             trace_id: None,
             tenant_id: intent.tenant_id.clone(),
+            // It was judged under the policy that its intent names.
+            pipeline: Arc::new(Pipeline::new(intent.policy_hash.clone(), Vec::new())),
+            shared: Arc::default(),
+            guarded: true,
             started_at: intent.started_at,
             deadline: Instant::now(),
             verified: true,

@@ -1,5 +1,7 @@
 //! Guard: every guard in order has its say; the first that does not allow ends the call.
 
+use std::sync::Arc;
+
 use chio_core::receipt::GuardEvidence;
 
 use super::Draft;
@@ -7,9 +9,9 @@ use super::approval::Need;
 use super::authorize::Authorized;
 use crate::call::{Denial, ToolCall, shortened};
 use crate::caller::Session;
-use crate::catch::Catch;
-use crate::guard::{GuardInput, GuardOutcome, Verdict};
+use crate::guard::{GuardInput, Known, Verdict};
 use crate::kernel::Inner;
+use crate::pipeline::ask;
 
 /// Proof that every guard allowed the call.
 #[derive(Debug)]
@@ -32,19 +34,27 @@ impl Inner {
         session: &Session,
         draft: &mut Draft,
     ) -> Result<(Guarded, Option<Need>), Denial> {
-        let input = GuardInput::new(call, session, draft.started_at, draft.resumed);
+        let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
+        let first = authorized.alternatives().first();
+        let known = Known {
+            argument_bytes: draft.argument_bytes,
+            tool: &authorized.tool().definition,
+            grant_index: first.map(|way| way.grant_index).unwrap_or_default(),
+            cost: first.and_then(|way| way.price.as_ref()),
+            now: draft.started_at,
+            resumed: draft.resumed,
+            shared: &shared,
+        };
+        let input = GuardInput::new(call, session, known);
         // Whether the approval that came holds is seen to next.
         let approved = draft.resumed || call.approval.is_some();
         // After an approval all of them speak again.
         draft.evidence.clear();
         let mut need = None;
-        for guard in &self.guards {
+        draft.guarded = true;
+        for guard in pipeline.guards() {
             let name = guard.name();
-            let said = match Catch::new(guard.check(&input)).await {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(problem)) => failed(format!("the guard failed: {problem}")),
-                Err(_) => failed("the guard panicked".to_owned()),
-            };
+            let said = ask(&**guard, &input).await;
             let asks = matches!(said.verdict, Verdict::AwaitApproval(_));
             let verdict = said.verdict == Verdict::Allow || (asks && approved);
             let guard_name = name.to_owned();
@@ -67,8 +77,4 @@ impl Inner {
         }
         Ok((Guarded { authorized }, need))
     }
-}
-
-fn failed(reason: String) -> GuardOutcome {
-    Verdict::Deny(reason).into()
 }

@@ -152,7 +152,7 @@ impl Inner {
             tool_server: draft.tool_server,
             tool_name: draft.tool_name,
             redaction_mode: draft.redaction,
-            policy_hash: self.config.policy_hash.clone(),
+            policy_hash: draft.pipeline.policy_hash().to_owned(),
             evidence: draft.evidence,
             tenant_id: draft.tenant_id,
             ..ChioReceipt::mediated(now, draft.action, decision, content_hash, kernel_key)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::manifest::ToolDefinition;
 use chio_core::registry::ErrorCode;
 
 use super::Draft;
@@ -32,6 +33,7 @@ impl Permit {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(super) server: Arc<Server>,
+    pub(super) tool: Arc<ToolDefinition>,
     /// The token and its ancestors.
     pub(super) authority: Vec<String>,
 }
@@ -49,6 +51,7 @@ impl Inner {
         let window = authorized.known().token.validity().check(self.clock.unix_seconds());
         window.map_err(|error| deny_token(&error.into()))?;
         let server = Arc::clone(authorized.server());
+        let tool = Arc::clone(&authorized.tool().definition);
         let alternatives = authorized.alternatives();
         let counts = alternatives.iter().any(|way| !way.holds.is_empty() || way.price.is_some());
         let authority = authorized.known().authority.clone();
@@ -56,7 +59,7 @@ impl Inner {
         if counts || uses || authorized.tool().has_side_effects {
             let alternatives = alternatives.to_vec();
             let reservation = Reservation {
-                intent: draft.intent(self).map_err(|error| unwritten(&error))?,
+                intent: draft.intent().map_err(|error| unwritten(&error))?,
                 alternatives,
                 authority: authority.clone(),
                 resumes: draft.intent,
@@ -72,7 +75,7 @@ impl Inner {
             self.check_still(&authority)?;
             draft.set_grant(alternatives.first().map_or(0, |way| way.grant_index));
         }
-        Ok((Permit { request_id: draft.request_id.clone() }, Held { server, authority }))
+        Ok((Permit { request_id: draft.request_id.clone() }, Held { server, tool, authority }))
     }
 
     fn check_still(&self, authority: &[String]) -> Result<(), Denial> {

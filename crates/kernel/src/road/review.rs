@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use crate::call::Denial;
-use crate::catch::Catch;
 use crate::guard::{GuardInput, Review, ReviewMode};
-use crate::kernel::Inner;
+use crate::pipeline::{Pipeline, ask_about_output};
 
 /// The guards that want to see output, and the call that they see it for.
 #[derive(Debug)]
 pub(crate) struct Reviewers<'a> {
-    kernel: &'a Inner,
+    pipeline: &'a Pipeline,
     input: &'a GuardInput<'a>,
 }
 
@@ -24,29 +23,25 @@ pub(crate) struct Reviewed {
 }
 
 impl<'a> Reviewers<'a> {
-    pub(crate) const fn new(kernel: &'a Inner, input: &'a GuardInput<'a>) -> Self {
-        Self { kernel, input }
+    pub(crate) const fn new(pipeline: &'a Pipeline, input: &'a GuardInput<'a>) -> Self {
+        Self { pipeline, input }
     }
 
     /// Whether a stream has to be held back until it ends.
     pub(crate) const fn want_whole(&self) -> bool {
-        self.kernel.reviewers.whole
+        self.pipeline.reviews_whole()
     }
 
     /// Shows output to the guards that want this much of it.
     pub(crate) async fn review(&self, value: Value, mode: ReviewMode) -> Result<Reviewed, Denial> {
         let mut reviewed = Reviewed { value, sanitized_by: Vec::new() };
-        if !self.kernel.reviewers.any() {
+        if !self.pipeline.reviews() {
             return Ok(reviewed);
         }
-        for guard in self.kernel.guards.iter().filter(|guard| guard.review_mode() == mode) {
+        let guards = self.pipeline.guards().iter();
+        for guard in guards.filter(|guard| guard.review_mode() == mode) {
             let name = guard.name();
-            let said = match Catch::new(guard.review(self.input, &reviewed.value)).await {
-                Ok(Ok(said)) => said,
-                Ok(Err(problem)) => Review::Block(format!("the guard failed: {problem}")),
-                Err(_) => Review::Block("the guard panicked".to_owned()),
-            };
-            match said {
+            match ask_about_output(&**guard, self.input, &reviewed.value).await {
                 Review::Pass => {}
                 Review::Replace(value) => {
                     reviewed.value = value;

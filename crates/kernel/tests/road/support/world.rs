@@ -15,7 +15,7 @@ use chio_kernel::audit::{AuditReport, AuditTrust, audit};
 use chio_kernel::store::{Ledger as _, LogStore as _, SharedStore};
 use chio_kernel::{
     Caller, ChioKernel, Clock, Denial, Evaluation, Guard, KernelConfig, KernelError, KernelParts,
-    Outcome, ToolCall,
+    Outcome, Pipeline, ToolCall,
 };
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::process::Folder;
@@ -49,7 +49,7 @@ impl Default for Setup {
         let open = OpenStore::open(&StoreUrl::Memory, Arc::<ManualClock>::clone(&clock)).unwrap();
         let config = KernelConfig {
             trusted_issuers: vec![tokens::issuer().public_key().clone()],
-            policy_hash: "policy-1".to_owned(),
+
             checkpoint_interval: NEVER,
             revocation_poll: NEVER,
             sweep_interval: NEVER,
@@ -119,7 +119,7 @@ impl Setup {
             store: Arc::<TestStore>::clone(&store),
             clock: Arc::<ManualClock>::clone(&self.clock),
             randomness: Arc::<Counting>::clone(&self.randomness),
-            guards: self.guards,
+            pipeline: Pipeline::new("policy-1", self.guards),
         })
         .await?;
         kernel.register_tool_server(tools::usual(&self.journal, &gate)).unwrap();

@@ -17,7 +17,7 @@ use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
 };
 use chio_demo::{DemoOptions, DemoServer};
-use chio_kernel::{ChioKernel, Clock, KernelConfig, KernelParts, SystemClock, SystemRandomness};
+use chio_kernel::{ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness};
 use chio_native_edge::{Endpoint, NativeListener, NativeService, serve_stdio};
 use chio_store::{OpenStore, StoreUrl};
 use clap::Parser;
@@ -205,7 +205,10 @@ async fn start(args: &Args) -> Result<(OpenStore, ChioKernel)> {
         store: store.shared(),
         clock: Arc::clone(&clock),
         randomness: Arc::new(SystemRandomness),
-        guards: args.guard.iter().cloned().map(|guard| Arc::new(guard) as _).collect(),
+        pipeline: Pipeline::new(
+            "none",
+            args.guard.iter().cloned().map(|guard| Arc::new(guard) as _).collect(),
+        ),
     })
     .await?;
     let demo = DemoServer::new(DemoOptions { public_key: public_key.clone(), clock, notes })?;

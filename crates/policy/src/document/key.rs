@@ -1,0 +1,30 @@
+//! What a section of a document may have.
+
+/// One member of a section: for the reader, which refuses all others, and for the reference page.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What is expected, such as `a list of globs`.
+    pub expects: &'static str,
+    /// What it is when it is left out, as one would write it.
+    pub default: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+impl Key {
+    /// A member.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        expects: &'static str,
+        default: &'static str,
+        about: &'static str,
+    ) -> Self {
+        Self { name, expects, default, about }
+    }
+
+    /// Whether the section is in force; the same in every section of HushSpec.
+    pub const ENABLED: Self = Self::new("enabled", "true or false", "true", "whether it is in force");
+}

@@ -1,0 +1,403 @@
+//! A section of a document, read strictly: what is not expected is a problem with its place.
+//!
+//! Every getter gives what is there, or nothing after it has noted what is wrong. A section that a
+//! document does not have reads like an empty one.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use regex::Regex;
+
+use super::key::Key;
+use super::node::{Node, NodeKind, Place};
+use super::problem::Problems;
+
+/// How long a pattern may be, in characters, as HushSpec has it.
+const MAX_PATTERN: usize = 512;
+/// How large a compiled pattern may be, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+
+/// Text and its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Where it stands.
+    pub place: &'a Place,
+}
+
+/// A map of a document that is being read.
+#[derive(Debug, Clone)]
+pub struct Section<'a> {
+    node: &'a Node,
+    path: String,
+    problems: &'a Problems,
+    keys: &'static [Key],
+}
+
+impl<'a> Section<'a> {
+    /// Begins to read a map. Members that are none of `keys` are problems.
+    #[must_use]
+    pub fn new(
+        node: &'a Node,
+        path: impl Into<String>,
+        keys: &'static [Key],
+        problems: &'a Problems,
+    ) -> Self {
+        let section = Self { node, path: path.into(), problems, keys };
+        section.check_names();
+        section
+    }
+
+    fn check_names(&self) {
+        let members = match &self.node.kind {
+            NodeKind::Map(members) => members,
+            // `forbidden_paths:` with nothing after it is all defaults.
+            NodeKind::Null => return,
+            _ => {
+                let found = self.node.found();
+                let path = self.shown_path();
+                return self.say(&self.node.place, format!("{path}: expected a map, found {found}"));
+            }
+        };
+        let known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
+        for (name, _) in members {
+            if known.contains(&&*name.text) {
+                continue;
+            }
+            let path = self.shown_path();
+            let hint = hint(&name.text, &known);
+            let text = shown(&name.text);
+            self.say(&name.place, format!("{path}: there is no `{text}`{hint}"));
+        }
+    }
+
+    fn shown_path(&self) -> String {
+        if self.path.is_empty() { "the document".to_owned() } else { format!("`{}`", self.path) }
+    }
+
+    fn full(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn say(&self, place: &Place, message: String) {
+        self.problems.add(place, message);
+    }
+
+    /// Notes that something is wrong with the value of a member, or with the section where it has
+    /// no such member.
+    pub fn problem(&self, key: &str, message: &str) {
+        let place = self.node.get(key).map_or(&self.node.place, |node| &node.place);
+        self.say(place, format!("`{}`: {message}", self.full(key)));
+    }
+
+    /// Notes that something is wrong at a place.
+    pub fn problem_at(&self, place: &Place, message: &str) {
+        self.say(place, format!("{}: {message}", self.shown_path()));
+    }
+
+    /// Everything that is wrong so far.
+    #[must_use]
+    pub const fn problems(&self) -> &'a Problems {
+        self.problems
+    }
+
+    /// Where the section begins.
+    #[must_use]
+    pub const fn place(&self) -> &'a Place {
+        &self.node.place
+    }
+
+    /// The value of a member; a member that is there without a value counts as left out.
+    fn value(&self, key: &str) -> Option<&'a Node> {
+        debug_assert!(self.keys.iter().any(|known| known.name == key), "undeclared key {key}");
+        self.node.get(key).filter(|node| node.kind != NodeKind::Null)
+    }
+
+    /// Whether the document has this member.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// Where the value of a member stands; the section where it is left out.
+    #[must_use]
+    pub fn place_of(&self, key: &str) -> &'a Place {
+        self.node.get(key).map_or(&self.node.place, |node| &node.place)
+    }
+
+    fn wrong<T>(&self, key: &str, node: &Node, expected: &str) -> Option<T> {
+        let message = format!("`{}`: expected {expected}, found {}", self.full(key), node.found());
+        self.say(&node.place, message);
+        None
+    }
+
+    /// Yes or no.
+    #[must_use]
+    pub fn flag(&self, key: &str, default: bool) -> bool {
+        let Some(node) = self.value(key) else { return default };
+        match node.kind {
+            NodeKind::Flag(flag) => flag,
+            _ => self.wrong(key, node, "true or false").unwrap_or(default),
+        }
+    }
+
+    /// A whole number within bounds.
+    #[must_use]
+    pub fn number(&self, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let node = self.value(key)?;
+        let expected =
+            || format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        let NodeKind::Integer(number) = node.kind else {
+            return self.wrong(key, node, &expected());
+        };
+        let found = u64::try_from(number).ok().filter(|number| bounds.contains(number));
+        if found.is_none() {
+            let message = format!("`{}`: expected {}, found {number}", self.full(key), expected());
+            self.say(&node.place, message);
+        }
+        found
+    }
+
+    /// A number within bounds.
+    #[must_use]
+    pub fn ratio(&self, key: &str, bounds: RangeInclusive<f64>) -> Option<f64> {
+        let node = self.value(key)?;
+        let expected = || format!("a number from {} to {}", bounds.start(), bounds.end());
+        let number = match node.kind {
+            #[expect(clippy::cast_precision_loss, reason = "bounds are small")]
+            NodeKind::Integer(number) => number as f64,
+            NodeKind::Float(number) => number,
+            _ => return self.wrong(key, node, &expected()),
+        };
+        if bounds.contains(&number) {
+            return Some(number);
+        }
+        let message = format!("`{}`: expected {}, found {number}", self.full(key), expected());
+        self.say(&node.place, message);
+        None
+    }
+
+    /// Text that is not blank.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<Item<'a>> {
+        let node = self.value(key)?;
+        self.as_text(key, node, "text")
+    }
+
+    fn as_text(&self, key: &str, node: &'a Node, expected: &str) -> Option<Item<'a>> {
+        match &node.kind {
+            NodeKind::Text(text) if !text.trim().is_empty() => {
+                Some(Item { text, place: &node.place })
+            }
+            NodeKind::Text(_) => {
+                let message = format!("`{}`: expected {expected}, found blank text", self.full(key));
+                self.say(&node.place, message);
+                None
+            }
+            // A bare word such as `on` or `8080` is meant as text only with quotes.
+            _ => self.wrong(key, node, &format!("{expected} (in quotes)")),
+        }
+    }
+
+    /// One of these words.
+    #[must_use]
+    pub fn one_of<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let item = self.text(key)?;
+        let found = words.iter().find(|(word, _)| *word == item.text);
+        if found.is_none() {
+            let (text, hint) = (shown(item.text), hint(item.text, &names));
+            let message = format!(
+                "`{}`: expected {}, found `{text}`{hint}",
+                self.full(key),
+                one_of(&names)
+            );
+            self.say(item.place, message);
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// A list of texts. Empty when it is left out.
+    #[must_use]
+    pub fn texts(&self, key: &str) -> Vec<Item<'a>> {
+        let Some(node) = self.value(key) else { return Vec::new() };
+        let NodeKind::List(items) = &node.kind else {
+            let nothing: Option<()> = self.wrong(key, node, "a list of texts, each after `- `");
+            debug_assert!(nothing.is_none());
+            return Vec::new();
+        };
+        items.iter().filter_map(|item| self.as_text(key, item, "text")).collect()
+    }
+
+    /// A list of regular expressions.
+    #[must_use]
+    pub fn patterns(&self, key: &str) -> Vec<Regex> {
+        self.texts(key).into_iter().filter_map(|item| self.compiled(key, item)).collect()
+    }
+
+    /// A regular expression.
+    #[must_use]
+    pub fn pattern(&self, key: &str) -> Option<Regex> {
+        self.compiled(key, self.text(key)?)
+    }
+
+    fn compiled(&self, key: &str, item: Item<'_>) -> Option<Regex> {
+        let length = item.text.chars().count();
+        if length > MAX_PATTERN {
+            let message = format!(
+                "`{}`: expected a pattern of at most {MAX_PATTERN} characters, found {length}",
+                self.full(key)
+            );
+            self.say(item.place, message);
+            return None;
+        }
+        match regex::RegexBuilder::new(item.text).size_limit(MAX_COMPILED).build() {
+            Ok(regex) => Some(regex),
+            Err(error) => {
+                let why = why_no_pattern(&error);
+                let message = format!("`{}`: this pattern cannot be read: {why}", self.full(key));
+                self.say(item.place, message);
+                None
+            }
+        }
+    }
+
+    /// How long: `30s`, `5m`, `2h`, `1d`, or a whole number of seconds.
+    #[must_use]
+    pub fn duration(&self, key: &str) -> Option<Duration> {
+        let node = self.value(key)?;
+        let seconds = match &node.kind {
+            NodeKind::Integer(seconds) => u64::try_from(*seconds).ok(),
+            NodeKind::Text(text) => seconds_of(text),
+            _ => None,
+        };
+        let seconds = seconds.filter(|seconds| *seconds > 0);
+        if seconds.is_none() {
+            let expected = "a time such as `30s`, `5m`, `2h` or `1d`";
+            return self.wrong(key, node, expected);
+        }
+        seconds.map(Duration::from_secs)
+    }
+
+    /// A map below this one.
+    #[must_use]
+    pub fn section(&self, key: &str, keys: &'static [Key]) -> Option<Self> {
+        let node = self.node.get(key)?;
+        Some(Self::new(node, self.full(key), keys, self.problems))
+    }
+
+    /// A list of maps below this one.
+    #[must_use]
+    pub fn sections(&self, key: &str, keys: &'static [Key]) -> Vec<Self> {
+        let Some(node) = self.value(key) else { return Vec::new() };
+        let NodeKind::List(items) = &node.kind else {
+            let nothing: Option<()> = self.wrong(key, node, "a list of maps, each after `- `");
+            debug_assert!(nothing.is_none());
+            return Vec::new();
+        };
+        let path = |number: usize| format!("{}[{number}]", self.full(key));
+        let items = items.iter().enumerate();
+        items.map(|(number, node)| Self::new(node, path(number), keys, self.problems)).collect()
+    }
+
+    /// The raw value of a member.
+    #[must_use]
+    pub fn node(&self, key: &str) -> Option<&'a Node> {
+        self.value(key)
+    }
+}
+
+/// Why a pattern is none, on one line and without the pattern itself.
+fn why_no_pattern(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(limit) => format!("it is larger than {limit} bytes compiled"),
+        other => {
+            let text = other.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            last.trim().trim_start_matches("error: ").to_owned()
+        }
+    }
+}
+
+fn seconds_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(digits)?.trim();
+    let factor = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        _ => return None,
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Names as a choice: `a`, `b` or `c`.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// Somebody else's word as a message may repeat it: short and printable.
+pub(crate) fn shown(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    let mut shown: String = plain.take(40).collect();
+    if text.chars().count() > 40 {
+        shown.push('…');
+    }
+    shown
+}
+
+/// `; did you mean …?` where a known name is near, else which names there are.
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+    let lower = name.to_lowercase().replace('-', "_");
+    let near = known.iter().map(|known| (distance(&lower, known), known));
+    let near = near.min_by_key(|(distance, _)| *distance);
+    match near {
+        Some((distance, known)) if distance <= known.chars().count().div_ceil(3) => {
+            format!("; did you mean `{known}`?")
+        }
+        _ if known.is_empty() => String::new(),
+        _ => format!("; there is {}", listed(known)),
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// How many letters have to be put in, taken out, exchanged or swapped with their neighbour.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(64).collect(), other.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, a) in one.iter().enumerate() {
+        let mut next = vec![row + 1];
+        for (column, b) in other.iter().enumerate() {
+            let at = |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX / 2);
+            let cost = usize::from(a != b);
+            let mut best = (at(&last, column) + cost)
+                .min(at(&last, column + 1) + 1)
+                .min(at(&next, column) + 1);
+            let swapped = row > 0
+                && column > 0
+                && one.get(row - 1) == Some(b)
+                && other.get(column - 1) == Some(a);
+            if swapped {
+                best = best.min(at(&before, column - 1) + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut last, next);
+    }
+    last.last().copied().unwrap_or_default()
+}

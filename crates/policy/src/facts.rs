@@ -1,0 +1,104 @@
+//! What a call does, told from its tool and its arguments: once for all guards.
+//!
+//! A tool is recognised by its name and by the members that its arguments have. Arguments of a
+//! recognised action that cannot be read are [`Facts::malformed`]: then the guards of that action
+//! deny, since they cannot tell what would happen.
+
+use chio_kernel::GuardInput;
+use serde_json::Value;
+
+/// What kind of thing a call does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Reads files or lists folders.
+    FileRead,
+    /// Writes, moves or deletes files.
+    FileWrite,
+    /// Applies a patch.
+    Patch,
+    /// Runs a command line.
+    Shell,
+    /// Runs code of a programming language.
+    Code,
+    /// Connects somewhere.
+    Network,
+    /// Drives a browser.
+    Browser,
+    /// Asks a database.
+    Database,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// What is done to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// It is read or listed.
+    Read,
+    /// It is written, moved or deleted.
+    Write,
+    /// A patch is applied to it.
+    Patch,
+}
+
+/// A path that a call names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathFact {
+    /// What is done to it.
+    pub access: Access,
+    /// As it was written.
+    pub text: String,
+    /// In one form: decoded, with `/` between names, and without `.`, `..` and doubled `/`.
+    pub normal: String,
+}
+
+/// A place in the network that a call names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DestinationFact {
+    /// As it was written.
+    pub text: String,
+    /// The host in one form: lower case, without a final dot, addresses as they are parsed by
+    /// browsers; `None` when no host can be told.
+    pub host: Option<String>,
+    /// The port, if it is told or follows from the scheme.
+    pub port: Option<u16>,
+    /// The scheme, in lower case.
+    pub scheme: Option<String>,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What kind of thing.
+    pub action: Action,
+    /// The paths that it names.
+    pub paths: Vec<PathFact>,
+    /// The places that it names.
+    pub destinations: Vec<DestinationFact>,
+    /// The command lines that it has run.
+    pub commands: Vec<String>,
+    /// The patches that it applies.
+    pub patches: Vec<String>,
+    /// The code that it has run, and its language if it is told.
+    pub code: Vec<(Option<String>, String)>,
+    /// Why the arguments of this action cannot be read. Never an argument's value.
+    pub malformed: Option<String>,
+}
+
+impl Facts {
+    /// What a call of this tool with these arguments does.
+    #[must_use]
+    pub fn of(_tool_name: &str, _arguments: &Value) -> Self {
+        Self::default()
+    }
+
+    /// What the call that a guard is asked about does.
+    ///
+    /// # Errors
+    /// When the guards of another crate have put something else in their place.
+    pub fn of_call<'a>(input: &GuardInput<'a>) -> Result<&'a Self, String> {
+        let made = input.shared.get_or_make(|| Self::of(input.tool_name, input.arguments));
+        made.ok_or_else(|| "what the call does was worked out otherwise".to_owned())
+    }
+}

@@ -1,0 +1,68 @@
+//! The guards, one file each.
+//!
+//! A guard file has one `pub(crate) const KIND`, and a line in [`KINDS`]. The order there is the
+//! order in which guards are asked.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use chio_kernel::Guard;
+
+use crate::document::{Key, Section};
+use crate::example::ExampleCall;
+use crate::state::State;
+
+/// A kind of guard: what a document can say about it, and how it is made.
+#[derive(Clone, Copy)]
+pub struct GuardKind {
+    /// Its name in receipts, such as `forbidden-path`.
+    pub name: &'static str,
+    /// Where a document speaks of it, such as `rules.forbidden_paths`.
+    pub section: &'static str,
+    /// What it is for, in one or two sentences, for the reference page.
+    pub about: &'static str,
+    /// What its section may have.
+    pub keys: &'static [Key],
+    /// Whether it is there when a document does not speak of it.
+    pub always: bool,
+    /// Makes the guard as the section says; none where the section switches it off. Whatever is
+    /// wrong is noted in the section's problems.
+    pub build: fn(&Section<'_>, &Building<'_>) -> Option<Built>,
+    /// A document with this guard alone, and calls with what comes of them: a YAML document with
+    /// `policy` and `cases`. For the reference page and for the contract suite.
+    pub samples: &'static str,
+}
+
+impl fmt::Debug for GuardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardKind").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a guard is made from besides its section.
+#[derive(Debug)]
+pub struct Building<'a> {
+    /// What guards remember from call to call.
+    pub state: &'a Arc<State>,
+    /// The folder that files named in the document are looked up in; none for built-in documents.
+    pub folder: Option<&'a Path>,
+}
+
+/// A guard that was made.
+pub struct Built {
+    /// The guard.
+    pub guard: Arc<dyn Guard>,
+    /// A call that the guard, as it was made, must not allow; none where it allows everything.
+    /// The kernel proves with it, before it serves, that the guard really stands in the way.
+    pub forbidden: Option<ExampleCall>,
+}
+
+impl fmt::Debug for Built {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Built").field("guard", &self.guard.name()).finish_non_exhaustive()
+    }
+}
+
+/// Every kind of guard, in the order in which they are asked.
+pub const KINDS: &[GuardKind] = &[];
