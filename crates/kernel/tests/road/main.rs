@@ -19,6 +19,7 @@ mod intents;
 mod log;
 mod money;
 mod permit;
+mod policy_change;
 mod possession;
 mod presented;
 mod questions;

@@ -19,6 +19,8 @@ pub(crate) struct Scripted {
     mode: ReviewMode,
     look: Arc<Look>,
     hangs: bool,
+    /// The member that it strikes out of calls that it is not asked about.
+    strikes: Option<&'static str>,
     journal: Journal,
 }
 
@@ -30,6 +32,7 @@ pub(crate) fn guard(name: &str) -> Scripted {
         mode: ReviewMode::Nothing,
         look: Arc::new(|_| Ok(Review::Pass)),
         hangs: false,
+        strikes: None,
         journal: Journal::default(),
     }
 }
@@ -69,6 +72,12 @@ impl Scripted {
         self
     }
 
+    /// Strikes a member out of calls that it is not asked about.
+    pub(crate) const fn strikes(mut self, member: &'static str) -> Self {
+        self.strikes = Some(member);
+        self
+    }
+
     /// Never says anything.
     pub(crate) const fn hangs(mut self) -> Self {
         self.hangs = true;
@@ -94,6 +103,13 @@ impl Guard for Scripted {
             std::future::pending::<()>().await;
         }
         (self.check)(input)
+    }
+
+    fn redact(&self, arguments: &Value) -> Option<Value> {
+        let member = self.strikes.filter(|member| arguments.get(member).is_some())?;
+        let mut kept = arguments.clone();
+        kept[member] = Value::from("[redacted]");
+        Some(kept)
     }
 
     fn review_mode(&self) -> ReviewMode {

@@ -49,7 +49,6 @@ impl Default for Setup {
         let open = OpenStore::open(&StoreUrl::Memory, Arc::<ManualClock>::clone(&clock)).unwrap();
         let config = KernelConfig {
             trusted_issuers: vec![tokens::issuer().public_key().clone()],
-
             checkpoint_interval: NEVER,
             revocation_poll: NEVER,
             sweep_interval: NEVER,
@@ -241,7 +240,7 @@ impl World {
         receipt.verify().unwrap();
         assert_eq!(receipt.kernel_key, *self.kernel.public_key());
         assert_eq!(receipt.timestamp, self.clock.unix_seconds());
-        assert_eq!(receipt.policy_hash, "policy-1");
+        assert_eq!(receipt.policy_hash, self.kernel.pipeline().policy_hash());
         let metadata = receipt.metadata.as_ref().unwrap();
         assert_eq!(metadata["receipt_context"], json!({"request_id": request_id}));
         let entries = self.store.entries(&self.log_id(), evaluation.seq, 1).await.unwrap();
