@@ -136,6 +136,8 @@ pub enum ReviewMode {
 pub enum Review {
     /// It may leave.
     Pass,
+    /// It may leave, and the receipt notes this about it.
+    Note(String),
     /// This leaves in its place.
     Replace(Value),
     /// It may not leave, for this reason.

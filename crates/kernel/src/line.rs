@@ -20,7 +20,7 @@ use crate::caller::{AskError, Caller, Gone, Question, Session};
 use crate::error::KernelError;
 use crate::guard::ReviewMode;
 use crate::kernel::Inner;
-use crate::road::{Draft, MAX_NESTING, Reviewers};
+use crate::road::{Draft, MAX_NESTING, Remarks, Reviewers};
 use crate::store::{
     Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
 };
@@ -59,7 +59,7 @@ struct State {
     held_back: Vec<Value>,
     /// Why no more chunks are taken.
     broken: Option<Outcome>,
-    sanitized_by: Vec<String>,
+    remarks: Remarks,
     streams: bool,
     /// The hash of a value that was returned.
     value_hash: Option<String>,
@@ -142,7 +142,7 @@ impl<'a> Line<'a> {
         let reviewed = reviewed.map_err(Outcome::Denied)?;
         let size = self.check_bounds(&reviewed.value)?;
         let mut state = self.state();
-        state.sanitized_by.extend(reviewed.sanitized_by);
+        state.remarks.extend(reviewed.remarks);
         state.held_bytes = state.held_bytes.saturating_add(size);
         state.held_back.push(reviewed.value);
         Ok(())
@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
         let reviewed = self.reviewers.review(data, ReviewMode::EachChunk).await;
         let reviewed = reviewed.map_err(Outcome::Denied)?;
         self.check_bounds(&reviewed.value)?;
-        self.state().sanitized_by.extend(reviewed.sanitized_by);
+        self.state().remarks.extend(reviewed.remarks);
         self.deliver(reviewed.value).await
     }
 
@@ -396,7 +396,7 @@ impl<'a> Line<'a> {
         }
         let mut state = self.state();
         state.value_hash = Some(hash);
-        state.sanitized_by.extend(reviewed.sanitized_by);
+        state.remarks.extend(reviewed.remarks);
         Ok(Outcome::Value(reviewed.value))
     }
 
@@ -410,7 +410,7 @@ impl<'a> Line<'a> {
         if self.reviewers.want_whole() {
             let reviewed = self.reviewers.review(Value::Array(held_back), ReviewMode::Whole).await;
             let reviewed = reviewed.map_err(Outcome::Denied)?;
-            self.state().sanitized_by.extend(reviewed.sanitized_by);
+            self.state().remarks.extend(reviewed.remarks);
             let chunks = match reviewed.value {
                 Value::Array(chunks) => chunks,
                 other => vec![other],
@@ -436,12 +436,23 @@ impl<'a> Line<'a> {
         }))
     }
 
-    /// The guards that changed what left.
-    pub(crate) fn sanitized(&self) -> Vec<String> {
-        let mut names = std::mem::take(&mut self.state().sanitized_by);
-        names.sort();
-        names.dedup();
-        names
+    /// What guards remark about what left.
+    pub(crate) fn remarks(&self) -> Remarks {
+        std::mem::take(&mut self.state().remarks)
+    }
+
+    /// A tool's words about its failure, as far as the output guards let them leave.
+    pub(crate) async fn review_failure(&self, words: String) -> String {
+        match self.reviewers.review_all(Value::String(words)).await {
+            Ok(reviewed) => {
+                self.state().remarks.extend(reviewed.remarks);
+                match reviewed.value {
+                    Value::String(words) => words,
+                    _ => "its words were replaced".to_owned(),
+                }
+            }
+            Err(denial) => format!("its words were held back by {}", denial.guard),
+        }
     }
 
     /// The hash of what left.

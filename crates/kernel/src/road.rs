@@ -22,7 +22,7 @@ pub use reserve::Permit;
 pub(crate) use draft::{Draft, MAX_NESTING};
 pub(crate) use receipt::Ending;
 pub(crate) use reserve::{refusal, unwritten};
-pub(crate) use review::Reviewers;
+pub(crate) use review::{Remarks, Reviewers};
 pub(crate) use verify::deny_store;
 
 use approval::Need;

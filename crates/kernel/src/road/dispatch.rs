@@ -69,10 +69,10 @@ impl Inner {
             }
         };
         line.settle().await;
-        let (stream, sanitized) = (line.stream_record(), line.sanitized());
+        let (stream, remarks) = (line.stream_record(), line.remarks());
         let content_hash = line.content_hash(&outcome);
         let cost = cost.or_else(|| draft.price.clone());
-        let ending = Ending { outcome, content_hash, stream, sanitized, cost, dispatched: true };
+        let ending = Ending { outcome, content_hash, stream, remarks, cost, dispatched: true };
         let intent = line.into_intent();
         draft.intent = draft.intent.or(intent);
         ending
@@ -102,8 +102,14 @@ async fn outcome(
     // Why a stream broke off says more than the error that the tool made of it.
     match (line.broken(), result) {
         (Some(outcome), _) => (outcome, None),
-        (None, Err(KernelError::ToolServerError(detail))) => (failure(&detail), None),
-        (None, Err(other)) => (failure(&other.to_string()), None),
+        (None, Err(error)) => {
+            let words = match error {
+                KernelError::ToolServerError(detail) => detail,
+                other => other.to_string(),
+            };
+            // They reach the caller and the receipt, as a result would.
+            (failure(&line.review_failure(words).await), None)
+        }
         (None, Ok(output)) => (line.finish(output.value).await, output.cost),
     }
 }

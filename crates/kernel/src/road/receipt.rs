@@ -1,10 +1,11 @@
 //! Receipt: what came of the call is signed and made durable, and the budget is settled with it.
 
+use chio_core::canonical::Written;
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, NONCE_MEMBER, SealedReceipt};
 use serde_json::{Map, Value, json};
 
-use super::Draft;
+use super::{Draft, Remarks};
 use crate::call::{Evaluation, Outcome};
 use crate::error::KernelError;
 use crate::kernel::Inner;
@@ -19,7 +20,7 @@ pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
     pub(crate) content_hash: String,
     pub(crate) stream: Option<Value>,
-    pub(crate) sanitized: Vec<String>,
+    pub(crate) remarks: Remarks,
     /// What it cost, as far as that is known.
     pub(crate) cost: Option<MonetaryAmount>,
     pub(crate) dispatched: bool,
@@ -29,8 +30,8 @@ impl Ending {
     /// The end of a call that never reached its tool.
     pub(crate) fn before_dispatch(outcome: Outcome) -> Self {
         let content_hash = NO_OUTPUT_HASH.to_owned();
-        let (stream, sanitized, cost) = (None, Vec::new(), None);
-        Self { outcome, content_hash, stream, sanitized, cost, dispatched: false }
+        let (stream, remarks, cost) = (None, Remarks::default(), None);
+        Self { outcome, content_hash, stream, remarks, cost, dispatched: false }
     }
 }
 
@@ -105,8 +106,8 @@ impl Inner {
         if let Some(stream) = ending.stream {
             metadata.insert("stream", stream);
         }
-        if !ending.sanitized.is_empty() {
-            metadata.insert("post_invocation", json!({"sanitized": ending.sanitized}));
+        if !ending.remarks.is_empty() {
+            metadata.insert_written("post_invocation", Written::of(&ending.remarks)?);
         }
         if let Some(financial) = settlement.record() {
             metadata.insert("financial", financial);

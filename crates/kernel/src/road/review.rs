@@ -1,8 +1,9 @@
 //! Review: what guards say about a tool's output before it leaves.
 
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::Denial;
+use crate::call::{Denial, shortened};
 use crate::guard::{GuardInput, Review, ReviewMode};
 use crate::pipeline::{Pipeline, ask_about_output};
 
@@ -18,8 +19,49 @@ pub(crate) struct Reviewers<'a> {
 pub(crate) struct Reviewed {
     /// The output, maybe another than the tool's.
     pub(crate) value: Value,
+    /// What the guards remark.
+    pub(crate) remarks: Remarks,
+}
+
+/// How many notes of guards a receipt keeps.
+const MAX_NOTES: usize = 16;
+
+/// What guards remark about output that leaves.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Remarks {
     /// The guards that changed it.
-    pub(crate) sanitized_by: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sanitized: Vec<String>,
+    /// What they note.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Note>,
+}
+
+/// What one guard notes.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Note {
+    guard: String,
+    note: String,
+}
+
+impl Remarks {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.sanitized.is_empty() && self.notes.is_empty()
+    }
+
+    /// Adds what is not there yet: a stream is looked at chunk by chunk.
+    pub(crate) fn extend(&mut self, more: Self) {
+        for name in more.sanitized {
+            if !self.sanitized.contains(&name) {
+                self.sanitized.push(name);
+            }
+        }
+        for note in more.notes {
+            if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
 }
 
 impl<'a> Reviewers<'a> {
@@ -34,7 +76,7 @@ impl<'a> Reviewers<'a> {
 
     /// Shows output to the guards that want this much of it.
     pub(crate) async fn review(&self, value: Value, mode: ReviewMode) -> Result<Reviewed, Denial> {
-        let mut reviewed = Reviewed { value, sanitized_by: Vec::new() };
+        let mut reviewed = Reviewed { value, remarks: Remarks::default() };
         if !self.pipeline.reviews() {
             return Ok(reviewed);
         }
@@ -43,9 +85,13 @@ impl<'a> Reviewers<'a> {
             let name = guard.name();
             match ask_about_output(&**guard, self.input, &reviewed.value).await {
                 Review::Pass => {}
+                Review::Note(note) => {
+                    let (guard, note) = (name.to_owned(), shortened(note));
+                    reviewed.remarks.notes.push(Note { guard, note });
+                }
                 Review::Replace(value) => {
                     reviewed.value = value;
-                    reviewed.sanitized_by.push(name.to_owned());
+                    reviewed.remarks.sanitized.push(name.to_owned());
                 }
                 Review::Block(reason) => return Err(Denial::by_guard(name, reason)),
             }
@@ -58,7 +104,7 @@ impl<'a> Reviewers<'a> {
         let mut reviewed = self.review(value, ReviewMode::EachChunk).await?;
         let whole = self.review(std::mem::take(&mut reviewed.value), ReviewMode::Whole).await?;
         reviewed.value = whole.value;
-        reviewed.sanitized_by.extend(whole.sanitized_by);
+        reviewed.remarks.extend(whole.remarks);
         Ok(reviewed)
     }
 }

@@ -178,3 +178,32 @@ async fn a_guard_of_single_chunks_sees_single_chunks_also_beside_one_of_the_whol
     let (ended, got) = stream(&world, json!({"chunks": ["a", "evil"]})).await;
     assert_eq!((&*denial(&ended).guard, got.len()), ("exact", 0));
 }
+
+#[tokio::test]
+async fn what_a_guard_notes_is_in_the_receipt_once_and_changes_nothing() {
+    let noting = guard("shadow").reviews(ReviewMode::EachChunk, |_| Ok(Review::Note("hm".into())));
+    let world = Setup::default().guard(noting).start().await;
+    let noted = json!({"notes": [{"guard": "shadow", "note": "hm"}]});
+    let ended = world.run_tool("echo", json!({"text": "x"})).await;
+    assert_eq!(ended.outcome, Outcome::Value(json!({"text": "x"})));
+    assert_eq!(*metadata(&ended, "post_invocation"), noted);
+    let (ended, chunks) = stream(&world, json!({"chunks": ["a", "b", "c"]})).await;
+    assert!(chunks.len() > 1);
+    assert_eq!(*metadata(&ended, "post_invocation"), noted);
+}
+
+#[tokio::test]
+async fn a_tools_words_about_its_failure_pass_the_output_guards() {
+    for mode in MODES {
+        let world = Setup::default().guard(cleaner(mode)).guard(blocker(mode)).start().await;
+        for (words, left) in [
+            ("all good", "all good"),
+            ("a bad thing", "a clean thing"),
+            ("an evil thing", "its words were held back by blocker"),
+        ] {
+            let ended = world.run_tool("fail", json!({"detail": words})).await;
+            let denied = denial(&ended);
+            assert_eq!((denied.code, &*denied.reason), (Code::ToolServerError, left));
+        }
+    }
+}
