@@ -4,8 +4,22 @@
 //! recognised action that cannot be read are [`Facts::malformed`]: then the guards of that action
 //! deny, since they cannot tell what would happen.
 
+mod code;
+mod destination;
+mod fold;
+pub(crate) mod glob;
+mod members;
+mod names;
+pub(crate) mod patch;
+mod path;
+pub(crate) mod shell;
+mod walk;
+
 use chio_kernel::GuardInput;
 use serde_json::Value;
+
+use members::Class;
+use walk::Walk;
 
 /// What kind of thing a call does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +63,8 @@ pub struct PathFact {
     pub access: Access,
     /// As it was written.
     pub text: String,
-    /// In one form: decoded, with `/` between names, and without `.`, `..` and doubled `/`.
+    /// In one form: decoded, with `/` between names, and without `.`, `..` and doubled `/`. The home
+    /// folder is `~`. A text that may mean several paths has a fact for each.
     pub normal: String,
 }
 
@@ -59,7 +74,7 @@ pub struct DestinationFact {
     /// As it was written.
     pub text: String,
     /// The host in one form: lower case, without a final dot, addresses as they are parsed by
-    /// browsers; `None` when no host can be told.
+    /// browsers, IPv6 without brackets; `None` when no host can be told.
     pub host: Option<String>,
     /// The port, if it is told or follows from the scheme.
     pub port: Option<u16>,
@@ -84,13 +99,23 @@ pub struct Facts {
     pub code: Vec<(Option<String>, String)>,
     /// Why the arguments of this action cannot be read. Never an argument's value.
     pub malformed: Option<String>,
+    /// The command lines, read; in the order of `commands`.
+    pub(crate) scripts: Vec<Result<shell::Script, shell::Unreadable>>,
+}
+
+/// Every form that a path may be meant as; none where it cannot be read.
+pub(crate) fn normal_paths(text: &str) -> Vec<String> {
+    path::forms(text).unwrap_or_default()
 }
 
 impl Facts {
     /// What a call of this tool with these arguments does.
     #[must_use]
-    pub fn of(_tool_name: &str, _arguments: &Value) -> Self {
-        Self::default()
+    pub fn of(tool_name: &str, arguments: &Value) -> Self {
+        let tool = names::recognised(tool_name);
+        let mut walk = Walk::new(tool);
+        walk.value(Class::Other, arguments, 0);
+        walk.finished(arguments)
     }
 
     /// What the call that a guard is asked about does.

@@ -3,8 +3,33 @@
 //! A guard file has one `pub(crate) const KIND`, and a line in [`KINDS`]. The order there is the
 //! order in which guards are asked.
 
+mod approvals;
+mod bridge;
+mod browser_automation;
+mod budget;
+mod code_execution;
+mod egress;
+mod external;
+pub(crate) mod human_in_loop;
+mod forbidden_paths;
+mod internal_network;
+mod limits;
+mod model;
+mod patch_integrity;
+mod path_allowlist;
+mod rules;
+mod schema;
+mod output_rules;
+mod prompt_injection;
+mod secret_patterns;
+mod shell_commands;
+mod tool_access;
+mod tool_velocity;
+mod velocity;
+
+use std::cell::RefCell;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chio_kernel::Guard;
@@ -47,6 +72,9 @@ pub struct Building<'a> {
     pub state: &'a Arc<State>,
     /// The folder that files named in the document are looked up in; none for built-in documents.
     pub folder: Option<&'a Path>,
+    /// What guards read from other files than the document: the hash of the policy is over these
+    /// too, and a change of one is a change of the policy.
+    pub files: &'a RefCell<Vec<(PathBuf, Vec<u8>)>>,
 }
 
 /// A guard that was made.
@@ -65,4 +93,28 @@ impl fmt::Debug for Built {
 }
 
 /// Every kind of guard, in the order in which they are asked.
-pub const KINDS: &[GuardKind] = &[];
+pub const KINDS: &[GuardKind] = &[
+    tool_access::KIND,
+    schema::KIND,
+    bridge::KIND,
+    model::KIND,
+    rules::KIND,
+    forbidden_paths::KIND,
+    path_allowlist::KIND,
+    shell_commands::KIND,
+    egress::KIND,
+    internal_network::KIND,
+    secret_patterns::KIND,
+    browser_automation::KIND,
+    external::KIND,
+    output_rules::KIND,
+    prompt_injection::KIND,
+    patch_integrity::KIND,
+    code_execution::KIND,
+    // Those that ask stand behind those that can only deny, those that count behind all.
+    human_in_loop::KIND,
+    approvals::KIND,
+    velocity::KIND,
+    tool_velocity::KIND,
+    budget::KIND,
+];

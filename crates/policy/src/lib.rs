@@ -5,9 +5,18 @@
 //! a call does, from its tool and its arguments. [`guards`] has one file for each guard, [`rules`]
 //! the rules in Cedar.
 
+pub mod capabilities;
+pub mod cases;
 pub mod document;
 pub mod example;
 pub mod facts;
 pub mod guards;
+pub mod judge;
+mod pattern;
+pub mod policy;
 pub mod rules;
+pub mod shadow;
 pub mod state;
+pub mod trial;
+
+pub use policy::{Policy, Unproved};

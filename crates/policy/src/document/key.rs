@@ -26,5 +26,6 @@ impl Key {
     }
 
     /// Whether the section is in force; the same in every section of HushSpec.
-    pub const ENABLED: Self = Self::new("enabled", "true or false", "true", "whether it is in force");
+    pub const ENABLED: Self =
+        Self::new("enabled", "true or false", "true", "whether it is in force");
 }

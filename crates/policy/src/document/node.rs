@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 /// Where something stands: file, line and column, both from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -76,6 +78,24 @@ impl Node {
             NodeKind::Text(_) => "text",
             NodeKind::List(_) => "a list",
             NodeKind::Map(_) => "a map",
+        }
+    }
+
+    /// The same as JSON, without the places.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match &self.kind {
+            NodeKind::Null => Value::Null,
+            NodeKind::Flag(flag) => Value::Bool(*flag),
+            NodeKind::Integer(number) => Value::from(*number),
+            NodeKind::Float(number) => Value::from(*number),
+            NodeKind::Text(text) => Value::String(text.clone()),
+            NodeKind::List(items) => items.iter().map(Self::to_value).collect(),
+            NodeKind::Map(members) => {
+                let members = members.iter();
+                let pairs = members.map(|(name, value)| (name.text.clone(), value.to_value()));
+                Value::Object(pairs.collect::<Map<String, Value>>())
+            }
         }
     }
 }

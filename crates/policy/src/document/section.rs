@@ -49,15 +49,24 @@ impl<'a> Section<'a> {
         section
     }
 
+    /// Begins to read a map whose names somebody else has checked.
+    pub(super) fn of_checked(
+        node: &'a Node,
+        path: impl Into<String>,
+        keys: &'static [Key],
+        problems: &'a Problems,
+    ) -> Self {
+        Self { node, path: path.into(), problems, keys }
+    }
+
     fn check_names(&self) {
         let members = match &self.node.kind {
             NodeKind::Map(members) => members,
             // `forbidden_paths:` with nothing after it is all defaults.
             NodeKind::Null => return,
             _ => {
-                let found = self.node.found();
-                let path = self.shown_path();
-                return self.say(&self.node.place, format!("{path}: expected a map, found {found}"));
+                let message = format!("{}: {}", self.shown_path(), no_map(self.node));
+                return self.say(&self.node.place, message);
             }
         };
         let known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
@@ -136,8 +145,19 @@ impl<'a> Section<'a> {
     #[must_use]
     pub fn flag(&self, key: &str, default: bool) -> bool {
         let Some(node) = self.value(key) else { return default };
-        match node.kind {
-            NodeKind::Flag(flag) => flag,
+        match &node.kind {
+            NodeKind::Flag(flag) => *flag,
+            NodeKind::Text(text) => {
+                let way_out = match &*text.to_lowercase() {
+                    "yes" | "on" | "y" | "true" => "; write `true`",
+                    "no" | "off" | "n" | "false" => "; write `false`",
+                    _ => "",
+                };
+                let message =
+                    format!("`{}`: expected true or false, found text{way_out}", self.full(key));
+                self.say(&node.place, message);
+                default
+            }
             _ => self.wrong(key, node, "true or false").unwrap_or(default),
         }
     }
@@ -146,10 +166,19 @@ impl<'a> Section<'a> {
     #[must_use]
     pub fn number(&self, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
         let node = self.value(key)?;
-        let expected =
-            || format!("a whole number from {} to {}", bounds.start(), bounds.end());
-        let NodeKind::Integer(number) = node.kind else {
-            return self.wrong(key, node, &expected());
+        let expected = || format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        let number = match &node.kind {
+            NodeKind::Integer(number) => *number,
+            NodeKind::Text(text) if text.parse::<u64>().is_ok() => {
+                let message = format!(
+                    "`{}`: expected {}, found text; write it without quotes",
+                    self.full(key),
+                    expected()
+                );
+                self.say(&node.place, message);
+                return None;
+            }
+            _ => return self.wrong(key, node, &expected()),
         };
         let found = u64::try_from(number).ok().filter(|number| bounds.contains(number));
         if found.is_none() {
@@ -191,11 +220,15 @@ impl<'a> Section<'a> {
                 Some(Item { text, place: &node.place })
             }
             NodeKind::Text(_) => {
-                let message = format!("`{}`: expected {expected}, found blank text", self.full(key));
+                let message =
+                    format!("`{}`: expected {expected}, found blank text", self.full(key));
                 self.say(&node.place, message);
                 None
             }
-            // A bare word such as `on` or `8080` is meant as text only with quotes.
+            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
+                self.wrong(key, node, expected)
+            }
+            // A bare word such as `true` or `8080` is text only in quotes.
             _ => self.wrong(key, node, &format!("{expected} (in quotes)")),
         }
     }
@@ -207,15 +240,19 @@ impl<'a> Section<'a> {
         let item = self.text(key)?;
         let found = words.iter().find(|(word, _)| *word == item.text);
         if found.is_none() {
-            let (text, hint) = (shown(item.text), hint(item.text, &names));
-            let message = format!(
-                "`{}`: expected {}, found `{text}`{hint}",
-                self.full(key),
-                one_of(&names)
-            );
+            let (text, near) = (shown(item.text), near(item.text, &names).unwrap_or_default());
+            let message =
+                format!("`{}`: expected {}, found `{text}`{near}", self.full(key), one_of(&names));
             self.say(item.place, message);
         }
         found.map(|(_, value)| *value)
+    }
+
+    /// Notes that a word of a list is none of those that are known.
+    pub fn unknown_word(&self, word: Item<'_>, known: &[&str]) {
+        let (text, near) = (shown(word.text), near(word.text, known).unwrap_or_default());
+        let path = self.shown_path();
+        self.say(word.place, format!("{path}: expected {}, found `{text}`{near}", one_of(known)));
     }
 
     /// A list of texts. Empty when it is left out.
@@ -223,8 +260,15 @@ impl<'a> Section<'a> {
     pub fn texts(&self, key: &str) -> Vec<Item<'a>> {
         let Some(node) = self.value(key) else { return Vec::new() };
         let NodeKind::List(items) = &node.kind else {
-            let nothing: Option<()> = self.wrong(key, node, "a list of texts, each after `- `");
-            debug_assert!(nothing.is_none());
+            let (full, found) = (self.full(key), node.found());
+            let way_out = match node.kind {
+                NodeKind::Text(_) => "; put it in `[ ]`",
+                _ => ", each after `- `",
+            };
+            self.say(
+                &node.place,
+                format!("`{full}`: expected a list of texts, found {found}{way_out}"),
+            );
             return Vec::new();
         };
         items.iter().filter_map(|item| self.as_text(key, item, "text")).collect()
@@ -308,6 +352,16 @@ impl<'a> Section<'a> {
     }
 }
 
+/// What is said of a value that should be a map.
+pub(super) fn no_map(node: &Node) -> String {
+    let way_out = match &node.kind {
+        NodeKind::Text(text) if text.contains(':') => "; write a space after each `:`",
+        NodeKind::List(_) => "; write its members as `name: value`, without `- `",
+        _ => "",
+    };
+    format!("expected a map, found {}{way_out}", node.found())
+}
+
 /// Why a pattern is none, on one line and without the pattern itself.
 fn why_no_pattern(error: &regex::Error) -> String {
     match error {
@@ -353,18 +407,20 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// `; did you mean …?` where a known name is near, else which names there are.
-pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+/// `; did you mean …?` where a known name is near.
+fn near(name: &str, known: &[&str]) -> Option<String> {
     let lower = name.to_lowercase().replace('-', "_");
     let near = known.iter().map(|known| (distance(&lower, known), known));
-    let near = near.min_by_key(|(distance, _)| *distance);
-    match near {
-        Some((distance, known)) if distance <= known.chars().count().div_ceil(3) => {
-            format!("; did you mean `{known}`?")
-        }
-        _ if known.is_empty() => String::new(),
-        _ => format!("; there is {}", listed(known)),
-    }
+    let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
+    let is_near = distance <= known.chars().count().div_ceil(3);
+    is_near.then(|| format!("; did you mean `{known}`?"))
+}
+
+/// `; did you mean …?` where a known name is near, else which names there are.
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+    let all =
+        || if known.is_empty() { String::new() } else { format!("; there is {}", listed(known)) };
+    near(name, known).unwrap_or_else(all)
 }
 
 fn listed(names: &[&str]) -> String {
@@ -377,13 +433,15 @@ fn listed(names: &[&str]) -> String {
 
 /// How many letters have to be put in, taken out, exchanged or swapped with their neighbour.
 fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(64).collect(), other.chars().collect());
+    let (one, other): (Vec<char>, Vec<char>) =
+        (one.chars().take(64).collect(), other.chars().collect());
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
     for (row, a) in one.iter().enumerate() {
         let mut next = vec![row + 1];
         for (column, b) in other.iter().enumerate() {
-            let at = |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX / 2);
+            let at =
+                |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX / 2);
             let cost = usize::from(a != b);
             let mut best = (at(&last, column) + cost)
                 .min(at(&last, column + 1) + 1)

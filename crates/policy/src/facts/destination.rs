@@ -1,0 +1,247 @@
+//! Where a text would have somebody connect to, as a browser reads it.
+
+use std::borrow::Cow;
+
+use url::{Host, Url};
+
+use super::DestinationFact;
+use super::fold::folded;
+
+/// Schemes whose URLs a browser reads with any number and kind of slashes.
+const SPECIAL: &[&str] = &["http", "https", "ws", "wss", "ftp"];
+
+/// The destination of a text that has a scheme; none where it has none, names a file, or has no
+/// place in the network.
+pub(crate) fn of_url(text: &str) -> Option<DestinationFact> {
+    if !text.contains(':') && text.is_ascii() {
+        return None;
+    }
+    let clean = clean(text);
+    let clean: &str = &clean;
+    let (start, scheme) = scheme_of(clean)?;
+    if scheme == "file" {
+        return of_file(text, clean);
+    }
+    let url = clean.get(start..).unwrap_or(clean);
+    Some(parsed(text, url, &scheme)).filter(|fact| fact.host.as_deref() != Some(""))
+}
+
+/// Whether a text is the URI of a file.
+pub(crate) fn is_file(text: &str) -> bool {
+    text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+}
+
+/// The destination of a text that should be a URL or a host: also without a scheme, from one side
+/// (`//host/x`), and as `git` writes it (`user@host:path`).
+pub(crate) fn of_place(text: &str) -> Option<DestinationFact> {
+    if let Some(fact) = of_url(text) {
+        return Some(fact);
+    }
+    let clean = clean(text);
+    if clean.is_empty() || scheme_of(&clean).is_some() {
+        return None;
+    }
+    let bare = clean.trim_start_matches(['/', '\\']);
+    if bare.len() + 1 == clean.len() || clean.starts_with(['.', '#', '?']) {
+        // Relative to a place that is told elsewhere.
+        return None;
+    }
+    if let Some((host, port_or_path)) = bare.split_once(':')
+        && !bare.starts_with('[')
+        && !port_or_path.starts_with(|c: char| c.is_ascii_digit())
+        && !port_or_path.is_empty()
+        && !port_or_path.contains(':')
+    {
+        let host = host.rsplit('@').next().unwrap_or(host);
+        return Some(parsed(text, &format!("ssh://{host}/"), "ssh"));
+    }
+    // An IPv6 address without its brackets.
+    let bracketed = bare.parse::<std::net::Ipv6Addr>().is_ok().then(|| format!("[{bare}]"));
+    let url = format!("http://{}", bracketed.as_deref().unwrap_or(bare));
+    let mut fact = parsed(text, &url, "http");
+    let tells_port = fact.port.is_some_and(|port| port != 80) || bare.contains(":80");
+    fact.scheme = None;
+    fact.port = fact.port.filter(|_| tells_port);
+    Some(fact)
+}
+
+/// Whether a text without a scheme looks like a host: a name with dots, an address, `localhost`.
+pub(crate) fn looks_like_host(text: &str) -> bool {
+    let authority = text.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or(authority);
+    if authority.starts_with('[') || authority.parse::<std::net::Ipv6Addr>().is_ok() {
+        return true;
+    }
+    let host = authority.split(':').next().unwrap_or_default().trim_end_matches('.');
+    if host.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '。' | '．');
+    let dotted = host.contains(['.', '。', '．']) && !host.starts_with('.');
+    let hex = host.strip_prefix("0x").or_else(|| host.strip_prefix("0X"));
+    let number = hex.map_or_else(
+        || host.len() >= 8 && host.bytes().all(|b| b.is_ascii_digit()),
+        |hex| hex.len() >= 6 && hex.bytes().all(|b| b.is_ascii_hexdigit()),
+    );
+    (dotted && host.chars().all(fine)) || number
+}
+
+/// Without what browsers take out of a URL: spaces around it, and line breaks and tabs in it.
+fn clean(text: &str) -> Cow<'_, str> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_control() || c == ' ');
+    if trimmed.bytes().all(|b| b.is_ascii() && !b.is_ascii_control()) {
+        return Cow::Borrowed(trimmed);
+    }
+    let kept: String = trimmed.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let plain_scheme = kept.split_once(':').is_some_and(|(scheme, _)| scheme.is_ascii());
+    if plain_scheme { Cow::Owned(kept) } else { Cow::Owned(folded(&kept).into_owned()) }
+}
+
+/// The scheme of a text and where it begins: behind what some formats put before it (`jdbc:`).
+fn scheme_of(text: &str) -> Option<(usize, String)> {
+    let first = text.get(..text.find(':')?).unwrap_or_default();
+    let lower = first.to_ascii_lowercase();
+    if SPECIAL.contains(&lower.as_str()) || lower == "file" {
+        return Some((0, lower));
+    }
+    let end = ["://", ":\\\\", ":/\\", ":\\/"].iter().filter_map(|mark| text.find(mark)).min()?;
+    let before = text.get(..end)?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let start = before.rfind(|c| !is_scheme(c)).map_or(0, |place| place + 1);
+    let scheme = before.get(start..)?;
+    let prefix = before.get(..start)?;
+    let fine = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && (prefix.is_empty() || prefix.ends_with(':'))
+        && !prefix.contains(char::is_whitespace);
+    fine.then(|| (start, scheme.to_ascii_lowercase()))
+}
+
+/// A file of another machine is a connection to it.
+fn of_file(text: &str, clean: &str) -> Option<DestinationFact> {
+    let url = Url::parse(clean).ok()?;
+    let host = host_of(&url).filter(|host| !host.is_empty())?;
+    Some(DestinationFact {
+        text: text.to_owned(),
+        host: Some(host),
+        port: Some(445),
+        scheme: Some("file".to_owned()),
+    })
+}
+
+fn parsed(text: &str, url: &str, scheme: &str) -> DestinationFact {
+    let special = SPECIAL.contains(&scheme);
+    // Hosts of other schemes are read like those of the web, since most clients do.
+    let read_as = if special { Cow::Borrowed(url) } else { Cow::Owned(as_web(url)) };
+    let parsed = Url::parse(&read_as).ok();
+    let bare = || Url::parse(url).ok().filter(|url| !url.has_host()).map(|_| String::new());
+    let host = parsed.as_ref().and_then(host_of).filter(|host| !host.is_empty());
+    let host = if special { host } else { host.or_else(bare) };
+    let port = parsed.as_ref().and_then(|url| if special { url.port_or_known_default() } else { url.port() });
+    DestinationFact {
+        text: text.to_owned(),
+        host,
+        port: port.or_else(|| usual_port(scheme)),
+        scheme: Some(scheme.to_owned()),
+    }
+}
+
+fn as_web(url: &str) -> String {
+    let rest = url.split_once(':').map_or(url, |(_, rest)| rest);
+    if rest.starts_with("///") { url.to_owned() } else { format!("http:{rest}") }
+}
+
+fn usual_port(scheme: &str) -> Option<u16> {
+    Some(match scheme {
+        "ssh" | "sftp" | "git+ssh" | "ssh+git" => 22,
+        "postgres" | "postgresql" => 5432,
+        "mysql" => 3306,
+        "redis" => 6379,
+        "mongodb" => 27017,
+        "git" => 9418,
+        "ldap" => 389,
+        "gopher" => 70,
+        _ => return None,
+    })
+}
+
+fn host_of(url: &Url) -> Option<String> {
+    Some(match url.host()? {
+        Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(fact: Option<DestinationFact>) -> String {
+        let Some(fact) = fact else { return "none".to_owned() };
+        let port = fact.port.map_or_else(String::new, |port| format!(" {port}"));
+        let scheme = fact.scheme.map_or_else(String::new, |scheme| format!("{scheme} "));
+        format!("{scheme}{}{port}", fact.host.as_deref().unwrap_or("?"))
+    }
+
+    #[test]
+    fn a_url_is_read_as_browsers_read_it() {
+        for (text, expected) in [
+            ("https://api.example.com/x", "https api.example.com 443"),
+            ("http://good.com@evil.com/", "http evil.com 80"),
+            ("http:\\\\evil.com\\x", "http evil.com 80"),
+            ("http:/evil.com", "http evil.com 80"),
+            ("http:evil.com", "http evil.com 80"),
+            (" \thttp://evil.com", "http evil.com 80"),
+            ("ht\ntp://evil.com", "http evil.com 80"),
+            ("HTTP://EVIL.com.:8080", "http evil.com 8080"),
+            ("http://2130706433/", "http 127.0.0.1 80"),
+            ("http://0x7f.1/", "http 127.0.0.1 80"),
+            ("http://0177.0.0.1/", "http 127.0.0.1 80"),
+            ("http://[::ffff:127.0.0.1]/", "http ::ffff:127.0.0.1 80"),
+            ("http://１２７.0.0.1/", "http 127.0.0.1 80"),
+            ("http://bücher.example/", "http xn--bcher-kva.example 80"),
+            ("http://exa mple/", "http ? 80"),
+            ("http://", "http ? 80"),
+            ("postgres://u:p@10.0.0.1/db", "postgres 10.0.0.1 5432"),
+            ("jdbc:postgresql://2130706433:5432/db", "postgresql 127.0.0.1 5432"),
+            ("gopher://127.0.0.1:6379/_x", "gopher 127.0.0.1 6379"),
+            ("note:///1", "none"),
+            ("file:///etc/passwd", "none"),
+            ("file://evil/share", "file evil 445"),
+            ("data:text/plain,x", "none"),
+            ("plain text", "none"),
+            ("see http://x.y for more", "none"),
+            ("12:30", "none"),
+        ] {
+            assert_eq!(shown(of_url(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_needs_no_scheme() {
+        for (text, expected) in [
+            ("evil.com", "evil.com"),
+            ("evil.com:8080/x", "evil.com 8080"),
+            ("//evil.com/x", "evil.com"),
+            ("169.254.169.254/latest", "169.254.169.254"),
+            ("2852039166", "169.254.169.254"),
+            ("::1", "::1"),
+            ("[::1]:80", "::1 80"),
+            ("git@github.com:a/b.git", "ssh github.com 22"),
+            ("/v1/users", "none"),
+            ("", "none"),
+        ] {
+            assert_eq!(shown(of_place(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_told_from_words() {
+        for text in ["a.b", "localhost:3000", "10.0.0.1", "2130706433", "0x7f000001", "[::1]:80", "u@h.c/x"] {
+            assert!(looks_like_host(text), "{text}");
+        }
+        for text in ["finance", "POST", "8080", ".env", "a b.c", ""] {
+            assert!(!looks_like_host(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The paths and the places that a command names, as far as its words show it.
+
+use super::Simple;
+use super::word::Word;
+use crate::facts::{Access, destination};
+
+/// Commands whose words are text.
+const TALKERS: &[&str] = &["echo", "printf", "true", "test", "[", "alias", "export", "expr", "seq", "jq"];
+/// Commands whose first word is a pattern or a program.
+const PATTERNS: &[&str] =
+    &["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "perl", "jq", "yq"];
+/// Commands whose words are files, also without a `/`.
+const READERS: &[&str] = &[
+    "cat", "head", "tail", "less", "more", "tac", "nl", "od", "xxd", "hexdump", "strings", "base64",
+    "source", ".", "vim", "vi", "nano", "view", "bat", "sort", "cut", "paste", "wc", "file", "stat",
+    "diff", "cmp", "tar", "zip", "gzip", "scp", "rsync", "ls", "openssl", "gpg", "md5sum", "sha256sum",
+    "code", "open", "xargs", "cd", "pushd", "grep", "rg", "awk", "sed", "du", "tree", "find", "rev", "dd",
+];
+/// Commands that change the files that they name.
+const WRITERS: &[&str] = &[
+    "rm", "mv", "cp", "ln", "tee", "touch", "mkdir", "rmdir", "chmod", "chown", "chgrp", "truncate",
+    "shred", "install", "unlink", "patch",
+];
+/// Commands that connect to their first plain word.
+const CALLERS: &[&str] = &[
+    "curl", "wget", "nc", "ncat", "netcat", "telnet", "ping", "ssh", "ftp", "sftp", "http", "https",
+    "httpie", "xh", "dig", "nslookup", "host", "nmap", "socat", "aria2c", "lynx", "w3m", "traceroute",
+];
+
+/// The paths of a command and what is done to them.
+pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
+    let mut found: Vec<(String, Access)> = Vec::new();
+    for (writes, target) in &command.redirects {
+        let access = if *writes { Access::Write } else { Access::Read };
+        if !matches!(target.text.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr") {
+            push(&mut found, target, &target.text, access);
+        }
+    }
+    let name = command.name();
+    let name = name.as_str();
+    // A program that is started by its path is read.
+    if let Some(first) = command.words.first()
+        && first.text.contains('/')
+        && !is_usual_program(&first.text)
+    {
+        push(&mut found, first, &first.text, Access::Read);
+    }
+    if TALKERS.contains(&name) {
+        return found;
+    }
+    let writes = WRITERS.contains(&name)
+        || (name == "sed" && command.arguments().any(|text| text.starts_with("-i")));
+    let access = if writes { Access::Write } else { Access::Read };
+    let bare_names = writes || READERS.contains(&name);
+    let mut words = command.words.iter().skip(1).peekable();
+    let mut pattern = PATTERNS.contains(&name) && !command.arguments().any(|text| text == "-e" || text == "-f");
+    while let Some(word) = words.next() {
+        let text = word.text.as_str();
+        if is_message_flag(name, text) {
+            words.next();
+        } else if text.starts_with('-') {
+            flag_value(text).into_iter().for_each(|value| push(&mut found, word, value, access));
+        } else if std::mem::take(&mut pattern) {
+        } else {
+            let value = operand(text);
+            if looks_like_path(value) || (bare_names && is_bare_name(value)) {
+                push(&mut found, word, value, access);
+            }
+        }
+    }
+    found
+}
+
+fn push(found: &mut Vec<(String, Access)>, word: &Word, text: &str, access: Access) {
+    if text.contains("$(…)") || text.contains("<(…)") {
+        return;
+    }
+    found.push((text.to_owned(), access));
+    // What is unknown in the middle of a name may be nothing.
+    if let Some(bare) = word.bare.as_deref().filter(|bare| bare.len() > 1 && !text.starts_with('$')) {
+        found.push((operand(bare).to_owned(), access));
+    }
+}
+
+fn is_usual_program(text: &str) -> bool {
+    ["/bin/", "/usr/", "/sbin/", "/opt/"].iter().any(|start| text.starts_with(start)) && !text.contains("..")
+}
+
+/// Flags whose value is a message, not a path.
+fn is_message_flag(name: &str, text: &str) -> bool {
+    match name {
+        "git" | "gh" | "svn" | "hg" => {
+            matches!(text, "-m" | "--message" | "-b" | "--body" | "-t" | "--title" | "--grep" | "-S" | "-G")
+        }
+        "curl" => matches!(text, "-H" | "-X" | "-A" | "-e" | "-u" | "-w" | "--header" | "--request"),
+        "find" => matches!(text, "-name" | "-iname" | "-path" | "-not" | "-regex" | "-type"),
+        _ => false,
+    }
+}
+
+/// The path in a flag: `--file=/x`, `-f/x`, `-I../x`.
+fn flag_value(text: &str) -> Option<&str> {
+    if let Some((_, value)) = text.split_once('=') {
+        return Some(value).filter(|value| looks_like_path(value));
+    }
+    let value = text.get(2..).filter(|_| !text.starts_with("--"))?;
+    value.starts_with(['/', '~', '.']).then_some(value)
+}
+
+/// The path in a word: of `@file`, `if=/x`, `host:/x`.
+fn operand(text: &str) -> &str {
+    let text = text.strip_prefix('@').unwrap_or(text);
+    let value = text.split_once('=').filter(|(name, _)| super::reader::is_variable(name));
+    let text = value.map_or(text, |(_, value)| value);
+    text.strip_prefix('@').unwrap_or(text)
+}
+
+fn looks_like_path(text: &str) -> bool {
+    if text.contains("://") || text.contains('\n') {
+        return false;
+    }
+    text.contains('/') && !text.contains(' ')
+        || text.starts_with("~/")
+        || text.starts_with("/")
+        || text == "~"
+        || (text.starts_with('.') && text.len() > 1 && !text.contains(' '))
+        || text.starts_with("$HOME")
+}
+
+fn is_bare_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() < 256
+        && !text.contains([' ', '\n', ':', '{', '('])
+        && !text.bytes().all(|b| b.is_ascii_digit() || b == b',' || b == b'+')
+}
+
+/// The places of a command.
+pub(super) fn places(command: &Simple) -> Vec<String> {
+    let name = command.name();
+    let talks = TALKERS.contains(&name.as_str());
+    let calls = CALLERS.contains(&name.as_str());
+    let mut found = Vec::new();
+    let targets = command.redirects.iter().map(|(_, word)| word.text.as_str());
+    for text in command.arguments().chain(targets) {
+        let device = text.strip_prefix("/dev/tcp/").or_else(|| text.strip_prefix("/dev/udp/"));
+        if let Some(rest) = device {
+            found.push(rest.replacen('/', ":", 1));
+        }
+    }
+    if talks {
+        return found;
+    }
+    let mut words = command.arguments();
+    while let Some(text) = words.next() {
+        if calls && takes_value(&name, text) {
+            let value = words.next();
+            found.extend(value.filter(|_| matches!(text, "-x" | "--proxy" | "--url")).map(str::to_owned));
+            continue;
+        }
+        let value = text.split_once('=').filter(|_| text.starts_with("--")).map_or(text, |(_, value)| value);
+        let one_word = !value.contains([' ', '\n']);
+        if one_word && value.contains("://") && !destination::is_file(value) {
+            found.push(value.to_owned());
+        } else if !text.starts_with('-')
+            && one_word
+            && (calls || is_copy(&name, text))
+            && destination::looks_like_host(text)
+        {
+            found.push(text.to_owned());
+        }
+    }
+    found
+}
+
+/// `user@host:path`, as these take it.
+fn is_copy(name: &str, text: &str) -> bool {
+    matches!(name, "git" | "scp" | "rsync" | "sftp") && text.contains('@') && text.contains(':')
+}
+
+/// Flags that take the word after them, which is no place.
+fn takes_value(name: &str, text: &str) -> bool {
+    match name {
+        "curl" | "http" | "https" | "xh" => matches!(
+            text,
+            "-o" | "-d" | "-H" | "-X" | "-u" | "-F" | "-T" | "-e" | "-A" | "-b" | "-c" | "-w" | "-K" | "-m"
+                | "-E" | "-x" | "--proxy" | "--url" | "--data" | "--data-raw" | "--data-binary" | "--header"
+                | "--request" | "--output" | "--user" | "--form" | "--cacert" | "--cert" | "--key"
+                | "--max-time" | "--connect-timeout" | "--retry" | "--data-urlencode" | "--user-agent"
+        ),
+        "wget" => matches!(text, "-O" | "-o" | "-P" | "-U" | "-t" | "-T" | "--header" | "-i"),
+        "ssh" | "sftp" => matches!(text, "-i" | "-l" | "-o" | "-F" | "-L" | "-R" | "-D" | "-E" | "-p"),
+        "nc" | "ncat" | "netcat" => matches!(text, "-p" | "-s" | "-w" | "-e" | "-c"),
+        "ping" | "traceroute" => matches!(text, "-c" | "-i" | "-W" | "-w" | "-m"),
+        "dig" | "nslookup" => text.starts_with('@'),
+        _ => false,
+    }
+}

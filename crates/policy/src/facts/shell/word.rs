@@ -1,0 +1,130 @@
+//! Words of a command line, with what is known of each of their characters.
+
+use super::Unreadable;
+
+/// How many words a brace may stand for.
+const MAX_BRACES: usize = 256;
+
+/// A character of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) c: char,
+    /// It stands for itself: it neither splits nor matches nor expands.
+    pub(super) quoted: bool,
+    /// It belongs to something that is only known when it runs.
+    pub(super) unknown: bool,
+}
+
+/// A word that is being read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Field {
+    pub(super) marks: Vec<Mark>,
+    /// Quotes make an empty word a word.
+    pub(super) quoted: bool,
+}
+
+impl Field {
+    pub(super) fn push(&mut self, c: char, quoted: bool) {
+        self.marks.push(Mark { c, quoted, unknown: false });
+    }
+
+    pub(super) fn push_unknown(&mut self, text: &str) {
+        self.marks.extend(text.chars().map(|c| Mark { c, quoted: true, unknown: true }));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.marks.is_empty() && !self.quoted
+    }
+
+    /// The text, where it is all plain letters.
+    pub(super) fn text(&self) -> String {
+        self.marks.iter().map(|mark| mark.c).collect()
+    }
+
+    /// The words that it stands for, with its braces expanded.
+    pub(super) fn words(&self) -> Result<Vec<Word>, Unreadable> {
+        let mut out = Vec::new();
+        braces(&self.marks, &mut out, 0)?;
+        Ok(out.into_iter().map(|marks| Word::of(&marks)).collect())
+    }
+}
+
+/// A word as a command gets it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// The text. What is only known when it runs stands as it was written.
+    pub(crate) text: String,
+    /// The text without that, where there is such.
+    pub(crate) bare: Option<String>,
+    /// It has `*`, `?` or `[` that a shell would match with files.
+    pub(crate) globs: bool,
+}
+
+impl Word {
+    /// A word of plain text.
+    pub(super) fn plain(text: &str) -> Self {
+        Self { text: text.to_owned(), bare: None, globs: false }
+    }
+
+    fn of(marks: &[Mark]) -> Self {
+        let unknown = marks.iter().any(|mark| mark.unknown);
+        let known = || marks.iter().filter(|mark| !mark.unknown).map(|mark| mark.c).collect();
+        Self {
+            text: marks.iter().map(|mark| mark.c).collect(),
+            bare: unknown.then(known),
+            globs: marks.iter().any(|mark| !mark.quoted && matches!(mark.c, '*' | '?' | '[')),
+        }
+    }
+
+    /// The name of the command that this word runs: without its folder, in lower case.
+    pub(crate) fn command_name(&self) -> String {
+        let known = self.bare.as_deref().filter(|bare| bare.contains(|c: char| c.is_alphabetic()));
+        let text = known.unwrap_or(&self.text);
+        let name = text.rsplit(['/', '\\']).next().unwrap_or(text).to_lowercase();
+        name.strip_suffix(".exe").map_or(name.clone(), str::to_owned)
+    }
+}
+
+/// Every word that braces stand for: `{a,b}c` is `ac` and `bc`.
+fn braces(marks: &[Mark], out: &mut Vec<Vec<Mark>>, depth: usize) -> Result<(), Unreadable> {
+    let Some((start, end, commas)) = first_brace(marks) else {
+        out.push(marks.to_vec());
+        return Ok(());
+    };
+    if depth > 8 || commas.len() + out.len() > MAX_BRACES {
+        return Err(Unreadable::TooMuch);
+    }
+    let mut from = start + 1;
+    for to in commas.into_iter().chain([end]) {
+        let mut one: Vec<Mark> = marks.get(..start).unwrap_or_default().to_vec();
+        one.extend(marks.get(from..to).unwrap_or_default());
+        one.extend(marks.get(end + 1..).unwrap_or_default());
+        braces(&one, out, depth + 1)?;
+        from = to + 1;
+    }
+    Ok(())
+}
+
+/// The first braces with a comma between them: where they begin and end, and where the commas are.
+fn first_brace(marks: &[Mark]) -> Option<(usize, usize, Vec<usize>)> {
+    let opens = marks.iter().enumerate().filter(|(_, mark)| mark.c == '{' && !mark.quoted);
+    for (start, _) in opens.take(MAX_BRACES) {
+        let mut depth = 0_usize;
+        let mut commas = Vec::new();
+        for (place, mark) in marks.iter().enumerate().skip(start).filter(|(_, mark)| !mark.quoted) {
+            match mark.c {
+                '{' => depth += 1,
+                '}' if depth == 1 => {
+                    if commas.is_empty() {
+                        break;
+                    }
+                    return Some((start, place, commas));
+                }
+                '}' => depth -= 1,
+                ',' if depth == 1 => commas.push(place),
+                _ => {}
+            }
+        }
+    }
+    None
+}

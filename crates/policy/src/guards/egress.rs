@@ -1,0 +1,164 @@
+//! Which hosts calls may reach.
+
+pub(crate) mod hosts;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use serde_json::json;
+
+use self::hosts::HostSet;
+use super::{Building, Built, GuardKind};
+use crate::document::{Key, Section};
+use crate::example::ExampleCall;
+use crate::facts::{Action, Facts};
+
+pub(crate) const KIND: GuardKind = GuardKind {
+    name: "egress-allowlist",
+    section: "rules.egress",
+    about: "Lets calls reach only the hosts of a list. Every place that a call names has to pass; \
+            a place whose host cannot be told is denied. What a name resolves to is the business \
+            of `internal-network` and of whoever connects.",
+    keys: &[
+        Key::ENABLED,
+        Key::new(
+            "allow",
+            "a list of hosts: `example.com`, `*.example.com` (what is below it), `*`, `10.0.0.0/8`",
+            "[]",
+            "where calls may go",
+        ),
+        Key::new("block", "a list of hosts", "[]", "where calls may not go, whatever is allowed"),
+        Key::new("default", "`allow` or `block`", "block", "what holds for all other hosts"),
+    ],
+    always: false,
+    build,
+    samples: SAMPLES,
+};
+
+struct Egress {
+    allow: HostSet,
+    block: HostSet,
+    others: bool,
+}
+
+fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+    let allow = HostSet::read(section, "allow");
+    let block = HostSet::read(section, "block");
+    let words = [("allow", true), ("block", false)];
+    let others = section.one_of("default", &words).unwrap_or(false);
+    if !section.flag("enabled", true) {
+        return None;
+    }
+    let guard = Egress { allow, block, others };
+    let forbidden = guard.forbidden_host().map(|host| {
+        ExampleCall::new("http_request", json!({"url": format!("https://{host}/")}))
+    });
+    Some(Built { guard: Arc::new(guard), forbidden })
+}
+
+impl Egress {
+    /// A host that it must not let through.
+    fn forbidden_host(&self) -> Option<String> {
+        if let Some(host) = self.block.example() {
+            return Some(host);
+        }
+        let unlisted = "egress-self-test.example.org";
+        self.refuses(Some(unlisted)).map(|_| unlisted.to_owned())
+    }
+
+    /// Why a host may not be reached.
+    fn refuses(&self, host: Option<&str>) -> Option<String> {
+        let Some(host) = host else {
+            return Some("a destination has no host that can be told".to_owned());
+        };
+        if let Some(pattern) = self.block.find(host) {
+            return Some(format!("a destination is in `rules.egress.block`, by `{pattern}`"));
+        }
+        if self.others || self.allow.find(host).is_some() {
+            return None;
+        }
+        Some("a destination is not in `rules.egress.allow`".to_owned())
+    }
+}
+
+/// Whether the arguments of a call that goes somewhere cannot be read.
+pub(crate) fn unreadable(facts: &Facts) -> Option<String> {
+    let why = facts.malformed.as_ref()?;
+    let goes_out = matches!(facts.action, Action::Network | Action::Browser);
+    goes_out.then(|| format!("it cannot be told where the call goes: {why}"))
+}
+
+#[async_trait]
+impl Guard for Egress {
+    fn name(&self) -> &str {
+        KIND.name
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        let facts = Facts::of_call(input)?;
+        if let Some(why) = unreadable(facts) {
+            return Ok(Verdict::Deny(why).into());
+        }
+        let mut destinations = facts.destinations.iter();
+        let refused = destinations.find_map(|to| self.refuses(to.host.as_deref()));
+        Ok(refused.map_or(Verdict::Allow, Verdict::Deny).into())
+    }
+}
+
+const SAMPLES: &str = r#"
+policy:
+  hushspec: "0.1.0"
+  rules:
+    egress:
+      allow: ["api.example.com", "*.example.org"]
+      block: ["paste.example.org"]
+cases:
+  - {name: an allowed host, tool: http_request, args: {url: "https://api.example.com/v1"}, expect: allow}
+  - {name: an allowed sub-domain, tool: fetch, args: {url: "https://docs.example.org./guide"}, expect: allow}
+  - {name: nothing that goes anywhere, tool: echo, args: {text: hello}, expect: allow}
+  - {name: another host, tool: http_request, args: {url: "https://other.example.net/"}, expect: deny, by: egress-allowlist, says: rules.egress.allow}
+  - {name: a blocked host among allowed ones, tool: fetch, args: {url: "https://PASTE.example.org/x"}, expect: deny, by: egress-allowlist, says: rules.egress.block}
+  - {name: the name itself is not below itself, tool: fetch, args: {url: "https://example.org/"}, expect: deny, by: egress-allowlist}
+  - {name: an allowed host as user name, tool: fetch, args: {url: "https://api.example.com@evil.example/"}, expect: deny, by: egress-allowlist}
+  - {name: an allowed host as sub-domain of another, tool: fetch, args: {url: "https://api.example.com.evil.example/"}, expect: deny, by: egress-allowlist}
+  - {name: no URL, tool: http_request, args: {url: 7}, expect: deny, by: egress-allowlist}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(allow: &[&str], block: &[&str], others: bool) -> Egress {
+        let set = |texts: &[&str]| {
+            let mut set = HostSet::default();
+            texts.iter().for_each(|text| set.add(text).unwrap());
+            set
+        };
+        Egress { allow: set(allow), block: set(block), others }
+    }
+
+    #[test]
+    fn what_is_blocked_is_blocked_whatever_else_is_said() {
+        let guard = guard(&["*"], &["evil.example"], true);
+        assert!(guard.refuses(Some("evil.example")).is_some());
+        assert_eq!(guard.refuses(Some("good.example")), None);
+    }
+
+    #[test]
+    fn the_default_counts_for_hosts_that_nobody_names() {
+        assert_eq!(guard(&[], &[], true).refuses(Some("a.example")), None);
+        assert!(guard(&[], &[], false).refuses(Some("a.example")).is_some());
+        assert!(guard(&[], &[], true).refuses(None).is_some(), "no host is no allowed host");
+    }
+
+    #[test]
+    fn a_guard_that_allows_everything_has_nothing_to_prove() {
+        assert_eq!(guard(&[], &[], true).forbidden_host(), None);
+        assert_eq!(guard(&["*"], &[], false).forbidden_host(), None);
+        for guard in [guard(&["*.example.org"], &["a.example"], false), guard(&["a.b"], &[], false)] {
+            let host = guard.forbidden_host().unwrap();
+            assert!(guard.refuses(Some(&host)).is_some(), "{host}");
+        }
+    }
+}

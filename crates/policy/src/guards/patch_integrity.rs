@@ -1,0 +1,156 @@
+//! How large patches may be, and what they may not add.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use regex::Regex;
+use serde_json::json;
+
+use super::{Building, Built, GuardKind};
+use crate::document::{Key, Section};
+use crate::example::ExampleCall;
+use crate::facts::patch::{self, Patch};
+use crate::facts::{Action, Facts};
+
+pub(crate) const KIND: GuardKind = GuardKind {
+    name: "patch-integrity",
+    section: "rules.patch_integrity",
+    about: "Bounds how many lines a patch adds and takes away, and denies patches that add lines of \
+            a forbidden kind, such as those that switch off checks of certificates. A patch that \
+            cannot be read is denied.",
+    keys: &[
+        Key::ENABLED,
+        Key::new("max_additions", "a whole number", "1000", "how many lines a patch may add"),
+        Key::new("max_deletions", "a whole number", "500", "how many lines a patch may take away"),
+        Key::new(
+            "forbidden_patterns",
+            "a list of regular expressions",
+            "(switching off authentication, verification, certificates)",
+            "what an added line may not match",
+        ),
+        Key::new("require_balance", "true or false", "false", "whether both have to be of one size"),
+        Key::new(
+            "max_imbalance_ratio",
+            "a number from 1 to 1000",
+            "10",
+            "how many times as much of one as of the other, where they have to be balanced",
+        ),
+    ],
+    always: false,
+    build,
+    samples: SAMPLES,
+};
+
+/// Lines that switch off what protects.
+const FORBIDDEN: &[&str] = &[
+    r"(?i)\b(disable|bypass|skip)[\w\s.=:-]{0,20}(auth|security|verification|signature)",
+    r"(?i)\b(ssl_)?verify(_ssl|_certs|_peer)?\s*[=:]\s*(False|0|none|VERIFY_NONE|OpenSSL::SSL::VERIFY_NONE)\b",
+    r"(?i)NODE_TLS_REJECT_UNAUTHORIZED\W{0,5}0",
+    r"(?i)rejectUnauthorized\W{1,3}false",
+    r"(?i)InsecureSkipVerify\W{1,3}true",
+    r"(?i)(danger_)?accept_invalid_(certs|hostnames)\(true\)",
+    r"(?i)CURLOPT_SSL_VERIFY(PEER|HOST)\W{1,3}(false|0)",
+    r"(?i)\beval\s*\(\s*(atob|base64_decode|Buffer\.from)\b",
+    r"(?i)\bexec\s*\(\s*(base64|codecs|zlib|bytes\.fromhex)\b",
+    r"(?i)\b(curl|wget)\b[^|]{0,200}\|\s*(sudo\s+)?(ba|z|da)?sh\b",
+];
+
+struct PatchIntegrity {
+    max_additions: u64,
+    max_deletions: u64,
+    forbidden: Vec<Regex>,
+    balance: Option<f64>,
+}
+
+fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+    let forbidden = if section.has("forbidden_patterns") {
+        section.patterns("forbidden_patterns")
+    } else {
+        FORBIDDEN.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+    };
+    let ratio = section.ratio("max_imbalance_ratio", 1.0..=1000.0).unwrap_or(10.0);
+    let guard = PatchIntegrity {
+        max_additions: section.number("max_additions", 0..=10_000_000).unwrap_or(1000),
+        max_deletions: section.number("max_deletions", 0..=10_000_000).unwrap_or(500),
+        forbidden,
+        balance: section.flag("require_balance", false).then_some(ratio),
+    };
+    if !section.flag("enabled", true) {
+        return None;
+    }
+    // What cannot be read is always denied.
+    let forbidden = Some(ExampleCall::new("apply_patch", json!({"patch": "not a patch"})));
+    Some(Built { guard: Arc::new(guard), forbidden })
+}
+
+impl PatchIntegrity {
+    /// Why a patch may not be applied.
+    fn refuses(&self, patch: &Patch<'_>) -> Option<String> {
+        let additions = patch.files.iter().map(|file| file.added.len()).sum::<usize>();
+        let deletions = patch.files.iter().map(|file| file.deletions).sum::<usize>();
+        let (additions, deletions) = (additions as u64, deletions as u64);
+        if additions > self.max_additions {
+            let most = self.max_additions;
+            return Some(format!("the patch adds {additions} lines; at most {most} are allowed"));
+        }
+        if deletions > self.max_deletions {
+            let most = self.max_deletions;
+            return Some(format!("the patch takes away {deletions} lines; at most {most} are allowed"));
+        }
+        if let Some(ratio) = self.balance.filter(|ratio| imbalance(additions, deletions) > *ratio) {
+            return Some(format!(
+                "the patch adds {additions} lines and takes away {deletions}; at most {ratio} times \
+                 as many of one as of the other are allowed"
+            ));
+        }
+        let lines = || patch.files.iter().flat_map(|file| &file.added);
+        let found = self.forbidden.iter().find(|pattern| lines().any(|line| pattern.is_match(line)));
+        found.map(|pattern| format!("the patch adds a line that is forbidden by `{pattern}`"))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of lines are small")]
+fn imbalance(one: u64, other: u64) -> f64 {
+    one.max(other) as f64 / one.min(other).max(1) as f64
+}
+
+#[async_trait]
+impl Guard for PatchIntegrity {
+    fn name(&self) -> &str {
+        KIND.name
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        let facts = Facts::of_call(input)?;
+        if let Some(why) = facts.malformed.as_ref().filter(|_| facts.action == Action::Patch) {
+            return Ok(Verdict::Deny(format!("the patch cannot be read: {why}")).into());
+        }
+        let refused = facts.patches.iter().find_map(|text| match patch::read(text) {
+            Ok(patch) => self.refuses(&patch),
+            Err(why) => Some(format!("the patch cannot be read: {why}")),
+        });
+        Ok(refused.map_or(Verdict::Allow, Verdict::Deny).into())
+    }
+}
+
+const SAMPLES: &str = r#"
+policy:
+  hushspec: "0.1.0"
+  rules:
+    patch_integrity:
+      max_additions: 3
+      max_deletions: 2
+      require_balance: true
+      max_imbalance_ratio: 2
+cases:
+  - {name: a small patch, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"}, expect: allow}
+  - {name: a small patch in the other form, tool: apply_patch, args: {input: "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch"}, expect: allow}
+  - {name: nothing of patches, tool: echo, args: {text: "--- a"}, expect: allow}
+  - {name: too much added, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1 +1,5 @@\n-z\n+a\n+b\n+c\n+d\n+e\n"}, expect: deny, by: patch-integrity, says: adds 5 lines}
+  - {name: too much taken away, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-a\n-b\n-c\n+d\n"}, expect: deny, by: patch-integrity, says: takes away 3 lines}
+  - {name: out of balance, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -0,0 +1,3 @@\n+a\n+b\n+c\n"}, expect: deny, by: patch-integrity, says: 2 times}
+  - {name: a check switched off, tool: apply_patch, args: {patch: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-get(u)\n+get(u, verify=False)\n"}, expect: deny, by: patch-integrity, says: forbidden by}
+  - {name: not a patch, tool: apply_patch, args: {patch: hello}, expect: deny, by: patch-integrity, says: cannot be read}
+  - {name: no patch at all, tool: apply_patch, args: {patch: [1]}, expect: deny, by: patch-integrity, says: no patch}
+"#;

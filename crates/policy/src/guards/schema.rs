@@ -1,0 +1,237 @@
+//! Arguments against the schema that the tool's server publishes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use chio_core::manifest::ToolDefinition;
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value, json};
+
+use super::{Building, Built, GuardKind};
+use crate::document::{Key, Section};
+use crate::example::ExampleCall;
+
+/// How many compiled schemas are kept.
+const MAX_KEPT: usize = 4096;
+/// How often a pattern may turn back. A pattern that wants more denies.
+const MAX_BACKTRACKS: usize = 10_000;
+/// How large a compiled pattern may be, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+/// What our own extensions begin with.
+const EXTENSION: &str = "x-chio-";
+
+const NAME: &str = "argument-schema";
+
+pub(crate) const KIND: GuardKind = GuardKind {
+    name: NAME,
+    section: "chio.schema",
+    about: "Holds arguments against the input schema that the tool's server publishes. A schema \
+            that cannot be used, or that refers to another document, denies. It is always there.",
+    keys: &[
+        Key::ENABLED,
+        Key::new(
+            "on_missing",
+            "`allow` or `deny`",
+            "allow",
+            "what becomes of calls of tools without a schema",
+        ),
+    ],
+    always: true,
+    build,
+    samples: SAMPLES,
+};
+
+const SAMPLES: &str = r#"
+policy:
+  hushspec: "0.1.0"
+  chio:
+    schema: {}
+cases:
+  - {name: no schema, tool: echo, args: {anything: 1}, expect: allow}
+  - {name: an empty schema, tool: echo, args: {anything: 1}, schema: {}, expect: allow}
+  - tool: read
+    args: {path: /a}
+    schema: {type: object, required: [path], properties: {path: {type: string}}}
+    expect: allow
+  - name: our own extensions are none of its business
+    tool: read
+    args: {path: /a}
+    schema: {type: object, x-chio-publish: true, x-chio-streaming: "often"}
+    expect: allow
+  - tool: read
+    args: {}
+    schema: {type: object, required: [path]}
+    expect: deny
+    by: argument-schema
+    says: "`required`, which asks for `path`"
+  - tool: read
+    args: {path: [7]}
+    schema: {type: object, properties: {path: {type: string}}}
+    expect: deny
+    by: argument-schema
+    says: "`/path` breaks `type`, which asks for string"
+  - tool: read
+    args: {path: /a, also: 1}
+    schema: {type: object, properties: {path: {}}, additionalProperties: false}
+    expect: deny
+    by: argument-schema
+    says: additionalProperties
+  - name: deep inside
+    tool: read
+    args: {list: [{n: 1}, {n: -1}]}
+    schema: {properties: {list: {items: {properties: {n: {minimum: 0}}}}}}
+    expect: deny
+    says: "`/list/1/n` breaks `minimum`"
+  - {name: no object, tool: read, args: [1], schema: {type: object}, expect: deny}
+  - name: a schema of another place is not fetched
+    tool: read
+    schema: {$ref: "https://example.com/schema.json"}
+    expect: deny
+    by: argument-schema
+    says: cannot be used
+  - name: a file is not read
+    tool: read
+    schema: {$ref: "file:///etc/passwd"}
+    expect: deny
+    says: cannot be used
+  - {name: malformed schema, tool: read, schema: {type: 7}, expect: deny, by: argument-schema}
+"#;
+
+fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+    if !section.flag("enabled", true) {
+        return None;
+    }
+    let deny_missing =
+        section.one_of("on_missing", &[("allow", false), ("deny", true)]).unwrap_or(false);
+    let guard = ArgumentSchema { deny_missing, kept: RwLock::default() };
+    Some(Built { guard: Arc::new(guard), forbidden: Some(forbidden()) })
+}
+
+fn forbidden() -> ExampleCall {
+    let mut call = ExampleCall::new("example", json!({}));
+    let schema = [("required".to_owned(), json!(["path"]))];
+    call.tool = Some(ToolDefinition {
+        name: "example".to_owned(),
+        description: String::new(),
+        input_schema: schema.into_iter().collect(),
+        output_schema: None,
+        pricing: None,
+        has_side_effects: false,
+        latency_hint: None,
+    });
+    call
+}
+
+/// A schema and what became of it.
+struct Compiled {
+    schema: Map<String, Value>,
+    validator: Result<Validator, String>,
+}
+
+/// By server, then by tool.
+type Kept = HashMap<String, HashMap<String, Arc<Compiled>>>;
+
+struct ArgumentSchema {
+    deny_missing: bool,
+    kept: RwLock<Kept>,
+}
+
+impl ArgumentSchema {
+    fn compiled(&self, input: &GuardInput<'_>, schema: &Map<String, Value>) -> Arc<Compiled> {
+        let (server, tool) = (input.server_id, input.tool_name);
+        {
+            let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+            let found = kept.get(server).and_then(|tools| tools.get(tool));
+            // A server may publish another schema under the same name at any time.
+            if let Some(found) = found.filter(|found| found.schema == *schema) {
+                return Arc::clone(found);
+            }
+        }
+        let validator = compile(schema);
+        let made = Arc::new(Compiled { schema: schema.clone(), validator });
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.values().map(HashMap::len).sum::<usize>() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.entry(server.to_owned()).or_default().insert(tool.to_owned(), Arc::clone(&made));
+        made
+    }
+
+    fn verdict(&self, input: &GuardInput<'_>) -> Verdict {
+        let schema = input.tool.map(|tool| &tool.input_schema);
+        let says = |schema: &&Map<String, Value>| schema.keys().any(|it| !it.starts_with(EXTENSION));
+        let Some(schema) = schema.filter(says) else {
+            return if self.deny_missing {
+                Verdict::Deny("`on_missing`: the tool has no schema for its arguments".to_owned())
+            } else {
+                Verdict::Allow
+            };
+        };
+        let compiled = self.compiled(input, schema);
+        match &compiled.validator {
+            Err(why) => Verdict::Deny(format!("the tool's input schema cannot be used: {why}")),
+            Ok(validator) if validator.is_valid(input.arguments) => Verdict::Allow,
+            Ok(validator) => {
+                let error = validator.validate(input.arguments).err();
+                let why = error.map_or_else(|| "it does not fit".to_owned(), |it| in_words(&it));
+                Verdict::Deny(format!("the arguments do not fit the tool's schema: {why}"))
+            }
+        }
+    }
+}
+
+/// Makes a schema ready. It never fetches anything.
+fn compile(schema: &Map<String, Value>) -> Result<Validator, String> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(MAX_BACKTRACKS)
+        .size_limit(MAX_PATTERN)
+        .dfa_size_limit(MAX_PATTERN);
+    let options = jsonschema::options().offline().with_pattern_options(patterns);
+    options.build(&Value::Object(schema.clone())).map_err(|error| match error.kind() {
+        ValidationErrorKind::Referencing(_) => "it refers to what is not within it".to_owned(),
+        _ => {
+            let place = shown(error.instance_path().as_str());
+            format!("`{place}` breaks `{}` of JSON Schema itself", error.kind().keyword())
+        }
+    })
+}
+
+/// Where and which rule, never a value.
+fn in_words(error: &ValidationError<'_>) -> String {
+    let place = shown(error.instance_path().as_str());
+    let keyword = error.kind().keyword();
+    let asks = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            property.as_str().map(|name| format!("`{}`", shown(name)))
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => Some(kind.to_string()),
+        _ => None,
+    };
+    let asks = asks.map(|asks| format!(", which asks for {asks}")).unwrap_or_default();
+    format!("`{place}` breaks `{keyword}`{asks}")
+}
+
+/// A place as a reason may repeat it: short and printable.
+fn shown(text: &str) -> String {
+    let text = if text.is_empty() { "/" } else { text };
+    let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    let mut shown: String = plain.take(80).collect();
+    if text.chars().count() > 80 {
+        shown.push('…');
+    }
+    shown
+}
+
+#[async_trait]
+impl Guard for ArgumentSchema {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        Ok(self.verdict(input).into())
+    }
+}

@@ -1,0 +1,177 @@
+//! Keeps secrets out of arguments, out of output and out of receipts.
+
+pub(crate) mod decode;
+mod finder;
+pub(crate) mod fold;
+mod kinds;
+mod likely;
+mod scan;
+mod skip;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use serde_json::{Value, json};
+
+use self::finder::{Finder, Kind, Severity};
+use self::scan::{Found, scan};
+use self::skip::Skip;
+use super::{Building, Built, GuardKind};
+use crate::document::{Key, Section};
+use crate::example::ExampleCall;
+use crate::facts::Facts;
+
+pub(crate) const KIND: GuardKind = GuardKind {
+    name: "secret-leak",
+    section: "rules.secret_patterns",
+    about: "Denies calls whose arguments have a secret in them: as it is, in pieces that are \
+            neighbours, between spaces and invisible characters, or encoded once (base64, hex, \
+            percent signs, escapes). Receipts keep such arguments redacted. In output secrets are \
+            replaced, chunk by chunk: one that is split over two chunks of a stream is not seen. \
+            Nor is one that is encrypted, encoded twice, or put together from places that are no \
+            neighbours.",
+    keys: &[
+        Key::ENABLED,
+        Key::new(
+            "patterns",
+            "a list of maps with `name`, `pattern`, `severity` and `description`",
+            "those of Chio, for the tokens of many services, private keys and passwords",
+            "what is a secret; a list replaces Chio's own",
+        ),
+        Key::new(
+            "skip_paths",
+            "a list of globs",
+            "[]",
+            "files where secrets may stand, such as those of tests; receipts stay redacted",
+        ),
+    ],
+    always: false,
+    build,
+    samples: SAMPLES,
+};
+
+const PATTERN_KEYS: &[Key] = &[
+    Key::new("name", "text", "required", "what the secret is called in reasons and redactions"),
+    Key::new("pattern", "a regular expression", "required", "its form"),
+    Key::new("severity", "`critical`, `error` or `warn`", "error", "`warn` only redacts"),
+    Key::new("description", "text", "none", "for people"),
+];
+
+/// The same for every policy that names no patterns, and not quick to compile.
+static DEFAULTS: LazyLock<Result<Arc<Finder>, regex::Error>> =
+    LazyLock::new(|| Finder::new(kinds::defaults()).map(Arc::new));
+
+struct SecretLeak {
+    finder: Arc<Finder>,
+    skip: Skip,
+}
+
+fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+    let is_default = !section.has("patterns");
+    let written = written(section);
+    let skip = Skip::read(section);
+    if !section.flag("enabled", true) {
+        return None;
+    }
+    let finder =
+        if is_default { DEFAULTS.clone() } else { Finder::new(written).map(Arc::new) };
+    let Ok(finder) = finder else {
+        section.problem("patterns", "expected patterns that fit in memory together, found larger ones");
+        return None;
+    };
+    // A secret can be made from a pattern of ours alone; of another nobody knows what it matches.
+    let text = concat!("ghp", "_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq");
+    let forbidden = is_default.then(|| ExampleCall::new("echo", json!({ "text": text })));
+    Some(Built { guard: Arc::new(SecretLeak { finder, skip }), forbidden })
+}
+
+/// The kinds that somebody wrote.
+fn written(section: &Section<'_>) -> Vec<Kind> {
+    let words = [
+        ("critical", Severity::Critical),
+        ("error", Severity::Error),
+        ("warn", Severity::Warn),
+    ];
+    let mut kinds = Vec::new();
+    for entry in section.sections("patterns", PATTERN_KEYS) {
+        let name = entry.text("name");
+        if name.is_none() && !entry.has("name") {
+            entry.problem("name", "expected a name for the pattern, found none");
+        }
+        let pattern = entry.pattern("pattern");
+        if pattern.is_none() && !entry.has("pattern") {
+            entry.problem("pattern", "expected a regular expression, found none");
+        }
+        let severity = entry.one_of("severity", &words).unwrap_or(Severity::Error);
+        if let (Some(name), Some(pattern)) = (name, pattern) {
+            if pattern.is_match("") {
+                entry.problem("pattern", "expected a pattern of some text, found one that matches none at all");
+                continue;
+            }
+            kinds.push(Kind::written(name.text.to_owned(), severity, pattern));
+        }
+    }
+    kinds
+}
+
+impl SecretLeak {
+    fn reason(found: &Found) -> String {
+        let names = found.names.join(", ");
+        format!("the arguments have a secret in them ({names}; `rules.secret_patterns`)")
+    }
+}
+
+#[async_trait]
+impl Guard for SecretLeak {
+    fn name(&self) -> &str {
+        KIND.name
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        let Some(found) = scan(&self.finder, input.arguments) else {
+            return Ok(Verdict::Allow.into());
+        };
+        let skipped = !self.skip.is_empty() && self.skip.covers(Facts::of_call(input)?);
+        let verdict = if found.severity == Severity::Warn || skipped {
+            Verdict::Allow
+        } else {
+            Verdict::Deny(Self::reason(&found))
+        };
+        let evidence = Some(format!("redacted: {}", found.names.join(", ")));
+        Ok(GuardOutcome { verdict, evidence, redacted: Some(found.redacted) })
+    }
+
+    fn redact(&self, arguments: &Value) -> Option<Value> {
+        scan(&self.finder, arguments).map(|found| found.redacted)
+    }
+
+    fn review_mode(&self) -> ReviewMode {
+        ReviewMode::EachChunk
+    }
+
+    async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let found = scan(&self.finder, output);
+        Ok(found.map_or(Review::Pass, |found| Review::Replace(found.redacted)))
+    }
+}
+
+const SAMPLES: &str = r#"
+policy:
+  hushspec: "0.1.0"
+  rules: {secret_patterns: {skip_paths: ["**/fixtures/**"]}}
+cases:
+  - {name: plain text, tool: echo, args: {text: "hello, world"}, expect: allow}
+  - {name: the word password, tool: echo, args: {text: "The password field must not be empty."}, expect: allow}
+  - {name: a place for a password, tool: write_file, args: {path: /w/a.env, content: "PASSWORD=${DB_PASSWORD}"}, expect: allow}
+  - {name: a token, tool: echo, args: {text: "use \x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq here"}, expect: deny, by: secret-leak, says: github-token}
+  - {name: a token in pieces, tool: echo, args: {parts: ["\x67hp_Zk3vQ9xR7mT2", "wY8nB4cH6jL1pD5sF0gAe7Uq"]}, expect: deny, by: secret-leak}
+  - {name: a password in text, tool: write_file, args: {path: /w/a.env, content: "DB_PASSWORD=kT9x!mQ2vR7p"}, expect: deny, by: secret-leak, says: password}
+  - {name: a token as a name, tool: echo, args: {"\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq": 1}, expect: deny, by: secret-leak}
+  - {name: a password for a tool, tool: log_in, args: {user: alice, password: kT9xmQ2vR7p}, expect: redact, by: secret-leak}
+  - {name: a token in a file of fixtures, tool: write_file, args: {path: /w/fixtures/a, content: "\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq"}, expect: redact, by: secret-leak}
+  - {name: a token in the output, tool: echo, args: {text: hello}, output: {text: "\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq"}, expect: redact, by: secret-leak}
+"#;

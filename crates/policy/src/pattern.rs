@@ -1,0 +1,111 @@
+//! Names with `*` in them, as documents name tools and servers.
+
+use crate::document::{Item, Section};
+
+/// One name, or many by `*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NamePattern {
+    text: String,
+    /// What stands between the stars; one piece when there is no star.
+    pieces: Vec<String>,
+    /// Whether it names the server, too.
+    is_full: bool,
+}
+
+impl NamePattern {
+    fn new(text: &str) -> Self {
+        let pieces = text.split('*').map(str::to_owned).collect();
+        Self { text: text.to_owned(), pieces, is_full: text.contains('/') }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        let Some((first, rest)) = self.pieces.split_first() else { return false };
+        let Some((last, middle)) = rest.split_last() else { return name == self.text };
+        let Some(mut left) = name.strip_prefix(first.as_str()) else { return false };
+        for piece in middle {
+            match left.split_once(piece.as_str()) {
+                Some((_, after)) => left = after,
+                None => return false,
+            }
+        }
+        left.ends_with(last.as_str())
+    }
+}
+
+/// Names of tools: `read_*`, or `files/read_*` for those of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ToolPatterns(Vec<NamePattern>);
+
+impl ToolPatterns {
+    /// The list that a section has under this name.
+    pub(crate) fn read(section: &Section<'_>, key: &str) -> Self {
+        Self::of(&section.texts(key))
+    }
+
+    pub(crate) fn of(items: &[Item<'_>]) -> Self {
+        Self(items.iter().map(|item| NamePattern::new(item.text)).collect())
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pattern that this tool is named by, if one is.
+    pub(crate) fn find(&self, server_id: &str, tool_name: &str) -> Option<&str> {
+        let names = |pattern: &&NamePattern| {
+            // SECURITY: a tool cannot step into a server's name with a slash of its own.
+            if pattern.is_full {
+                pattern.matches(&format!("{server_id}/{tool_name}"))
+            } else {
+                pattern.matches(tool_name)
+            }
+        };
+        self.0.iter().find(names).map(|pattern| &*pattern.text)
+    }
+
+    /// A name that the first of them matches.
+    pub(crate) fn example(&self) -> Option<(Option<String>, String)> {
+        let pattern = self.0.first()?;
+        let name = pattern.pieces.join("x");
+        Some(match name.split_once('/') {
+            Some((server, tool)) => (Some(server.to_owned()), tool.to_owned()),
+            None => (None, name),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, name, matches) in [
+            ("read", "read", true),
+            ("read", "reads", false),
+            ("read", "xread", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("read_*", "read_", true),
+            ("read_*", "read_file", true),
+            ("read_*", "xread_file", false),
+            ("*_file", "read_file", true),
+            ("*_file", "read_files", false),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(NamePattern::new(pattern).matches(name), matches, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_with_a_slash_is_about_one_server() {
+        let patterns = ToolPatterns(vec![NamePattern::new("files/read_*")]);
+        assert_eq!(patterns.find("files", "read_all"), Some("files/read_*"));
+        assert_eq!(patterns.find("other", "read_all"), None);
+        assert_eq!(patterns.find("other", "files/read_all"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! A policy: a document that was read, with the guards that it asks for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_kernel::{Guard, Pipeline, Shared, Verdict, ask};
+
+use crate::capabilities::{self, DefaultCapability};
+use crate::document::{self, Document, Node, NodeKind, Problem, Problems, Section};
+use crate::example::ExampleCall;
+use crate::guards::{Building, KINDS, human_in_loop};
+use crate::judge::{self, Judged};
+use crate::state::State;
+
+/// A policy that was read without a problem.
+pub struct Policy {
+    hash: String,
+    document: Document,
+    guards: Vec<Arc<dyn Guard>>,
+    /// Calls that must not pass, by the guard that stands in the way.
+    forbidden: Vec<(&'static str, ExampleCall)>,
+    capabilities: Vec<DefaultCapability>,
+    approval_timeout: Option<Duration>,
+    files: Vec<PathBuf>,
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policy").field("hash", &self.hash).finish_non_exhaustive()
+    }
+}
+
+/// A policy that lets a call pass which it forbids.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the policy does not hold: guard `{guard}` allows a call of `{tool}` that it has to stop; \
+     nothing is served under it"
+)]
+pub struct Unproved {
+    /// The guard.
+    pub guard: String,
+    /// The tool of the call.
+    pub tool: String,
+}
+
+impl Policy {
+    /// Reads a policy: a file, or a built-in one by its name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(reference: &str, base: &Path, state: &Arc<State>) -> Result<Self, Vec<Problem>> {
+        Self::of_document(document::load(reference, base)?, state)
+    }
+
+    /// The guards that a document asks for.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn of_document(document: Document, state: &Arc<State>) -> Result<Self, Vec<Problem>> {
+        let problems = Problems::default();
+        let read = std::cell::RefCell::default();
+        let building = Building { state, folder: document.folder.as_deref(), files: &read };
+        let (mut guards, mut forbidden): (Vec<Arc<dyn Guard>>, Vec<_>) = Default::default();
+        let empty = Node { place: document.root.place.clone(), kind: NodeKind::Null };
+        for kind in KINDS {
+            let node = find(&document.root, kind.section);
+            if node.is_none() && !kind.always {
+                continue;
+            }
+            let section =
+                Section::new(node.unwrap_or(&empty), kind.section, kind.keys, &problems);
+            if let Some(built) = (kind.build)(&section, &building) {
+                guards.push(built.guard);
+                forbidden.extend(built.forbidden.map(|call| (kind.name, call)));
+            }
+        }
+        let capabilities = find(&document.root, capabilities::SECTION).map(|node| {
+            let (path, keys) = (capabilities::SECTION, capabilities::KEYS);
+            capabilities::read(&Section::new(node, path, keys, &problems))
+        });
+        let approval_timeout = find(&document.root, human_in_loop::SECTION).and_then(|node| {
+            let (path, keys) = (human_in_loop::SECTION, human_in_loop::KEYS);
+            Section::new(node, path, keys, &problems).duration("timeout_seconds")
+        });
+        if !problems.is_empty() {
+            return Err(problems.into_sorted());
+        }
+        let extra: Vec<(PathBuf, Vec<u8>)> = read.into_inner();
+        let named: Vec<(String, &[u8])> =
+            extra.iter().map(|(path, bytes)| (file_name(path), &**bytes)).collect();
+        let named = named.iter().map(|(name, bytes)| (&**name, *bytes));
+        // What a document leaves out is filled in by this version's defaults.
+        let engine = ("chio-policy", env!("CARGO_PKG_VERSION").as_bytes());
+        let named: Vec<(&str, &[u8])> = named.chain([engine]).collect();
+        let hash = document::hash(&document.root, &named);
+        let files = document.files.iter().cloned().chain(extra.into_iter().map(|(path, _)| path));
+        let files = files.collect();
+        let capabilities = capabilities.unwrap_or_default();
+        Ok(Self { hash, guards, forbidden, capabilities, approval_timeout, files, document })
+    }
+
+    /// The name of the policy in receipts: the hash of what is in force, not of how it is written.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// What the document calls itself.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.document.name.as_deref()
+    }
+
+    /// What is legal and may still surprise.
+    #[must_use]
+    pub fn notes(&self) -> &[Problem] {
+        &self.document.notes
+    }
+
+    /// Every file that was read.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The guards, in the order in which they are asked.
+    #[must_use]
+    pub fn guards(&self) -> &[Arc<dyn Guard>] {
+        &self.guards
+    }
+
+    /// What a new session is handed.
+    #[must_use]
+    pub fn capabilities(&self) -> &[DefaultCapability] {
+        &self.capabilities
+    }
+
+    /// The guards for a kernel, after they have shown that they stand in the way of every call
+    /// that is known to be forbidden. There is no other way to get them into a kernel.
+    ///
+    /// # Errors
+    /// When one of them lets such a call pass.
+    pub async fn proven(&self) -> Result<Pipeline, Unproved> {
+        let pipeline = Pipeline::new(self.hash.clone(), self.guards.clone());
+        for (name, call) in &self.forbidden {
+            let guard = pipeline.guards().iter().find(|guard| guard.name() == *name);
+            let shared = Shared::default();
+            let stands = match guard {
+                Some(guard) => ask(&**guard, &call.input(&shared)).await.verdict != Verdict::Allow,
+                None => false,
+            };
+            if !stands {
+                let tool = call.tool_name.clone();
+                return Err(Unproved { guard: (*name).to_owned(), tool });
+            }
+        }
+        Ok(pipeline.with_approval_timeout(self.approval_timeout))
+    }
+
+    /// What becomes of a call, guard by guard.
+    pub async fn judge(&self, call: &ExampleCall) -> Judged {
+        judge::judge(&self.guards, call).await
+    }
+}
+
+/// The value at a path of names.
+fn find<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
+    path.split('.').try_fold(root, |node, name| node.get(name))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,88 @@
+//! A policy that is only tried: it judges every call, and stops none.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_kernel::{
+    Guard, GuardInput, GuardOutcome, Pipeline, Review, ReviewMode, Verdict, ask, ask_about_output,
+};
+use serde_json::Value;
+
+/// The name under which it stands in receipts.
+pub const SHADOW: &str = "shadow";
+
+/// A policy on trial. What it would have done with a call is evidence in the call's receipt.
+pub struct Shadow {
+    pipeline: Pipeline,
+}
+
+impl std::fmt::Debug for Shadow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shadow").field("pipeline", &self.pipeline).finish()
+    }
+}
+
+impl Shadow {
+    /// Tries the guards of `trial` beside those in force: first of all, so that it sees the calls
+    /// that those deny.
+    #[must_use]
+    pub fn beside(in_force: &Pipeline, trial: Pipeline) -> Vec<Arc<dyn Guard>> {
+        let shadow: Arc<dyn Guard> = Arc::new(Self { pipeline: trial });
+        std::iter::once(shadow).chain(in_force.guards().iter().cloned()).collect()
+    }
+}
+
+#[async_trait]
+impl Guard for Shadow {
+    fn name(&self) -> &str {
+        SHADOW
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        let mut asks = None;
+        let mut outcome = GuardOutcome::from(Verdict::Allow);
+        let hash = self.pipeline.policy_hash();
+        for guard in self.pipeline.guards() {
+            let said = ask(&**guard, input).await;
+            match said.verdict {
+                Verdict::Allow => {}
+                Verdict::Deny(reason) => {
+                    let name = guard.name();
+                    outcome.evidence = Some(format!("{hash} would deny: {name}: {reason}"));
+                    return Ok(outcome);
+                }
+                Verdict::AwaitApproval(reason) => {
+                    let name = guard.name();
+                    asks = asks.or(Some(format!("{hash} would ask: {name}: {reason}")));
+                }
+            }
+        }
+        outcome.evidence = asks.or_else(|| Some(format!("{hash} would allow")));
+        Ok(outcome)
+    }
+
+    /// It holds no stream back: guards that want all of one see each chunk.
+    fn review_mode(&self) -> ReviewMode {
+        let mut guards = self.pipeline.guards().iter();
+        let any = guards.any(|guard| guard.review_mode() != ReviewMode::Nothing);
+        if any { ReviewMode::EachChunk } else { ReviewMode::Nothing }
+    }
+
+    async fn review(&self, input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let hash = self.pipeline.policy_hash();
+        let guards = self.pipeline.guards().iter();
+        for guard in guards.filter(|guard| guard.review_mode() != ReviewMode::Nothing) {
+            let name = guard.name();
+            match ask_about_output(&**guard, input, output).await {
+                Review::Pass | Review::Note(_) => {}
+                Review::Replace(_) => {
+                    return Ok(Review::Note(format!("{hash} would redact output: {name}")));
+                }
+                Review::Block(reason) => {
+                    return Ok(Review::Note(format!("{hash} would deny output: {name}: {reason}")));
+                }
+            }
+        }
+        Ok(Review::Pass)
+    }
+}

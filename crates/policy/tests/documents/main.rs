@@ -1,0 +1,8 @@
+//! Documents: what is read, what is refused and in which words, what extends what.
+
+mod cases;
+mod extends;
+mod hash;
+mod mistakes;
+mod rulesets;
+mod yaml;
