@@ -127,3 +127,6 @@ impl Facts {
         made.ok_or_else(|| "what the call does was worked out otherwise".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;

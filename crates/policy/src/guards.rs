@@ -94,23 +94,25 @@ impl fmt::Debug for Built {
 
 /// Every kind of guard, in the order in which they are asked.
 pub const KINDS: &[GuardKind] = &[
+    // First, so that whoever denies afterwards, the receipt keeps no secret.
+    secret_patterns::KIND,
     tool_access::KIND,
     schema::KIND,
-    bridge::KIND,
-    model::KIND,
-    rules::KIND,
     forbidden_paths::KIND,
     path_allowlist::KIND,
     shell_commands::KIND,
+    code_execution::KIND,
+    patch_integrity::KIND,
     egress::KIND,
     internal_network::KIND,
-    secret_patterns::KIND,
     browser_automation::KIND,
+    model::KIND,
+    bridge::KIND,
+    rules::KIND,
+    // Somebody else is asked only about what nobody here denies.
     external::KIND,
-    output_rules::KIND,
     prompt_injection::KIND,
-    patch_integrity::KIND,
-    code_execution::KIND,
+    output_rules::KIND,
     // Those that ask stand behind those that can only deny, those that count behind all.
     human_in_loop::KIND,
     approvals::KIND,

@@ -128,7 +128,8 @@ impl Rules {
             return Ok(self.verdict(&Said::default()).into());
         }
         let agent = input.token.subject.to_string();
-        let slices: Vec<&Slice> = tool.groups.iter().flat_map(|group| group.about(&agent)).collect();
+        let slices: Vec<&Slice> =
+            tool.groups.iter().flat_map(|group| group.about(&agent)).collect();
         if slices.is_empty() {
             return Ok(self.verdict(&Said::default()).into());
         }
@@ -136,7 +137,8 @@ impl Rules {
         let context = context::of(input, needs)?;
         let (agent, action) = (self.known.agent(&agent), self.known.action());
         let request = Request::new(agent, action, tool.uid.clone(), context, None);
-        let request = request.map_err(|_| "the call does not fit the schema of rules".to_owned())?;
+        let request =
+            request.map_err(|_| "the call does not fit the schema of rules".to_owned())?;
         let said = self.said(&slices, &request, &tool.entities);
         let evidence = self.permitted_by(&said);
         Ok(GuardOutcome { evidence, ..self.verdict(&said).into() })
@@ -217,7 +219,6 @@ fn note_failures(response: &Response, failed: &mut BTreeSet<usize>) {
         failed.insert(number_of(error.policy_id()));
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use chio_core::crypto::Keypair;
 use chio_core::manifest::ToolDefinition;
 use chio_kernel::{Guard, Shared, Verdict};
-use chio_policy::document::{Place, Problems, parse, Section};
+use chio_policy::document::{Place, Problems, Section, parse};
 use chio_policy::example::ExampleCall;
 use chio_policy::guards::{Building, KINDS};
 use chio_policy::rules::{Otherwise, Rules, Source};
@@ -90,7 +90,8 @@ fn rules(rule: fn(&mut String, usize), count: usize) -> Rules {
     (0..count).for_each(|number| rule(&mut text, number));
     let start = Place { file: "bench".into(), line: 1, column: 1 };
     let problems = Problems::default();
-    let read = Rules::read(&[Source { text: &text, start, file: None }], Otherwise::Allow, &problems);
+    let read =
+        Rules::read(&[Source { text: &text, start, file: None }], Otherwise::Allow, &problems);
     read.unwrap_or_else(|| panic_with(&problems.into_sorted()))
 }
 
@@ -150,7 +151,10 @@ fn growth(what: &str, rule: fn(&mut String, usize), scale: Scale) {
 
 /// Guards as documents ask for them.
 const GUARDS: &[(&str, &str)] = &[
-    ("rules", "{cedar: 'forbid(principal, action, resource) when { context.capability.depth > 3 };'}"),
+    (
+        "rules",
+        "{cedar: 'forbid(principal, action, resource) when { context.capability.depth > 3 };'}",
+    ),
     ("bridge", "{targets: {a2a: [native]}, require_attenuation: true, refuse_adapted: true}"),
     ("model-constraint", "{deny: ['*-preview']}"),
     ("argument-schema", "{}"),
@@ -159,7 +163,8 @@ const GUARDS: &[(&str, &str)] = &[
 fn guard(name: &str, document: &str, scale: Scale) {
     let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
     let node = parse(document, "bench").unwrap();
-    let (problems, files, state) = (Problems::default(), Default::default(), State::default().into());
+    let (problems, files, state) =
+        (Problems::default(), Default::default(), State::default().into());
     let section = Section::new(&node, kind.section, kind.keys, &problems);
     let building = Building { state: &state, folder: None, files: &files };
     let built = (kind.build)(&section, &building);

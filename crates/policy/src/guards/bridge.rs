@@ -47,8 +47,14 @@ pub(crate) const KIND: GuardKind = GuardKind {
 };
 
 /// What a caller may speak.
-const SOURCES: &[Key] = &[source("native"), source("http"), source("mcp"), source("a2a"),
-    source("acp"), source("open_ai")];
+const SOURCES: &[Key] = &[
+    source("native"),
+    source("http"),
+    source("mcp"),
+    source("a2a"),
+    source("acp"),
+    source("open_ai"),
+];
 
 const fn source(name: &'static str) -> Key {
     Key::new(name, "a list of protocols", "any", "what their calls may address tools as")
@@ -124,7 +130,9 @@ impl Bridge {
     fn refusal(&self, input: &GuardInput<'_>) -> Option<String> {
         let (source, target) = (input.session.protocol, input.target);
         if self.native_only && target != DiscoveryProtocol::Native {
-            return Some(format!("`native_only`: the tool is addressed as {target}, not as native"));
+            return Some(format!(
+                "`native_only`: the tool is addressed as {target}, not as native"
+            ));
         }
         let listed = self.targets.iter().find(|(from, _)| *from == source);
         if listed.is_some_and(|(_, targets)| !targets.contains(&target)) {

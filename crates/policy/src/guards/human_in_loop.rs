@@ -57,7 +57,7 @@ cases:
   - {tool: buy, cost: {units: 500, currency: USD}, expect: allow}
   - {tool: deploy, expect: ask, by: human-in-loop, says: "`deploy*`"}
   - {tool: deploy_prod, expect: ask, by: human-in-loop}
-  - {tool: buy, cost: {units: 501, currency: USD}, expect: ask, by: human-in-loop, says: 500}
+  - {tool: buy, cost: {units: 501, currency: USD}, expect: ask, by: human-in-loop, says: "500"}
   - {name: a price in another currency cannot be compared, tool: buy, cost: {units: 1, currency: EUR}, expect: ask, by: human-in-loop}
 "#;
 

@@ -27,7 +27,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             `require_provenance` asks for more.",
     keys: &[
         Key::ENABLED,
-        Key::new("allow", "a list of model names, with `*`", "[]", "the models that may; all if empty"),
+        Key::new(
+            "allow",
+            "a list of model names, with `*`",
+            "[]",
+            "the models that may; all if empty",
+        ),
         Key::new("deny", "a list of model names, with `*`", "[]", "the models that may not"),
         Key::new(
             "min_tier",

@@ -38,7 +38,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "what becomes of calls that no rule speaks of; `deny` leaves only what a `permit` names",
         ),
         Key::new("cedar", "rules in Cedar, as a block after `|`", "none", "rules in the document"),
-        Key::new("file", "a path, relative to the document", "none", "rules in a file of their own"),
+        Key::new(
+            "file",
+            "a path, relative to the document",
+            "none",
+            "rules in a file of their own",
+        ),
     ],
     always: false,
     build,

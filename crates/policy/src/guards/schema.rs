@@ -162,7 +162,8 @@ impl ArgumentSchema {
 
     fn verdict(&self, input: &GuardInput<'_>) -> Verdict {
         let schema = input.tool.map(|tool| &tool.input_schema);
-        let says = |schema: &&Map<String, Value>| schema.keys().any(|it| !it.starts_with(EXTENSION));
+        let says =
+            |schema: &&Map<String, Value>| schema.keys().any(|it| !it.starts_with(EXTENSION));
         let Some(schema) = schema.filter(says) else {
             return if self.deny_missing {
                 Verdict::Deny("`on_missing`: the tool has no schema for its arguments".to_owned())

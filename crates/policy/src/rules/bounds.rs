@@ -26,7 +26,8 @@ pub(super) fn check(text: &str) -> Result<(), (usize, String)> {
         }
         word = "";
         if depth > MAX_DEPTH {
-            let message = format!("expected at most {MAX_DEPTH} brackets in each other, found more");
+            let message =
+                format!("expected at most {MAX_DEPTH} brackets in each other, found more");
             return Err((at, message));
         }
         if steps > MAX_STEPS {
@@ -81,7 +82,10 @@ mod tests {
             assert_eq!(check(&text), Ok(()), "{text}");
         }
         assert!(check(&many).is_err());
-        assert_eq!(check(&format!("\"\\\\\"{}", "(".repeat(MAX_DEPTH + 1))).unwrap_err().0, 4 + MAX_DEPTH);
+        assert_eq!(
+            check(&format!("\"\\\\\"{}", "(".repeat(MAX_DEPTH + 1))).unwrap_err().0,
+            4 + MAX_DEPTH
+        );
         assert!(check(&"if a then b else ".repeat(MAX_STEPS + 1)).is_err());
         assert_eq!(check("\"without an end"), Ok(()));
     }

@@ -4,9 +4,7 @@ use std::io;
 
 use cedar_policy::{Context, RestrictedExpression as Expression};
 use chio_core::fidelity::BridgeFidelity;
-use chio_core::governance::{
-    Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass,
-};
+use chio_core::governance::{Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass};
 use chio_core::money::MonetaryAmount;
 use chio_core::tier::{AutonomyTier, SafetyTier};
 use chio_kernel::GuardInput;

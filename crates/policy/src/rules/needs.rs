@@ -147,7 +147,9 @@ impl Needs {
 
 fn is_context(access: &Value) -> bool {
     let left = access.get("left").and_then(Value::as_object);
-    left.is_some_and(|left| left.len() == 1 && left.get("Var").is_some_and(|name| name == "context"))
+    left.is_some_and(|left| {
+        left.len() == 1 && left.get("Var").is_some_and(|name| name == "context")
+    })
 }
 
 #[cfg(test)]
@@ -162,7 +164,8 @@ mod tests {
         };
         assert_eq!(needs("true"), Needs::default());
         assert_eq!(needs("context.paths.contains(\"a\")"), Needs::one("paths"));
-        let model = needs("context has model && context.model has tier && context.model.tier == \"x\"");
+        let model =
+            needs("context has model && context.model has tier && context.model.tier == \"x\"");
         assert_eq!(model, Needs::one("model"));
         assert_eq!(needs("context has model.tier"), Needs::one("model"));
         let two = needs("if context.writes then context.time.hour > 3 else false");

@@ -55,7 +55,8 @@ fn in_words(error: &DetailedError) -> String {
     if let Some((_, ours)) = clearer {
         words = (*ours).to_owned();
     }
-    if let Some((_, rest)) = words.split_once("for policy `").and_then(|(_, it)| it.split_once("`, "))
+    if let Some((_, rest)) =
+        words.split_once("for policy `").and_then(|(_, it)| it.split_once("`, "))
     {
         words = rest.to_owned();
     }

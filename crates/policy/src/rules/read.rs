@@ -33,8 +33,7 @@ pub(super) fn read(
     otherwise: Otherwise,
     problems: &Problems,
 ) -> Option<Vec<(Policy, About)>> {
-    let mut reading =
-        Reading { otherwise, problems, rules: Vec::new(), names: HashMap::new() };
+    let mut reading = Reading { otherwise, problems, rules: Vec::new(), names: HashMap::new() };
     let mut good = true;
     for source in sources {
         good &= reading.source(source).is_some();
@@ -211,9 +210,9 @@ fn wrong_name(uid: &EntityUid) -> Option<&'static str> {
             (!same).then_some("expected Agent::\"…\" with a public key of 64 small hex digits")
         }
         "Tool" => {
-            let named = text.split_once('/').is_some_and(|(server, tool)| {
-                !server.is_empty() && !tool.is_empty()
-            });
+            let named = text
+                .split_once('/')
+                .is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty());
             (!named).then_some("expected Tool::\"SERVER/TOOL\", found no server and tool in it")
         }
         _ => None,

@@ -3,13 +3,10 @@
 mod equality;
 mod problems;
 mod recipes;
-mod tmp;
 
 use cedar_policy::{Request, Schema};
 use chio_core::canonical;
-use chio_core::governance::{
-    Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass,
-};
+use chio_core::governance::{Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::tier::{AutonomyTier, SafetyTier};
@@ -53,7 +50,8 @@ fn names_never_say_more_than_themselves() {
         forbid(principal, action, resource in Server::"secret");
         forbid(principal, action, resource == Tool::"a%2Fb/c");"#;
     let rules = read(text, Otherwise::Allow).unwrap();
-    for (server, tool) in [("files", "read"), ("secret", "x"), ("secret", "\"); //"), ("a/b", "c")] {
+    for (server, tool) in [("files", "read"), ("secret", "x"), ("secret", "\"); //"), ("a/b", "c")]
+    {
         assert_ne!(verdict(&rules, &call(server, tool)), Verdict::Allow, "{server} {tool}");
     }
     for (server, tool) in [
@@ -167,7 +165,8 @@ fn every_context_fits_the_schema() {
 fn what_a_call_does_is_in_the_context() {
     let holds = |call: &ExampleCall, condition: &str| {
         let text = format!("forbid(principal, action, resource) when {{ {condition} }};");
-        let rules = read(&text, Otherwise::Allow).unwrap_or_else(|it| panic!("{condition}: {it:?}"));
+        let rules =
+            read(&text, Otherwise::Allow).unwrap_or_else(|it| panic!("{condition}: {it:?}"));
         verdict(&rules, call) != Verdict::Allow
     };
     let calls = odd_calls();
@@ -196,7 +195,10 @@ fn what_a_call_does_is_in_the_context() {
         (1, r#"context has session.tenant && context.session.tenant == "tenant""#),
         (1, "!context.capability.root && context.capability.depth == 3"),
         (2, r#"context has host && context.host == "a.example.com""#),
-        (2, r#"context.domains.contains("example.com") && context.hosts.contains("a.example.com")"#),
+        (
+            2,
+            r#"context.domains.contains("example.com") && context.hosts.contains("a.example.com")"#,
+        ),
         (3, r#"context has command && context.command like "ls*""#),
         (3, r#"context.action == "shell" && context.tool.name == "bash""#),
     ] {

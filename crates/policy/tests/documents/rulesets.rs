@@ -101,7 +101,7 @@ const TABLE: &[(&str, [&str; 4])] = &[
         ["allow", "deny", "allow", "allow"],
     ),
     (
-        "tool: read_file, side_effects: false, args: {path: /home/me/.ssh/id_ed25519}",
+        "tool: read_file, side_effects: false, args: {path: ~/.ssh/id_ed25519}",
         ["deny", "deny", "allow", "deny"],
     ),
     (

@@ -140,3 +140,22 @@ fn a_quoted_word_is_read_back_as_it_was() {
         assert_eq!(script.commands[0].words[1].text, word);
     }
 }
+
+#[test]
+fn a_short_line_cannot_stand_for_an_endless_one() {
+    for text in [
+        format!("a=xxxxxxxx;{}echo $a", "a=$a$a$a$a;".repeat(20)),
+        "${a:-".repeat(10_000),
+        format!("{}{}", "${a:-".repeat(200), "}".repeat(200)),
+        format!("a=({}", "b=(".repeat(10_000)),
+        format!("echo {{{}}}", "a,".repeat(10_000)),
+        "cat <<a ".repeat(1000) + "\n",
+        "f(){ ".repeat(1000) + &"}".repeat(1000),
+        "{".repeat(100_000),
+        "`".repeat(100_001),
+    ] {
+        // Whatever it is, it comes to an end.
+        let read = read(&text);
+        assert!(read.is_err() || read.is_ok_and(|script| script.commands.len() <= MAX_COMMANDS));
+    }
+}

@@ -11,8 +11,8 @@ use super::signals::{
 use super::views::{Unseen, letters, seen, tags};
 use crate::guards::secret_patterns::decode::{decoded, may_be_encoded};
 
-/// Up to three words between two others.
-const GAP: &str = r"(?:[^a-z0-9\n]{1,6}[a-z0-9'’]{1,20}){0,3}?[^a-z0-9]{1,6}";
+/// Up to three words between two others of one sentence.
+const GAP: &str = r"(?:[^a-z0-9.!?\n]{1,6}[a-z0-9'’]{1,20}){0,3}?[^a-z0-9.!?]{1,6}";
 /// The signals that are looked for in letters alone, too.
 const DENSE_NAMES: [&str; 4] = ["override", "exfiltration", "persona", "secrecy"];
 /// How near signals must be to count together, in bytes.

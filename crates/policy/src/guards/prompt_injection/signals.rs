@@ -17,9 +17,9 @@ const fn signal(name: &'static str, weight: u32, pattern: &'static str) -> Signa
 /// Each name counts once for a passage, with its greatest weight.
 pub(super) const SIGNALS: &[Signal] = &[
     // Take the place of what the model was told.
-    signal("override", 80, r"\b(?:ignore|disregard|forget|neglect|stop following|stop obeying|(?:do not|don't) (?:follow|obey)|pay no attention to|set aside|abandon|discard)~(?:previous|previously|prior|above|preceding|earlier|original|foregoing|initial|former|past|system|your|developer)~(?:instructions?|prompts?|directives?|guidelines|programming|orders|rules|safeguards|training|constraints|polic(?:y|ies)|guardrails|restrictions|context)\b"),
+    signal("override", 80, r"(?:^|[^\w-])(?:ignore|disregard|forget|neglect|stop following|stop obeying|(?:do not|don't) (?:follow|obey)|pay no attention to|set aside|abandon|discard)~(?:previous|previously|prior|above|preceding|earlier|original|foregoing|initial|former|past|system|your|developer)~(?:instructions?|prompts?|directives?|guidelines|programming|orders|rules|safeguards|training|constraints|polic(?:y|ies)|guardrails|restrictions|context)\b"),
     signal("override", 80, r"\b(?:override|bypass|circumvent|disable|turn off)~(?:previous|prior|above|original|system|your|safety)~(?:instructions?|prompts?|directives?|programming|safeguards|guardrails|restrictions|filters|protocols?|alignment)\b"),
-    signal("override", 75, r"\b(?:ignore|disregard|forget|drop)~(?:all|any|every|whatever|everything|the)~(?:instructions?|directives|guidelines|told|taught)~(?:above|before|earlier|previously|so far|prior|given|provided|received|you|until now)\b"),
+    signal("override", 75, r"\b(?:ignore|disregard|forget|drop)~(?:all|any|every|whatever|everything|the)~(?:instructions?|directives|guidelines|told|taught)~(?:above|before|earlier|previously|so far|prior|given|provided|received|you (?:were|got|have been)|until now)\b"),
     signal("override", 75, r"(?m)(?:^|[.!?:>]\s{1,3})(?:please |now )?(?:ignore|disregard|forget) (?:everything|anything|all) (?:above|before this|prior to this)\b"),
     signal("override", 60, r"\b(?:ignore|disregard|forget) (?:everything|anything|all) (?:above|before this|prior to this|previously|that came before|you (?:have been|were|'ve been) told|i said before)"),
     signal("override", 45, r"\b(?:forget|ignore|disregard) (?:everything|all|anything) you (?:know|learned|have learned)\b"),
@@ -40,7 +40,7 @@ pub(super) const SIGNALS: &[Signal] = &[
     signal("role-marker", 45, r"(?:\bbegin|\bend|-{3,}|={3,}|\[)\s*(?:of\s+)?(?:system|admin(?:istrator)?|developer|trusted|priority|root)\s*(?:prompt|instructions?|message|override|command|context|input)"),
     signal("role-marker", 45, r"\n\n(?:human|assistant|user|h|a): .{3,200}"),
     signal("role-marker", 40, r"(?m)^#{2,4} ?(?:instructions?|system|new task|response)\s*:\s*$"),
-    signal("role-marker", 75, r"\bsystem (?:override|alert|command|directive)\b\W{0,4}(?:\w+\W+){0,4}(?:assistant|agent|ai|model|you must|ignore|execute|comply|code)"),
+    signal("role-marker", 55, r"\bsystem (?:override|alert|command|directive)\b\W{0,4}(?:\w+\W+){0,4}(?:assistant|agent|ai|model|you must|ignore|execute|comply|code)"),
     // Speak to the model.
     signal("to-the-model", 50, r"(?:\b(?:attention|important|urgent|note|notice|message|hey|hello|hi|dear|instructions?|warning|reminder|memo|psa|task)\b|[<!-]{2,})\W{0,4}(?:(?:to|for|all|any|the|from)\W+){0,3}(?:ai|a\.i\.|llm|language model|large language model|assistant|chatbot|copilot|chatgpt|gpt-?\d?|claude|gemini|ai agent|coding agent|agent|bot|model|summari[sz]er)s?\b\W{0,3}(?:assistants?|agents?|models?|systems?)?\W{0,3}(?:[:,!—-]|reading|processing|that|who|if|must|should|please|you)"),
     signal("to-the-model", 50, r"\bif (?:you are|you're|you’re) (?:an? )?(?:ai|a\.i\.|llm|language model|large language model|assistant|chatbot|ai (?:agent|assistant|model|system)|automated (?:agent|system|assistant)|bot|coding agent|copilot|model)\b"),

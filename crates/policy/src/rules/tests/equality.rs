@@ -73,10 +73,11 @@ fn rule(otherwise: Otherwise) -> impl Strategy<Value = String> {
         Otherwise::Allow => vec!["forbid", "forbid", "@approval forbid"],
         Otherwise::Deny => vec!["permit", "permit", "forbid", "@approval forbid"],
     };
-    let condition = (0..CONDITIONS.len(), any::<bool>(), 0_u8..3).prop_map(|(place, when, agent)| {
-        let word = if when { "when" } else { "unless" };
-        format!("{word} {{ {} }}", CONDITIONS[place].replace("AGENT", &key(agent)))
-    });
+    let condition =
+        (0..CONDITIONS.len(), any::<bool>(), 0_u8..3).prop_map(|(place, when, agent)| {
+            let word = if when { "when" } else { "unless" };
+            format!("{word} {{ {} }}", CONDITIONS[place].replace("AGENT", &key(agent)))
+        });
     let conditions = prop::collection::vec(condition, 0..3);
     let action = prop::sample::select(ACTIONS);
     (prop::sample::select(effects), principal(), action, resource(), conditions).prop_map(
@@ -103,8 +104,7 @@ fn call() -> impl Strategy<Value = ExampleCall> {
             if crosses {
                 call.target = DiscoveryProtocol::Mcp;
             }
-            call.cost =
-                (cost > 5).then(|| chio_core::money::MonetaryAmount::new(cost, "EUR"));
+            call.cost = (cost > 5).then(|| chio_core::money::MonetaryAmount::new(cost, "EUR"));
             call.at_depth(depth)
         },
     )

@@ -22,16 +22,22 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "\n  forbid(principal, action, resource)\n  when { context.pathz.contains(\"é\") };",
-        &["3:10: attribute `pathz` in context for Action::\"call\" not found; did you mean `path`?"],
+        &[
+            "3:10: attribute `pathz` in context for Action::\"call\" not found; did you mean `path`?",
+        ],
     ),
     (
         "forbid(principal, action, resource) when { \"é\" == context.actoin };",
-        &["1:51: attribute `actoin` in context for Action::\"call\" not found; did you mean `action`?"],
+        &[
+            "1:51: attribute `actoin` in context for Action::\"call\" not found; did you mean `action`?",
+        ],
     ),
     (
         "forbid(principal, action, resource) when { context.cost.units > 3 };",
-        &["1:44: unable to guarantee safety of access to optional attribute `cost` in context for \
-           Action::\"call\"; try testing for the attribute's presence with `context has cost && ..`"],
+        &[
+            "1:44: unable to guarantee safety of access to optional attribute `cost` in context for \
+           Action::\"call\"; try testing for the attribute's presence with `context has cost && ..`",
+        ],
     ),
     (
         "forbid(principal, action, resource) when { context.writes > 3 };",
@@ -43,9 +49,11 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "forbid(principal, action, resource == Server::\"a\");",
-        &["1:1: the head of this rule fits no call: principals are of type Agent, resources of type \
+        &[
+            "1:1: the head of this rule fits no call: principals are of type Agent, resources of type \
            Tool, and the one action is Action::\"call\"; try replacing `==` with `in` in the \
-           resource clause"],
+           resource clause",
+        ],
     ),
     (
         "forbid(principal, action, resource);\nforbid(principal, action, resource) when { false };",
@@ -53,8 +61,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "forbid(principal == ?principal, action, resource);",
-        &["1:1: this is a template (`?principal`, `?resource`), which nothing fills in here; name \
-           the agent or the tool"],
+        &[
+            "1:1: this is a template (`?principal`, `?resource`), which nothing fills in here; name \
+           the agent or the tool",
+        ],
     ),
     (
         "forbid(principal == Agent::\"alice\", action, resource);",
@@ -82,10 +92,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "@aproval forbid(principal, action, resource);",
         &["1:1: there is no `@aproval`; there is `@id`, `@reason` and `@approval`"],
     ),
-    (
-        "@id(\"\") forbid(principal, action, resource);",
-        &["1:1: `@id`: expected text, found none"],
-    ),
+    ("@id(\"\") forbid(principal, action, resource);", &["1:1: `@id`: expected text, found none"]),
     (
         "@reason(\"two\\nlines\") forbid(principal, action, resource);",
         &["1:1: `@reason`: expected one line of plain text"],
@@ -146,21 +153,33 @@ fn problems_of(text: &str, folder: &Path) -> Vec<String> {
 fn places_are_those_of_the_document() {
     let wrong = "`nope` in context for Action::\"call\" not found; did you mean `now`?";
     for (rules, place) in [
-        ("  rules:
+        (
+            "  rules:
     cedar: |
-      forbid(principal, action, resource) when { context.nope };", "5:50"),
-        ("    rules:
+      forbid(principal, action, resource) when { context.nope };",
+            "5:50",
+        ),
+        (
+            "    rules:
         cedar: |
             // x
             forbid(principal, action, resource)
-              when { context.nope };", "7:22"),
-        ("  rules:
+              when { context.nope };",
+            "7:22",
+        ),
+        (
+            "  rules:
     cedar: |
 
 
-      forbid(principal, action, resource) when { context.nope };", "7:50"),
-        ("  rules:
-    cedar: forbid(principal, action, resource) when { context.nope };", "4:55"),
+      forbid(principal, action, resource) when { context.nope };",
+            "7:50",
+        ),
+        (
+            "  rules:
+    cedar: forbid(principal, action, resource) when { context.nope };",
+            "4:55",
+        ),
     ] {
         let found = problems_of(&format!("hushspec: \"0.1.0\"\nchio:\n{rules}\n"), Path::new("."));
         assert_eq!(found, [format!("p.yaml:{place}: attribute {wrong}")]);
@@ -176,7 +195,8 @@ fn files_are_found_beside_the_document_and_belong_to_it() {
     assert_eq!(missing.len(), 1);
     assert!(missing[0].starts_with("p.yaml:4:11: `chio.rules.file`: the file cannot be read: "));
 
-    fs::write(folder.join("my.cedar"), "\nforbid(principal, action, resource) when { 1 };").unwrap();
+    fs::write(folder.join("my.cedar"), "\nforbid(principal, action, resource) when { 1 };")
+        .unwrap();
     let wrong = problems_of(text, &folder);
     assert_eq!(wrong, ["my.cedar:2:44: unexpected type: expected Bool but saw Long"]);
 

@@ -1,0 +1,147 @@
+//! What calls do, as their tools and arguments tell it.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// What a call does, on one line.
+fn shown(tool: &str, arguments: &Value) -> String {
+    let facts = Facts::of(tool, arguments);
+    let mut parts = vec![format!("{:?}", facts.action)];
+    parts.extend(facts.paths.iter().map(|path| format!("{:?} {}", path.access, path.normal)));
+    parts.extend(facts.destinations.iter().map(|to| format!("to {}", to.host.as_deref().unwrap_or("?"))));
+    parts.extend(facts.commands.iter().map(|command| format!("$ {command}")));
+    parts.extend(facts.patches.iter().map(|_| "patch".to_owned()));
+    parts.extend(facts.code.iter().map(|(language, _)| format!("code {}", language.as_deref().unwrap_or("?"))));
+    parts.extend(facts.malformed.map(|why| format!("malformed: {why}")));
+    parts.join(", ")
+}
+
+#[test]
+fn a_call_is_told_by_its_tool_and_its_arguments() {
+    for (tool, arguments, expected) in [
+        ("read_file", json!({"path": "/a"}), "FileRead, Read /a"),
+        ("read_file", json!({"file_path": "/a", "limit": 5}), "FileRead, Read /a"),
+        ("write_file", json!({"path": "/a", "content": "http://x.y"}), "FileWrite, Write /a"),
+        ("copy_file", json!({"source": "a", "destination": "b"}), "FileWrite, Read a, Write b"),
+        ("read_multiple_files", json!({"paths": ["a", "b"]}), "FileRead, Read a, Read b"),
+        ("write_all", json!({"files": {"a/b": "x"}}), "FileWrite, Write a/b"),
+        ("frob", json!({"path": "/a"}), "FileWrite, Write /a"),
+        ("get_thing", json!({"deep": [{"filePath": "/a"}]}), "FileRead, Read /a"),
+        ("get_thing", json!({"input": "{\"path\": \"/a\"}"}), "FileRead, Read /a"),
+        ("read_resource", json!({"uri": "file:///a"}), "FileRead, Read /a"),
+        ("fetch", json!({"url": "https://a.b/c"}), "Network, to a.b"),
+        ("fetch", json!({"url": "a.b/c"}), "Network, to a.b"),
+        ("fetch", json!({"url": "http://"}), "Network, to ?"),
+        ("ping_host", json!({"host": 2_130_706_433}), "Network, to 127.0.0.1"),
+        ("get_thing", json!({"anything": "https://a.b"}), "Network, to a.b"),
+        ("get_thing", json!({"text": "see https://a.b for more"}), "Other"),
+        ("get_thing", json!({"domain": "finance"}), "Other"),
+        ("bash", json!({"command": "ls"}), "Shell, $ ls"),
+        ("bash", json!({"restart": true}), "Shell"),
+        ("bash", json!({"command": ["git", "commit", "-m", "a b"]}), "Shell, $ git commit -m 'a b'"),
+        ("bash", json!({"command": "npm", "args": ["t"]}), "Shell, $ npm t"),
+        ("bash", json!({"command": "cat /a && curl b.c"}), "Shell, Read /a, to b.c, $ cat /a && curl b.c"),
+        ("frob", json!({"cmd": "ls"}), "Shell, $ ls"),
+        ("apply_patch", json!({"patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"}), "Patch, Patch x, patch"),
+        ("run_python", json!({"code": "open('/a')"}), "Code, Read /a, code python"),
+        ("execute_code", json!({"language": "sh", "code": "ls /a"}), "Code, Read /a, $ ls /a, code sh"),
+        ("get_weather", json!({"city": "Bern", "code": "404"}), "Other"),
+        ("browser_click", json!({"selector": "#a"}), "Browser"),
+        ("echo", json!("text"), "Other"),
+        ("echo", Value::Null, "Other"),
+    ] {
+        assert_eq!(shown(tool, &arguments), expected, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn arguments_that_cannot_be_read_are_malformed() {
+    let mut deep = json!("x");
+    for _ in 0..40 {
+        deep = json!([deep]);
+    }
+    let many: Vec<String> = (0..1000).map(|number| format!("a{number}")).collect();
+    for (tool, arguments, why) in [
+        ("read_file", json!({}), "no path"),
+        ("read_file", json!({"path": 7}), "no path"),
+        ("read_file", json!({"path": ""}), "a blank path"),
+        ("read_file", json!({"path": "a\0b"}), "a path with a NUL character"),
+        ("read_file", json!({"path": "a".repeat(5000)}), "a path that is too long"),
+        ("read_multiple_files", json!({"paths": many}), "more paths than can be looked at"),
+        ("frob", deep, "arguments that are nested too deep"),
+        ("bash", json!({"command": null}), "no command"),
+        ("bash", json!({"command": "a\0"}), "a command with a NUL character"),
+        ("bash", json!({"command": "a", "args": [1]}), "words of a command that are not text"),
+        ("fetch", json!({"url": ""}), "no destination"),
+        ("apply_patch", json!({"path": "a"}), "no patch"),
+        ("run_python", json!({"code": ["a", 1]}), ""),
+        ("execute_sql", json!({"sql": ""}), "no query"),
+    ] {
+        let facts = Facts::of(tool, &arguments);
+        assert_eq!(facts.malformed.unwrap_or_default(), why, "{tool}");
+    }
+}
+
+#[test]
+fn scripts_stand_beside_their_commands() {
+    let facts = Facts::of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
+    assert_eq!(facts.commands.len(), facts.scripts.len());
+    assert_eq!(facts.scripts[0], Err(shell::Unreadable::Unbalanced));
+    assert!(facts.scripts[1].is_ok());
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~\\n]{0,60}",
+        "[$(){}'\"`\\\\;|&<>#=/~*?.a-c -]{0,40}",
+        "(\\PC|[%/\\\\.]){0,40}",
+        "((\\.\\.|%2e|%25|/|\\\\|~|\\$HOME|proc|self|root|a)){0,12}",
+    ]
+}
+
+fn any_arguments() -> impl Strategy<Value = Value> {
+    let names = prop_oneof![
+        Just("path"), Just("command"), Just("args"), Just("url"), Just("host"), Just("patch"),
+        Just("code"), Just("language"), Just("x"),
+    ];
+    let leaf = prop_oneof![
+        any_text().prop_map(Value::from), any::<i64>().prop_map(Value::from), Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(names.clone().prop_map(str::to_owned), inner, 0..4)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_arguments_the_same_facts_come_twice(arguments in any_arguments()) {
+        for tool in ["read_file", "bash", "fetch", "apply_patch", "run_python", "x"] {
+            let facts = Facts::of(tool, &arguments);
+            prop_assert_eq!(&facts, &Facts::of(tool, &arguments));
+            prop_assert_eq!(facts.commands.len(), facts.scripts.len());
+        }
+    }
+
+    #[test]
+    fn a_normal_path_never_climbs(text in any_text()) {
+        for form in normal_paths(&text) {
+            let climbs = form.split('/').skip_while(|name| *name == "..").any(|name| name == "..");
+            prop_assert!(!climbs && !form.contains("/./"), "{form}");
+            prop_assert!(!(form.starts_with('/') && form.split('/').any(|name| name == "..")), "{form}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_word_stays_one_word(text in any_text()) {
+        let script = shell::read(&format!("x {}", shell::quoted(&text)));
+        let script = script.unwrap();
+        prop_assert_eq!(&script.commands[0].words[1].text, &text.replace("\r\n", "\n"));
+    }
+}
