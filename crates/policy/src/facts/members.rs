@@ -59,22 +59,63 @@ fn is_one_of(word: &str, words: &[&str]) -> bool {
 }
 
 const PATHS: &[&str] = &[
-    "path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir",
-    "dirs", "directory", "directories", "folder", "folders", "cwd", "workdir", "root", "roots",
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "filepath",
+    "filepaths",
+    "dir",
+    "dirs",
+    "directory",
+    "directories",
+    "folder",
+    "folders",
+    "cwd",
+    "workdir",
+    "root",
+    "roots",
     "pathname",
 ];
 const PATHS_READ: &[&str] = &["cwd", "workdir", "root", "roots"];
 const PATHS_OF_FILES: &[&str] = &[
-    "source", "destination", "target", "from", "to", "src", "dst", "dest", "old", "new", "output",
-    "input", "location", "sources", "name",
+    "source",
+    "destination",
+    "target",
+    "from",
+    "to",
+    "src",
+    "dst",
+    "dest",
+    "old",
+    "new",
+    "output",
+    "input",
+    "location",
+    "sources",
+    "name",
 ];
-const URLS: &[&str] =
-    &["url", "urls", "uri", "uris", "href", "endpoint", "webhook", "link", "links", "remote", "proxy"];
+const URLS: &[&str] = &[
+    "url", "urls", "uri", "uris", "href", "endpoint", "webhook", "link", "links", "remote", "proxy",
+];
 const HOSTS: &[&str] =
     &["host", "hosts", "hostname", "hostnames", "domain", "domains", "ip", "address", "server"];
 const COMMANDS: &[&str] = &["command", "commands", "cmd", "cmds", "cmdline", "commandline"];
-const COMMANDS_OF_SHELLS: &[&str] =
-    &["script", "input", "text", "line", "code", "program", "executable", "exec", "run", "shell", "stdin"];
+const COMMANDS_OF_SHELLS: &[&str] = &[
+    "script",
+    "input",
+    "text",
+    "line",
+    "code",
+    "program",
+    "executable",
+    "exec",
+    "run",
+    "shell",
+    "stdin",
+];
 const ARGUMENTS: &[&str] = &["args", "argv", "arguments"];
 const PATCHES: &[&str] = &["patch", "patches", "diff", "diffs"];
 const PATCHES_OF_PATCHERS: &[&str] = &["input", "content", "text", "changes"];
@@ -84,8 +125,19 @@ const CODES_OF_RUNNERS: &[&str] =
 const LANGUAGES: &[&str] = &["language", "lang", "runtime", "interpreter", "kernel"];
 const QUERIES: &[&str] = &["sql", "query", "queries", "statement", "statements"];
 const CONTENTS: &[&str] = &[
-    "content", "contents", "text", "str", "string", "body", "message", "description", "title",
-    "prompt", "comment", "summary", "edit",
+    "content",
+    "contents",
+    "text",
+    "str",
+    "string",
+    "body",
+    "message",
+    "description",
+    "title",
+    "prompt",
+    "comment",
+    "summary",
+    "edit",
 ];
 
 /// What the value of a member is.

@@ -99,7 +99,8 @@ impl<'a> Unified<'a> {
             None => true,
         };
         let names = [name(old), name(new)];
-        let known = |file: &FileChange<'_>| names.iter().flatten().any(|name| file.names.contains(name));
+        let known =
+            |file: &FileChange<'_>| names.iter().flatten().any(|name| file.names.contains(name));
         if fresh || !self.patch.files.last().is_some_and(known) {
             self.patch.files.push(FileChange::default());
         }
@@ -124,8 +125,10 @@ impl<'a> Unified<'a> {
             return Ok(());
         }
         let (old, new) = ranges.split_once(' ').ok_or("a hunk has no two ranges")?;
-        let old = old.strip_prefix('-').and_then(count).ok_or("a hunk has no range of old lines")?;
-        let new = new.strip_prefix('+').and_then(count).ok_or("a hunk has no range of new lines")?;
+        let old =
+            old.strip_prefix('-').and_then(count).ok_or("a hunk has no range of old lines")?;
+        let new =
+            new.strip_prefix('+').and_then(count).ok_or("a hunk has no range of new lines")?;
         self.left = (old, new);
         self.uncounted = false;
         Ok(())
@@ -219,7 +222,8 @@ fn without_side(name: Cow<'_, str>) -> Cow<'_, str> {
 fn git_names(text: &str) -> [Option<Cow<'_, str>>; 2] {
     let split = text.find(" b/").or_else(|| text.find(" \"b/"));
     let Some(split) = split else { return [name(text), None] };
-    let (old, new) = (text.get(..split).unwrap_or_default(), text.get(split + 1..).unwrap_or_default());
+    let (old, new) =
+        (text.get(..split).unwrap_or_default(), text.get(split + 1..).unwrap_or_default());
     [name(old), name(new)]
 }
 
@@ -288,7 +292,9 @@ fn read_blocks(text: &str) -> Result<Patch<'_>, &'static str> {
             "<<<<<<< SEARCH" if part == 0 => part = 1,
             "=======" if part == 1 => part = 2,
             ">>>>>>> REPLACE" if part == 2 => part = 0,
-            "<<<<<<< SEARCH" | ">>>>>>> REPLACE" => return Err("blocks of search and replace are mixed up"),
+            "<<<<<<< SEARCH" | ">>>>>>> REPLACE" => {
+                return Err("blocks of search and replace are mixed up");
+            }
             _ if part == 1 => file.deletions += 1,
             _ if part == 2 => file.added.push(line),
             _ => {}
@@ -330,7 +336,10 @@ mod tests {
                 "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/shadow\n\\ No newline at end of file\n",
                 "l /etc/shadow +1 -0",
             ),
-            ("--- \"a/\\303\\274.txt\"\n+++ \"b/\\303\\274.txt\"\n@@ -1 +1 @@\n-a\n+b\n", "ü.txt +1 -1"),
+            (
+                "--- \"a/\\303\\274.txt\"\n+++ \"b/\\303\\274.txt\"\n@@ -1 +1 @@\n-a\n+b\n",
+                "ü.txt +1 -1",
+            ),
             ("--- a/x\n+++ b/x\n@@\n-a\n+b\n--- a/y\n+++ b/y\n@@\n+c\n", "x +1 -1; y +1 -0"),
             ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/y\n+++ b/y\n a\n", "x +1 -1"),
             (
@@ -345,10 +354,19 @@ mod tests {
             ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n+c\n", "error: a hunk is longer than it says"),
             ("--- a/x\n+++ b/x\n@@ -a +1 @@\n", "error: a hunk has no range of old lines"),
             ("@@ -1 +1 @@\n-a\n+b\n", "error: a hunk stands before the name of its file"),
-            ("diff --git a/x b/x\nGIT binary patch\nliteral 0\n", "error: a binary patch cannot be looked into"),
+            (
+                "diff --git a/x b/x\nGIT binary patch\nliteral 0\n",
+                "error: a binary patch cannot be looked into",
+            ),
             ("*** Begin Patch\n*** Update File: a\n+x\n", "error: there is no `*** End Patch`"),
-            ("*** Begin Patch\n+x\n*** End Patch", "error: a change stands before the name of its file"),
-            ("*** Begin Patch\n*** Frob: a\n*** End Patch", "error: a line that begins with `***` is not known"),
+            (
+                "*** Begin Patch\n+x\n*** End Patch",
+                "error: a change stands before the name of its file",
+            ),
+            (
+                "*** Begin Patch\n*** Frob: a\n*** End Patch",
+                "error: a line that begins with `***` is not known",
+            ),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }

@@ -74,7 +74,8 @@ fn add(forms: &mut Vec<String>, form: String) {
 fn is_plain(text: &str) -> bool {
     let mut before = b'/';
     for (place, byte) in text.bytes().enumerate() {
-        let fine = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+');
+        let fine =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+');
         // Names that begin or end with a dot, doubled slashes, and what must be looked at closer.
         let odd = match byte {
             b'/' => before == b'/' && place > 0 || before == b'.',
@@ -154,7 +155,8 @@ fn system_form(text: &str) -> (String, bool) {
         let rest = trimmed.get(5..).unwrap_or_default().replace('\\', "/");
         let Some(rest) = rest.strip_prefix("//") else { return (rest, true) };
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let local = matches!(host.to_ascii_lowercase().as_str(), "" | "localhost" | "127.0.0.1" | ".");
+        let local =
+            matches!(host.to_ascii_lowercase().as_str(), "" | "localhost" | "127.0.0.1" | ".");
         let path = if local { format!("/{path}") } else { format!("//{host}/{path}") };
         return (without_drive_slash(&path), true);
     }
@@ -177,7 +179,8 @@ fn share(rest: &str) -> String {
     let mut parts = rest.splitn(3, '/');
     let (host, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let path = parts.next().unwrap_or_default();
-    let local = matches!(host.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "." | "::1");
+    let local =
+        matches!(host.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "." | "::1");
     match name.strip_suffix('$') {
         Some(drive) if local && drive.len() == 1 => format!("{drive}:/{path}"),
         _ => format!("//{rest}"),
@@ -353,7 +356,9 @@ mod tests {
 
     #[test]
     fn a_plain_path_has_one_form() {
-        for text in ["src/main.rs", "/workspace/a-b/c_d.txt", ".env", "a/.github/x.yml", "Cargo.toml"] {
+        for text in
+            ["src/main.rs", "/workspace/a-b/c_d.txt", ".env", "a/.github/x.yml", "Cargo.toml"]
+        {
             assert_eq!(forms(text).unwrap(), [text]);
         }
         for text in ["a b/c", "/tmp/ü", "app/[id]/page.tsx"] {

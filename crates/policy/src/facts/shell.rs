@@ -111,7 +111,10 @@ impl Script {
     pub(crate) fn patches(&self) -> impl Iterator<Item = &str> {
         let words = self.commands.iter().flat_map(|command| command.words.iter().skip(1));
         let fed = self.commands.iter().filter_map(|command| command.fed.as_deref());
-        words.map(|word| word.text.as_str()).chain(fed).filter(|text| text.contains("*** Begin Patch"))
+        words
+            .map(|word| word.text.as_str())
+            .chain(fed)
+            .filter(|text| text.contains("*** Begin Patch"))
     }
 
     /// The code that it hands to interpreters, with its language.
@@ -121,7 +124,8 @@ impl Script {
 
     /// The commands of each pipeline, in order.
     pub(crate) fn pipelines(&self) -> impl Iterator<Item = Vec<&Simple>> {
-        let mut numbers: Vec<usize> = self.commands.iter().map(|command| command.pipeline).collect();
+        let mut numbers: Vec<usize> =
+            self.commands.iter().map(|command| command.pipeline).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers.into_iter().map(|number| {

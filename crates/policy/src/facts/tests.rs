@@ -10,10 +10,17 @@ fn shown(tool: &str, arguments: &Value) -> String {
     let facts = Facts::of(tool, arguments);
     let mut parts = vec![format!("{:?}", facts.action)];
     parts.extend(facts.paths.iter().map(|path| format!("{:?} {}", path.access, path.normal)));
-    parts.extend(facts.destinations.iter().map(|to| format!("to {}", to.host.as_deref().unwrap_or("?"))));
+    parts.extend(
+        facts.destinations.iter().map(|to| format!("to {}", to.host.as_deref().unwrap_or("?"))),
+    );
     parts.extend(facts.commands.iter().map(|command| format!("$ {command}")));
     parts.extend(facts.patches.iter().map(|_| "patch".to_owned()));
-    parts.extend(facts.code.iter().map(|(language, _)| format!("code {}", language.as_deref().unwrap_or("?"))));
+    parts.extend(
+        facts
+            .code
+            .iter()
+            .map(|(language, _)| format!("code {}", language.as_deref().unwrap_or("?"))),
+    );
     parts.extend(facts.malformed.map(|why| format!("malformed: {why}")));
     parts.join(", ")
 }
@@ -40,13 +47,29 @@ fn a_call_is_told_by_its_tool_and_its_arguments() {
         ("get_thing", json!({"domain": "finance"}), "Other"),
         ("bash", json!({"command": "ls"}), "Shell, $ ls"),
         ("bash", json!({"restart": true}), "Shell"),
-        ("bash", json!({"command": ["git", "commit", "-m", "a b"]}), "Shell, $ git commit -m 'a b'"),
+        (
+            "bash",
+            json!({"command": ["git", "commit", "-m", "a b"]}),
+            "Shell, $ git commit -m 'a b'",
+        ),
         ("bash", json!({"command": "npm", "args": ["t"]}), "Shell, $ npm t"),
-        ("bash", json!({"command": "cat /a && curl b.c"}), "Shell, Read /a, to b.c, $ cat /a && curl b.c"),
+        (
+            "bash",
+            json!({"command": "cat /a && curl b.c"}),
+            "Shell, Read /a, to b.c, $ cat /a && curl b.c",
+        ),
         ("frob", json!({"cmd": "ls"}), "Shell, $ ls"),
-        ("apply_patch", json!({"patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"}), "Patch, Patch x, patch"),
+        (
+            "apply_patch",
+            json!({"patch": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"}),
+            "Patch, Patch x, patch",
+        ),
         ("run_python", json!({"code": "open('/a')"}), "Code, Read /a, code python"),
-        ("execute_code", json!({"language": "sh", "code": "ls /a"}), "Code, Read /a, $ ls /a, code sh"),
+        (
+            "execute_code",
+            json!({"language": "sh", "code": "ls /a"}),
+            "Code, Read /a, $ ls /a, code sh",
+        ),
         ("get_weather", json!({"city": "Bern", "code": "404"}), "Other"),
         ("browser_click", json!({"selector": "#a"}), "Browser"),
         ("echo", json!("text"), "Other"),
@@ -103,11 +126,20 @@ fn any_text() -> impl Strategy<Value = String> {
 
 fn any_arguments() -> impl Strategy<Value = Value> {
     let names = prop_oneof![
-        Just("path"), Just("command"), Just("args"), Just("url"), Just("host"), Just("patch"),
-        Just("code"), Just("language"), Just("x"),
+        Just("path"),
+        Just("command"),
+        Just("args"),
+        Just("url"),
+        Just("host"),
+        Just("patch"),
+        Just("code"),
+        Just("language"),
+        Just("x"),
     ];
     let leaf = prop_oneof![
-        any_text().prop_map(Value::from), any::<i64>().prop_map(Value::from), Just(Value::Null),
+        any_text().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(Value::Null),
         any::<bool>().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 24, 4, move |inner| {

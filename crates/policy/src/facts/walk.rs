@@ -149,7 +149,10 @@ impl Walk {
             Class::Query => self.queries += usize::from(!text.trim().is_empty()),
             // What is written into a file is not visited.
             Class::Content
-                if matches!(self.tool.action, Action::FileWrite | Action::Patch | Action::FileRead) => {}
+                if matches!(
+                    self.tool.action,
+                    Action::FileWrite | Action::Patch | Action::FileRead
+                ) => {}
             Class::Content | Class::Arguments | Class::Other => self.any_text(class, text, depth),
         }
     }
@@ -241,7 +244,9 @@ impl Walk {
     fn host(&mut self, text: &str) {
         let text = text.trim();
         let connects = matches!(self.tool.action, Action::Network | Action::Browser);
-        if !text.is_empty() && (connects || destination::looks_like_host(text) || text.contains("://")) {
+        if !text.is_empty()
+            && (connects || destination::looks_like_host(text) || text.contains("://"))
+        {
             self.place(text);
         }
     }

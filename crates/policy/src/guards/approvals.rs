@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use regex::Regex;
 use serde_json::json;
 
+use super::forbidden_paths::{compiled, globs_of};
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
+use crate::facts::glob::{Globs, Reading};
+use crate::facts::{Access, Facts};
 use crate::pattern::ToolPatterns;
 
 const NAME: &str = "approval";
@@ -26,6 +30,8 @@ const RULE: &[Key] = &[
         "false",
         "only tools that are published as having side effects, or not published at all",
     ),
+    Key::new("paths", "a list of globs", "[]", "only calls that write to one of these paths"),
+    Key::new("commands", "a list of patterns", "[]", "only calls that run such a command"),
     Key::new("except", "a list of tool names, with `*`", "[]", "tools that need none after all"),
     Key::new("reason", "text", "the rule's place", "what the approver is told"),
 ];
@@ -33,8 +39,9 @@ const RULE: &[Key] = &[
 pub(crate) const KIND: GuardKind = GuardKind {
     name: NAME,
     section: "chio.approvals",
-    about: "Parks calls in the inbox until somebody approves them: tools by name, or all that have \
-            side effects. Tools published with `x-chio-approval-required` always wait.",
+    about: "Parks calls in the inbox until somebody approves them: tools by name, all that have \
+            side effects, calls that write to chosen paths or run chosen commands. All that a rule \
+            says has to fit. Tools published with `x-chio-approval-required` always wait.",
     keys: KEYS,
     always: false,
     build,
@@ -48,13 +55,22 @@ policy:
     approvals:
       rules:
         - {tools: ["*delete*"], reason: it deletes}
-        - {side_effects: true, except: [note_*]}
+        - {side_effects: true, except: [note_*, "*_file", apply_patch, bash]}
+        - {paths: ["**/.github/workflows/**", Cargo.lock], reason: it changes what is built}
+        - {commands: ["\\bnpm publish\\b"]}
 cases:
   - {tool: read, schema: {type: object}, expect: allow}
   - {tool: note_put, expect: allow}
   - {tool: delete_all, schema: {type: object}, expect: ask, by: approval, says: it deletes}
   - {tool: note_delete, expect: ask, by: approval}
   - {name: a tool that nobody has published may do anything, tool: unknown, expect: ask, by: approval}
+  - {tool: write_file, args: {path: src/main.rs, content: x}, expect: allow}
+  - {tool: read_file, args: {path: Cargo.lock}, expect: allow}
+  - {tool: bash, args: {command: npm test}, expect: allow}
+  - {tool: write_file, args: {path: app/.github/workflows/ci.yml, content: x}, expect: ask, by: approval, says: it changes what is built}
+  - {tool: write_file, args: {path: app/Cargo.lock, content: x}, expect: ask, by: approval}
+  - {tool: bash, args: {command: "cd app && npm publish"}, expect: ask, by: approval}
+  - {name: malformed, tool: write_file, args: {path: 7}, expect: ask, by: approval}
   - {tool: undelete, schema: {type: object}, expect: ask, by: approval}
 "#;
 
@@ -64,14 +80,18 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         let rule = Rule {
             tools: ToolPatterns::read(item, "tools"),
             side_effects: item.flag("side_effects", false),
+            paths: written_paths(item),
+            commands: item.patterns("commands"),
             except: ToolPatterns::read(item, "except"),
             reason: item.text("reason").map_or_else(
                 || format!("rule {} of `chio.approvals` names it", number + 1),
                 |item| item.text.to_owned(),
             ),
         };
-        if rule.tools.is_empty() && !rule.side_effects {
-            item.problem("tools", "expected `tools` or `side_effects: true` in each rule");
+        let narrow = rule.paths.is_some() || item.has("commands") || rule.side_effects;
+        if rule.tools.is_empty() && !narrow {
+            let expected = "expected `tools`, `paths`, `commands` or `side_effects: true` in each rule";
+            item.problem("tools", expected);
         }
         rules.push(rule);
     }
@@ -82,24 +102,57 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     Some(Built { guard: Arc::new(Approvals { rules }), forbidden })
 }
 
+/// The paths that a rule is about; none where it does not say.
+fn written_paths(item: &Section<'_>) -> Option<Globs> {
+    let globs = globs_of(item, "paths");
+    if globs.is_empty() {
+        return None;
+    }
+    compiled(item, "paths", &globs, Reading::Wide)
+}
+
 struct Rule {
     tools: ToolPatterns,
     side_effects: bool,
+    /// Only calls that write to one of these.
+    paths: Option<Globs>,
+    /// Only calls that run one of these, unless there is none.
+    commands: Vec<Regex>,
     except: ToolPatterns,
     reason: String,
 }
 
 impl Rule {
-    fn asks(&self, input: &GuardInput<'_>) -> bool {
+    fn asks(&self, input: &GuardInput<'_>) -> Result<bool, String> {
         let names = |tools: &ToolPatterns| tools.find(input.server_id, input.tool_name).is_some();
         let harmless = input.tool.is_some_and(|tool| !tool.has_side_effects);
-        (self.tools.is_empty() || names(&self.tools))
+        let named = (self.tools.is_empty() || names(&self.tools))
             && !(self.side_effects && harmless)
-            && !names(&self.except)
+            && !names(&self.except);
+        if !named || (self.paths.is_none() && self.commands.is_empty()) {
+            return Ok(named);
+        }
+        let facts = Facts::of_call(input)?;
+        // What cannot be read may be anything.
+        Ok(facts.malformed.is_some() || (self.writes(facts) && self.runs(facts)))
+    }
+
+    fn writes(&self, facts: &Facts) -> bool {
+        let Some(globs) = &self.paths else { return true };
+        let mut written = facts.paths.iter().filter(|path| path.access != Access::Read);
+        written.any(|path| globs.matches(&path.normal))
+    }
+
+    fn runs(&self, facts: &Facts) -> bool {
+        let named = |command: &String| self.commands.iter().any(|it| it.is_match(command));
+        self.commands.is_empty() || facts.commands.iter().any(named)
     }
 
     /// A call that the rule asks about, where one is easily told.
     fn example(&self) -> Option<ExampleCall> {
+        if self.paths.is_some() || !self.commands.is_empty() {
+            return None;
+        }
         let (server, tool) = self.tools.example().unwrap_or((None, "chio.example".to_owned()));
         let mut call = ExampleCall::new(&tool, json!({}));
         call.server_id = server.unwrap_or(call.server_id);
@@ -119,9 +172,11 @@ impl Guard for Approvals {
     }
 
     async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let rule = self.rules.iter().find(|rule| rule.asks(input));
-        let verdict =
-            rule.map_or(Verdict::Allow, |rule| Verdict::AwaitApproval(rule.reason.clone()));
-        Ok(verdict.into())
+        for rule in &self.rules {
+            if rule.asks(input)? {
+                return Ok(Verdict::AwaitApproval(rule.reason.clone()).into());
+            }
+        }
+        Ok(Verdict::Allow.into())
     }
 }

@@ -22,10 +22,30 @@ pub(crate) const KIND: GuardKind = GuardKind {
             the page leads on.",
     keys: &[
         Key::new("enabled", "true or false", "false", "whether it is in force"),
-        Key::new("allowed_domains", "a list of hosts: `example.com`, `*.example.com`", "all", "where it may go"),
-        Key::new("blocked_domains", "a list of hosts", "[]", "where it may not go, whatever is allowed"),
-        Key::new("allowed_verbs", "a list of words such as `navigate` and `click`", "all", "what it may be told"),
-        Key::new("credential_detection", "true or false", "true", "whether typing passwords is denied"),
+        Key::new(
+            "allowed_domains",
+            "a list of hosts: `example.com`, `*.example.com`",
+            "all",
+            "where it may go",
+        ),
+        Key::new(
+            "blocked_domains",
+            "a list of hosts",
+            "[]",
+            "where it may not go, whatever is allowed",
+        ),
+        Key::new(
+            "allowed_verbs",
+            "a list of words such as `navigate` and `click`",
+            "all",
+            "what it may be told",
+        ),
+        Key::new(
+            "credential_detection",
+            "true or false",
+            "true",
+            "whether typing passwords is denied",
+        ),
         Key::new(
             "extra_credential_patterns",
             "a list of regular expressions",
@@ -41,8 +61,18 @@ pub(crate) const KIND: GuardKind = GuardKind {
 /// Members that say what the browser is told to do.
 const VERB_MEMBERS: [&str; 6] = ["action", "verb", "operation", "command", "method", "type"];
 /// Words of tools that are no verbs.
-const TOOL_WORDS: [&str; 10] =
-    ["browser", "puppeteer", "playwright", "webpage", "page", "mcp", "tool", "web", "computer", "use"];
+const TOOL_WORDS: [&str; 10] = [
+    "browser",
+    "puppeteer",
+    "playwright",
+    "webpage",
+    "page",
+    "mcp",
+    "tool",
+    "web",
+    "computer",
+    "use",
+];
 /// Verbs that put text into a page.
 const TYPING: [&str; 10] =
     ["type", "fill", "input", "enter", "write", "set", "insert", "paste", "press", "form"];
@@ -61,7 +91,8 @@ struct Browser {
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let allowed = HostSet::read(section, "allowed_domains");
     let blocked = HostSet::read(section, "blocked_domains");
-    let verbs = section.texts("allowed_verbs").iter().map(|item| item.text.to_lowercase()).collect();
+    let verbs =
+        section.texts("allowed_verbs").iter().map(|item| item.text.to_lowercase()).collect();
     let extra = section.patterns("extra_credential_patterns");
     let detects = section.flag("credential_detection", true);
     if !section.flag("enabled", false) {
@@ -70,7 +101,10 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let own = detects.then_some(CREDENTIAL_FIELDS);
     let patterns = own.into_iter().chain(extra.iter().map(Regex::as_str));
     let Ok(credentials) = RegexSet::new(patterns) else {
-        section.problem("extra_credential_patterns", "expected patterns that fit in memory together, found larger ones");
+        section.problem(
+            "extra_credential_patterns",
+            "expected patterns that fit in memory together, found larger ones",
+        );
         return None;
     };
     let guard = Browser {
@@ -97,7 +131,8 @@ impl Browser {
             return Some(ExampleCall::new("browser_type", arguments));
         }
         let verbs = self.verbs.as_ref()?;
-        let verb = (0..).map(|number| format!("verb{number}")).find(|verb| !verbs.contains(verb))?;
+        let verb =
+            (0..).map(|number| format!("verb{number}")).find(|verb| !verbs.contains(verb))?;
         Some(ExampleCall::new("browser_do", json!({ "action": verb })))
     }
 
@@ -106,7 +141,9 @@ impl Browser {
             return Some("a place has no host that can be told".to_owned());
         };
         if let Some(pattern) = self.blocked.find(host) {
-            return Some(format!("the place is in `rules.browser_automation.blocked_domains`, by `{pattern}`"));
+            return Some(format!(
+                "the place is in `rules.browser_automation.blocked_domains`, by `{pattern}`"
+            ));
         }
         let allowed = self.allowed.as_ref()?;
         let reason = "the place is not in `rules.browser_automation.allowed_domains`";
@@ -126,7 +163,8 @@ impl Browser {
     fn refuses_typing(&self, verbs: &[String], arguments: &Value) -> Option<String> {
         let types = verbs.iter().any(|verb| verb.split('_').any(|word| TYPING.contains(&word)));
         let is_credential = || any_text(arguments, &|text| self.credentials.is_match(text));
-        let reason = "credentials are typed into a page (`rules.browser_automation.credential_detection`)";
+        let reason =
+            "credentials are typed into a page (`rules.browser_automation.credential_detection`)";
         (types && !self.credentials.is_empty() && is_credential()).then(|| reason.to_owned())
     }
 
@@ -156,7 +194,12 @@ fn verbs(tool_name: &str, arguments: &Value) -> Result<Vec<String>, String> {
             }
             match value {
                 Value::String(verb) => said.push(verb.trim().to_lowercase()),
-                _ => return Err("expected a word for what the browser is to do, found something else".to_owned()),
+                _ => {
+                    return Err(
+                        "expected a word for what the browser is to do, found something else"
+                            .to_owned(),
+                    );
+                }
             }
         }
     }
@@ -180,7 +223,9 @@ fn any_text(value: &Value, holds: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => holds(text),
         Value::Array(items) => items.iter().any(|item| any_text(item, holds)),
-        Value::Object(members) => members.iter().any(|(name, value)| holds(name) || any_text(value, holds)),
+        Value::Object(members) => {
+            members.iter().any(|(name, value)| holds(name) || any_text(value, holds))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -35,7 +35,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "the modules that code may not import",
         ),
         Key::new("network_access", "true or false", "false", "whether code may use the network"),
-        Key::new("max_execution_time_ms", "a whole number", "(none)", "how long a call may ask for"),
+        Key::new(
+            "max_execution_time_ms",
+            "a whole number",
+            "(none)",
+            "how long a call may ask for",
+        ),
         Key::new(
             "max_scan_bytes",
             "a whole number from 1 to 10000000",
@@ -50,16 +55,59 @@ pub(crate) const KIND: GuardKind = GuardKind {
 
 /// Modules that start programs or go around the language.
 const MODULES: &[&str] = &[
-    "subprocess", "ctypes", "cffi", "pty", "child_process", "node:child_process", "vm", "node:vm",
-    "worker_threads", "cluster", "multiprocessing", "pickle", "marshal", "importlib", "pexpect",
+    "subprocess",
+    "ctypes",
+    "cffi",
+    "pty",
+    "child_process",
+    "node:child_process",
+    "vm",
+    "node:vm",
+    "worker_threads",
+    "cluster",
+    "multiprocessing",
+    "pickle",
+    "marshal",
+    "importlib",
+    "pexpect",
 ];
 
 /// Modules that reach the network.
 const NETWORK: &[&str] = &[
-    "socket", "requests", "urllib", "urllib2", "urllib3", "http", "httpx", "aiohttp", "ftplib",
-    "smtplib", "telnetlib", "paramiko", "websocket", "websockets", "xmlrpc", "net", "node:net",
-    "node:http", "https", "node:https", "axios", "node-fetch", "got", "undici", "dgram", "node:dgram",
-    "tls", "node:tls", "dns", "ws", "net/http", "open-uri", "LWP", "IO::Socket",
+    "socket",
+    "requests",
+    "urllib",
+    "urllib2",
+    "urllib3",
+    "http",
+    "httpx",
+    "aiohttp",
+    "ftplib",
+    "smtplib",
+    "telnetlib",
+    "paramiko",
+    "websocket",
+    "websockets",
+    "xmlrpc",
+    "net",
+    "node:net",
+    "node:http",
+    "https",
+    "node:https",
+    "axios",
+    "node-fetch",
+    "got",
+    "undici",
+    "dgram",
+    "node:dgram",
+    "tls",
+    "node:tls",
+    "dns",
+    "ws",
+    "net/http",
+    "open-uri",
+    "LWP",
+    "IO::Socket",
 ];
 
 struct CodeExecution {
@@ -104,18 +152,26 @@ impl CodeExecution {
                 return Some("the code does not tell its language".to_owned());
             };
             if !languages.contains(imports::usual_name(language)) {
-                return Some(format!("the language is not in `{}.language_allowlist`", KIND.section));
+                return Some(format!(
+                    "the language is not in `{}.language_allowlist`",
+                    KIND.section
+                ));
             }
         }
         for module in imports::of(code) {
             let module = module.to_ascii_lowercase();
             let root = module.split(['.', '/']).next().unwrap_or(&module);
-            let named = [module.as_str(), root].into_iter().find(|name| self.modules.contains(*name));
+            let named =
+                [module.as_str(), root].into_iter().find(|name| self.modules.contains(*name));
             if let Some(name) = named {
                 return Some(format!("the code imports `{name}`, which is denied"));
             }
-            if !self.network && NETWORK.iter().any(|it| it.eq_ignore_ascii_case(root) || *it == module) {
-                return Some("the code imports a module for the network, which it may not use".to_owned());
+            if !self.network
+                && NETWORK.iter().any(|it| it.eq_ignore_ascii_case(root) || *it == module)
+            {
+                return Some(
+                    "the code imports a module for the network, which it may not use".to_owned(),
+                );
             }
         }
         if !self.network && imports::calls_network(code) {
@@ -132,8 +188,12 @@ impl CodeExecution {
             let name = name.to_ascii_lowercase();
             let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
             match name.as_str() {
-                "timeout_ms" | "timeoutms" | "max_execution_time_ms" | "timeout_millis" => Some(number),
-                "timeout" | "timeout_seconds" | "timeout_secs" | "max_time" => Some(number * 1000.0),
+                "timeout_ms" | "timeoutms" | "max_execution_time_ms" | "timeout_millis" => {
+                    Some(number)
+                }
+                "timeout" | "timeout_seconds" | "timeout_secs" | "max_time" => {
+                    Some(number * 1000.0)
+                }
                 _ => None,
             }
         });
@@ -157,7 +217,8 @@ impl Guard for CodeExecution {
             return Ok(Verdict::Allow.into());
         }
         if self.is_too_long(input.arguments) {
-            let reason = format!("more time is asked for than `{}.max_execution_time_ms`", KIND.section);
+            let reason =
+                format!("more time is asked for than `{}.max_execution_time_ms`", KIND.section);
             return Ok(Verdict::Deny(reason).into());
         }
         let mut code = facts.code.iter();

@@ -51,9 +51,9 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         return None;
     }
     let guard = Egress { allow, block, others };
-    let forbidden = guard.forbidden_host().map(|host| {
-        ExampleCall::new("http_request", json!({"url": format!("https://{host}/")}))
-    });
+    let forbidden = guard
+        .forbidden_host()
+        .map(|host| ExampleCall::new("http_request", json!({"url": format!("https://{host}/")})));
     Some(Built { guard: Arc::new(guard), forbidden })
 }
 
@@ -156,7 +156,8 @@ mod tests {
     fn a_guard_that_allows_everything_has_nothing_to_prove() {
         assert_eq!(guard(&[], &[], true).forbidden_host(), None);
         assert_eq!(guard(&["*"], &[], false).forbidden_host(), None);
-        for guard in [guard(&["*.example.org"], &["a.example"], false), guard(&["a.b"], &[], false)] {
+        for guard in [guard(&["*.example.org"], &["a.example"], false), guard(&["a.b"], &[], false)]
+        {
             let host = guard.forbidden_host().unwrap();
             assert!(guard.refuses(Some(&host)).is_some(), "{host}");
         }

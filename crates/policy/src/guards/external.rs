@@ -26,7 +26,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             is told the arguments only where `send` says so.",
     keys: &[
         Key::ENABLED,
-        Key::new("services", "a list of maps", "[]", "the services, asked in this order until one denies"),
+        Key::new(
+            "services",
+            "a list of maps",
+            "[]",
+            "the services, asked in this order until one denies",
+        ),
     ],
     always: false,
     build,
@@ -50,7 +55,12 @@ const SERVICE_KEYS: &[Key] = &[
         "{}",
         "headers with secrets, which are never shown",
     ),
-    Key::new("on", "a list of tools: `deploy_*`, `files/*`", "all tools", "which calls it is asked about"),
+    Key::new(
+        "on",
+        "a list of tools: `deploy_*`, `files/*`",
+        "all tools",
+        "which calls it is asked about",
+    ),
     Key::new(
         "allow_private",
         "true or false",
@@ -137,7 +147,10 @@ fn parts(section: &Section<'_>) -> Vec<Part> {
 }
 
 /// Headers whose values are in the environment.
-fn headers(section: &Section<'_>, look_up: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+fn headers(
+    section: &Section<'_>,
+    look_up: impl Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
     let Some(node) = section.node("headers_from_env") else { return Vec::new() };
     let NodeKind::Map(members) = &node.kind else {
         section.problem("headers_from_env", &format!("expected a map, found {}", node.found()));
@@ -147,12 +160,18 @@ fn headers(section: &Section<'_>, look_up: impl Fn(&str) -> Option<String>) -> V
     for (header, value) in members {
         let NodeKind::Text(variable) = &value.kind else {
             let found = value.found();
-            section.problem_at(&value.place, &format!("expected the name of an environment variable, found {found}"));
+            section.problem_at(
+                &value.place,
+                &format!("expected the name of an environment variable, found {found}"),
+            );
             continue;
         };
         match look_up(variable) {
             Some(value) => headers.push((header.text.clone(), value)),
-            None => section.problem_at(&value.place, "expected an environment variable that is set, found one that is not"),
+            None => section.problem_at(
+                &value.place,
+                "expected an environment variable that is set, found one that is not",
+            ),
         }
     }
     headers

@@ -78,7 +78,8 @@ pub(super) fn globs_of(section: &Section<'_>, key: &str) -> Vec<String> {
     for item in section.texts(key) {
         match problem(item.text) {
             Some(why) => {
-                section.problem_at(item.place, &format!("this glob in `{key}` cannot be read: {why}"));
+                section
+                    .problem_at(item.place, &format!("this glob in `{key}` cannot be read: {why}"));
             }
             None => globs.push(item.text.to_owned()),
         }

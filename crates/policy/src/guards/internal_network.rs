@@ -87,9 +87,9 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         return None;
     }
     let guard = InternalNetwork { rules, allow, metadata_only };
-    let forbidden = guard.forbidden_host().map(|host| {
-        ExampleCall::new("http_request", json!({"url": format!("http://{host}/")}))
-    });
+    let forbidden = guard
+        .forbidden_host()
+        .map(|host| ExampleCall::new("http_request", json!({"url": format!("http://{host}/")})));
     Some(Built { guard: Arc::new(guard), forbidden })
 }
 
@@ -108,7 +108,8 @@ fn patterns(section: &Section<'_>, key: &str) -> Vec<AddressPattern> {
 impl InternalNetwork {
     /// A host that it must not let through: one that is not allowed expressly.
     fn forbidden_host(&self) -> Option<String> {
-        let hosts = ["169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "100.100.100.200"];
+        let hosts =
+            ["169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "100.100.100.200"];
         let refused = hosts.into_iter().find(|host| self.refuses(Some(host)).is_some());
         refused.map(ToOwned::to_owned)
     }
@@ -136,7 +137,8 @@ impl InternalNetwork {
     fn judge(&self, host: &str) -> Option<String> {
         let is_bare_v6 = host.contains(':') && !host.starts_with('[');
         // As https and without a port: only where it goes counts here.
-        let url = if is_bare_v6 { format!("https://[{host}]/") } else { format!("https://{host}/") };
+        let url =
+            if is_bare_v6 { format!("https://[{host}]/") } else { format!("https://{host}/") };
         let refused = self.rules.judge(&url).err()?;
         if self.metadata_only {
             let metadata = AddressClass::Metadata;
@@ -243,18 +245,31 @@ mod tests {
             assert!(guard.refuses(Some(host)).is_some(), "{host}");
         }
         assert!(guard.refuses(None).is_some());
-        for host in ["example.com", "8.8.8.8", "8.8.8.8.nip.io", "2606:4700::1111", "internal.example.com"] {
+        for host in
+            ["example.com", "8.8.8.8", "8.8.8.8.nip.io", "2606:4700::1111", "internal.example.com"]
+        {
             assert_eq!(guard.refuses(Some(host)), None, "{host}");
         }
     }
 
     #[test]
     fn what_is_allowed_expressly_may_be_reached_and_nothing_beside_it() {
-        let guard = guard(&["localhost", "127.0.0.0/8", "10.0.0.5", "*.dev.corp", "192-168-0-1.nip.io"], false);
-        for host in ["localhost", "127.0.0.1", "10.0.0.5", "a.dev.corp", "127.0.0.1.nip.io", "192-168-0-1.nip.io"] {
+        let guard = guard(
+            &["localhost", "127.0.0.0/8", "10.0.0.5", "*.dev.corp", "192-168-0-1.nip.io"],
+            false,
+        );
+        for host in [
+            "localhost",
+            "127.0.0.1",
+            "10.0.0.5",
+            "a.dev.corp",
+            "127.0.0.1.nip.io",
+            "192-168-0-1.nip.io",
+        ] {
             assert_eq!(guard.refuses(Some(host)), None, "{host}");
         }
-        for host in ["10.0.0.6", "dev.corp", "b.localhost", "169.254.169.254", "192-168-0-2.nip.io"] {
+        for host in ["10.0.0.6", "dev.corp", "b.localhost", "169.254.169.254", "192-168-0-2.nip.io"]
+        {
             assert!(guard.refuses(Some(host)).is_some(), "{host}");
         }
     }
@@ -262,7 +277,13 @@ mod tests {
     #[test]
     fn metadata_only_leaves_the_rest_of_the_network_alone() {
         let guard = guard(&[], true);
-        for host in ["169.254.169.254", "metadata", "::ffff:169.254.169.254", "169.254.169.254.nip.io", "a.blocked.example"] {
+        for host in [
+            "169.254.169.254",
+            "metadata",
+            "::ffff:169.254.169.254",
+            "169.254.169.254.nip.io",
+            "a.blocked.example",
+        ] {
             assert!(guard.refuses(Some(host)).is_some(), "{host}");
         }
         for host in ["127.0.0.1", "printer.local", "10.0.0.1"] {
@@ -272,7 +293,9 @@ mod tests {
 
     #[test]
     fn the_proof_is_a_host_that_is_refused_also_where_much_is_allowed() {
-        for allow in [&[][..], &["169.254.169.254"], &["169.254.169.254", "metadata.google.internal"]] {
+        for allow in
+            [&[][..], &["169.254.169.254"], &["169.254.169.254", "metadata.google.internal"]]
+        {
             let guard = guard(allow, false);
             let host = guard.forbidden_host().unwrap();
             assert!(guard.refuses(Some(&host)).is_some(), "{host}");

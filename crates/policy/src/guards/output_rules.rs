@@ -10,6 +10,7 @@ use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
 use regex::{Regex, RegexSet};
 use serde_json::{Map, Value};
 
+use super::secret_patterns::tree::unused;
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 
@@ -22,7 +23,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             `max_bytes` counts for each.",
     keys: &[
         Key::ENABLED,
-        Key::new("redact", "a list of maps with `name`, `pattern` and `with`", "[]", "what is replaced"),
+        Key::new(
+            "redact",
+            "a list of maps with `name`, `pattern` and `with`",
+            "[]",
+            "what is replaced",
+        ),
         Key::new("block", "a list of regular expressions", "[]", "output that may not leave"),
         Key::new("max_bytes", "a whole number", "no bound", "how large output may be, as JSON"),
         Key::new(
@@ -67,7 +73,8 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         return None;
     }
     let Ok(quick) = RegexSet::new(redactions.iter().map(|it| it.regex.as_str())) else {
-        section.problem("redact", "expected patterns that fit in memory together, found larger ones");
+        section
+            .problem("redact", "expected patterns that fit in memory together, found larger ones");
         return None;
     };
     let max_bytes = max_bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -90,7 +97,10 @@ fn written(section: &Section<'_>) -> Vec<Redaction> {
         }
         let with = entry.text("with").map(|item| item.text.to_owned());
         if pattern.as_ref().is_some_and(|pattern| pattern.is_match("")) {
-            entry.problem("pattern", "expected a pattern of some text, found one that matches none at all");
+            entry.problem(
+                "pattern",
+                "expected a pattern of some text, found one that matches none at all",
+            );
         }
         if let (Some(name), Some(regex)) = (name, pattern) {
             let with = with.unwrap_or_else(|| format!("[redacted:{}]", name.text));
@@ -136,23 +146,22 @@ impl OutputRules {
         match value {
             Value::String(text) => self.less(text).map(Value::String),
             Value::Array(items) => {
-                let less: Vec<Option<Value>> = items.iter().map(|item| self.less_value(item)).collect();
+                let less: Vec<Option<Value>> =
+                    items.iter().map(|item| self.less_value(item)).collect();
                 less.iter().any(Option::is_some).then(|| {
                     let items = items.iter().zip(less);
                     items.map(|(item, less)| less.unwrap_or_else(|| item.clone())).collect()
                 })
             }
             Value::Object(members) => {
-                let less: Vec<(Option<String>, Option<Value>)> =
-                    members.iter().map(|(name, value)| (self.less(name), self.less_value(value))).collect();
-                let is_changed = |(name, value): &(Option<String>, Option<Value>)| name.is_some() || value.is_some();
-                less.iter().any(is_changed).then(|| {
-                    let members = members.iter().zip(less);
-                    let member = |((name, value), (new_name, new_value)): ((&String, &Value), (Option<String>, Option<Value>))| {
-                        (new_name.unwrap_or_else(|| name.clone()), new_value.unwrap_or_else(|| value.clone()))
-                    };
-                    Value::Object(members.map(member).collect::<Map<String, Value>>())
-                })
+                let (mut left, mut is_changed) = (Map::with_capacity(members.len()), false);
+                for (name, value) in members {
+                    let (new_name, new_value) = (self.less(name), self.less_value(value));
+                    is_changed |= new_name.is_some() || new_value.is_some();
+                    let name = unused(new_name.as_deref().unwrap_or(name), &left);
+                    left.insert(name, new_value.unwrap_or_else(|| value.clone()));
+                }
+                is_changed.then_some(Value::Object(left))
             }
             // A number is a card's or an account's as much as text is.
             Value::Number(number) => self.less(&number.to_string()).map(Value::String),
@@ -192,7 +201,9 @@ impl Guard for OutputRules {
         if let Some(limit) = self.max_bytes {
             let size = output.to_string().len();
             if size > limit {
-                let reason = format!("expected output of at most {limit} bytes (`chio.output.max_bytes`), found {size}");
+                let reason = format!(
+                    "expected output of at most {limit} bytes (`chio.output.max_bytes`), found {size}"
+                );
                 return Ok(Review::Block(reason));
             }
         }

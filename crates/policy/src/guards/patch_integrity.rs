@@ -29,7 +29,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "(switching off authentication, verification, certificates)",
             "what an added line may not match",
         ),
-        Key::new("require_balance", "true or false", "false", "whether both have to be of one size"),
+        Key::new(
+            "require_balance",
+            "true or false",
+            "false",
+            "whether both have to be of one size",
+        ),
         Key::new(
             "max_imbalance_ratio",
             "a number from 1 to 1000",
@@ -96,7 +101,9 @@ impl PatchIntegrity {
         }
         if deletions > self.max_deletions {
             let most = self.max_deletions;
-            return Some(format!("the patch takes away {deletions} lines; at most {most} are allowed"));
+            return Some(format!(
+                "the patch takes away {deletions} lines; at most {most} are allowed"
+            ));
         }
         if let Some(ratio) = self.balance.filter(|ratio| imbalance(additions, deletions) > *ratio) {
             return Some(format!(
@@ -105,7 +112,8 @@ impl PatchIntegrity {
             ));
         }
         let lines = || patch.files.iter().flat_map(|file| &file.added);
-        let found = self.forbidden.iter().find(|pattern| lines().any(|line| pattern.is_match(line)));
+        let found =
+            self.forbidden.iter().find(|pattern| lines().any(|line| pattern.is_match(line)));
         found.map(|pattern| format!("the patch adds a line that is forbidden by `{pattern}`"))
     }
 }

@@ -21,7 +21,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             as. A relative path is on a list only when the list has it so.",
     keys: &[
         Key::new("enabled", "true or false", "false", "whether it is in force"),
-        Key::new("read", "a list of globs such as `/workspace/**`", "[]", "what may be read or listed"),
+        Key::new(
+            "read",
+            "a list of globs such as `/workspace/**`",
+            "[]",
+            "what may be read or listed",
+        ),
         Key::new("write", "a list of globs", "[]", "what may be written, moved or deleted"),
         Key::new("patch", "a list of globs", "(as `write`)", "what patches may be applied to"),
     ],

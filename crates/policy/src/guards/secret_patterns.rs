@@ -9,7 +9,7 @@ mod scan;
 mod skip;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
 use std::sync::{Arc, LazyLock};
 
@@ -77,10 +77,12 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     if !section.flag("enabled", true) {
         return None;
     }
-    let finder =
-        if is_default { DEFAULTS.clone() } else { Finder::new(written).map(Arc::new) };
+    let finder = if is_default { DEFAULTS.clone() } else { Finder::new(written).map(Arc::new) };
     let Ok(finder) = finder else {
-        section.problem("patterns", "expected patterns that fit in memory together, found larger ones");
+        section.problem(
+            "patterns",
+            "expected patterns that fit in memory together, found larger ones",
+        );
         return None;
     };
     // A secret can be made from a pattern of ours alone; of another nobody knows what it matches.
@@ -91,11 +93,8 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
 
 /// The kinds that somebody wrote.
 fn written(section: &Section<'_>) -> Vec<Kind> {
-    let words = [
-        ("critical", Severity::Critical),
-        ("error", Severity::Error),
-        ("warn", Severity::Warn),
-    ];
+    let words =
+        [("critical", Severity::Critical), ("error", Severity::Error), ("warn", Severity::Warn)];
     let mut kinds = Vec::new();
     for entry in section.sections("patterns", PATTERN_KEYS) {
         let name = entry.text("name");
@@ -109,7 +108,10 @@ fn written(section: &Section<'_>) -> Vec<Kind> {
         let severity = entry.one_of("severity", &words).unwrap_or(Severity::Error);
         if let (Some(name), Some(pattern)) = (name, pattern) {
             if pattern.is_match("") {
-                entry.problem("pattern", "expected a pattern of some text, found one that matches none at all");
+                entry.problem(
+                    "pattern",
+                    "expected a pattern of some text, found one that matches none at all",
+                );
                 continue;
             }
             kinds.push(Kind::written(name.text.to_owned(), severity, pattern));

@@ -92,7 +92,8 @@ impl ShellCommands {
             }
             Forbidden::Patterns(patterns) => {
                 let texts = texts(script);
-                let found = patterns.iter().find(|it| texts.iter().any(|text| it.is_match(text)))?;
+                let found =
+                    patterns.iter().find(|it| texts.iter().any(|text| it.is_match(text)))?;
                 Some(format!("a command is forbidden by `{found}` of `{}`", KIND.section))
             }
         }

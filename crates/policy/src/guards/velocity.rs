@@ -75,7 +75,16 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     ];
     let limits: Vec<_> = limits.into_iter().filter_map(|(per, most)| Some((per, most?))).collect();
     if limits.is_empty() {
-        section.problem("enabled", "expected at least one limit, such as `max_requests_per_agent: 600`");
+        let named = [
+            "max_invocations_per_window",
+            "max_spend_per_window",
+            "max_requests_per_agent",
+            "max_requests_per_session",
+        ];
+        if !named.into_iter().any(|key| section.has(key)) {
+            let expected = "expected at least one limit, such as `max_requests_per_agent: 600`";
+            section.problem_at(section.place(), expected);
+        }
         return None;
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 100")]

@@ -98,19 +98,21 @@ impl Reading<'_> {
         for error in result.validation_errors() {
             source.say(&DetailedError::from(error), self.problems);
         }
-        // Cedar's warnings are about rules that can never apply, and about letters that look like
-        // others. Neither is what anybody means.
-        let mut warnings: Vec<&ValidationWarning> = result.validation_warnings().collect();
+        // Cedar's warnings are about rules that can never apply, and about text that does not say
+        // what it shows. Neither is what anybody means.
+        let mut warnings: Vec<&ValidationWarning> =
+            result.validation_warnings().filter(|warning| is_meant(warning)).collect();
         warnings.sort_by_key(|warning| vagueness(warning));
         let mut told: HashSet<&PolicyId> =
             result.validation_errors().map(ValidationError::policy_id).collect();
+        let good = result.validation_passed() && warnings.is_empty();
         for warning in warnings {
             let is_new = told.insert(warning.policy_id());
             if is_new || vagueness(warning) == 0 {
                 source.say(&DetailedError::from(warning), self.problems);
             }
         }
-        result.validation_passed_without_warnings()
+        good
     }
 
     fn rule(
@@ -190,6 +192,11 @@ impl Reading<'_> {
         }
         problems.is_empty()
     }
+}
+
+/// Whether a warning is about more than letters of two scripts in a text, as `/data/データ` has.
+const fn is_meant(warning: &ValidationWarning) -> bool {
+    !matches!(warning, ValidationWarning::MixedScriptString(_))
 }
 
 /// How little a warning says. A rule that is wrong looks impossible, too: then that is no news.

@@ -157,6 +157,10 @@ const TABLE: &[(&str, [&str; 4])] = &[
         ["ask", "deny", "allow", "ask"],
     ),
     (
+        "tool: get_deployment_status, side_effects: false, args: {name: shop}",
+        ["allow", "allow", "allow", "allow"],
+    ),
+    (
         "tool: search_issues, side_effects: false, args: {query: bug}",
         ["allow", "allow", "allow", "allow"],
     ),

@@ -24,8 +24,7 @@ impl Reader<'_> {
     /// Reads a word, which may turn out to be several, or none.
     pub(super) fn word(&mut self) -> Result<(), Unreadable> {
         let mut field = Field::default();
-        loop {
-            let Some(c) = self.peek(0) else { break };
+        while let Some(c) = self.peek(0) {
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '<' | '>' => {
@@ -391,7 +390,8 @@ fn operate(value: &str, operation: &str) -> Option<String> {
         _ => {}
     }
     if let Some(end) = operation.strip_prefix("%%").or_else(|| operation.strip_prefix('%')) {
-        return (!end.contains(['*', '?', '['])).then(|| value.strip_suffix(end).unwrap_or(value).to_owned());
+        return (!end.contains(['*', '?', '[']))
+            .then(|| value.strip_suffix(end).unwrap_or(value).to_owned());
     }
     if let Some(start) = operation.strip_prefix("##").or_else(|| operation.strip_prefix('#')) {
         return (!start.contains(['*', '?', '[']))
@@ -429,7 +429,8 @@ pub(super) fn output_of(command: &Simple) -> Option<String> {
             }
             let mut text = form;
             for value in values {
-                let place = ["%s", "%b", "%c", "%q"].iter().filter_map(|mark| text.find(mark)).min();
+                let place =
+                    ["%s", "%b", "%c", "%q"].iter().filter_map(|mark| text.find(mark)).min();
                 match place {
                     Some(place) => text.replace_range(place..place + 2, &unescaped(value)),
                     None => text.push_str(&unescaped(value)),

@@ -21,15 +21,29 @@ enum Inner {
 pub(crate) fn is_shell(name: &str) -> bool {
     matches!(
         name,
-        "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "fish" | "csh" | "tcsh" | "mksh" | "rbash"
-            | "shell" | "pwsh" | "powershell" | "console" | "shellscript"
+        "sh" | "bash"
+            | "zsh"
+            | "dash"
+            | "ksh"
+            | "ash"
+            | "fish"
+            | "csh"
+            | "tcsh"
+            | "mksh"
+            | "rbash"
+            | "shell"
+            | "pwsh"
+            | "powershell"
+            | "console"
+            | "shellscript"
     )
 }
 
 /// The programs that a name with `*` or `?` is compared with.
 const HIDDEN: &[&str] = &[
-    "rm", "dd", "sh", "bash", "nc", "ncat", "mkfs", "shred", "chmod", "chown", "curl", "wget", "sudo",
-    "su", "cat", "shutdown", "reboot", "kill", "python", "python3", "perl", "base64", "crontab",
+    "rm", "dd", "sh", "bash", "nc", "ncat", "mkfs", "shred", "chmod", "chown", "curl", "wget",
+    "sudo", "su", "cat", "shutdown", "reboot", "kill", "python", "python3", "perl", "base64",
+    "crontab",
 ];
 
 /// Adds every command that is within another.
@@ -74,7 +88,8 @@ fn note_written(command: &Simple, piped: Option<&str>, written: &mut Vec<(String
     };
     let Some(text) = text.filter(|_| written.len() < 64) else { return };
     let tees = command.arguments().filter(|_| command.name() == "tee");
-    let targets = command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
+    let targets =
+        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
     for target in targets.chain(tees) {
         written.push((base(target).to_owned(), text.clone()));
     }
@@ -87,7 +102,8 @@ fn runs_written(command: &Simple, written: &[(String, String)]) -> Option<String
     let first = command.words.first()?;
     let script = command.arguments().find(|text| !text.starts_with('-')).filter(|_| runs);
     let wanted = script.unwrap_or(&first.text);
-    let lines = written.iter().filter(|(file, _)| file == base(wanted)).map(|(_, text)| text.as_str());
+    let lines =
+        written.iter().filter(|(file, _)| file == base(wanted)).map(|(_, text)| text.as_str());
     let lines: Vec<&str> = lines.collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -97,7 +113,9 @@ fn previous(state: &State, at: usize) -> Option<String> {
     let commands = &state.script.commands;
     let own = commands.get(at)?;
     let before = commands.get(..at)?.iter().rev();
-    let command = before.take(8).find(|other| other.pipeline == own.pipeline && output_of(other).is_some())?;
+    let command = before
+        .take(8)
+        .find(|other| other.pipeline == own.pipeline && output_of(other).is_some())?;
     output_of(command)
 }
 
@@ -120,6 +138,9 @@ fn inner_of(command: &Simple, piped: Option<&str>) -> Vec<Inner> {
         found.extend(piped.filter(|_| reads).map(|text| Inner::Text(text.to_owned())));
         return found;
     }
+    if matches!(name.as_str(), "source" | ".") {
+        found.extend(command.fed.clone().map(Inner::Text));
+    }
     found.extend(wrapped(&name, rest, piped));
     found
 }
@@ -137,13 +158,15 @@ fn shell_text(rest: &[Word]) -> Option<Inner> {
 }
 
 fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
-    let words = |with_value: &[&str], skip: usize| vec![Inner::Words(behind(rest, with_value, skip))];
+    let words =
+        |with_value: &[&str], skip: usize| vec![Inner::Words(behind(rest, with_value, skip))];
     let joined = |from: usize| {
         let texts: Vec<&str> = rest.iter().skip(from).map(|word| word.text.as_str()).collect();
         vec![Inner::Text(texts.join(" "))]
     };
     match name {
-        "command" | "exec" | "builtin" | "nohup" | "setsid" | "busybox" | "toybox" | "catchsegv" => {
+        "command" | "exec" | "builtin" | "nohup" | "setsid" | "busybox" | "toybox"
+        | "catchsegv" => {
             let asks = rest.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V"));
             if asks { Vec::new() } else { words(&["-a"], 0) }
         }
@@ -161,25 +184,30 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
         "xargs" | "parallel" => piped_words(rest, piped),
         "eval" => joined(0),
         "watch" => {
-            let texts: Vec<String> =
-                behind(rest, &["-n", "-d", "--interval"], 0).into_iter().map(|word| word.text).collect();
+            let texts: Vec<String> = behind(rest, &["-n", "-d", "--interval"], 0)
+                .into_iter()
+                .map(|word| word.text)
+                .collect();
             vec![Inner::Text(texts.join(" "))]
         }
         "trap" | "alias" => {
             let texts = rest.iter().map(|word| word.text.as_str());
-            let value = |text: &str| text.split_once('=').map_or(text, |(_, value)| value).to_owned();
+            let value =
+                |text: &str| text.split_once('=').map_or(text, |(_, value)| value).to_owned();
             texts.filter(|text| text.contains(' ')).map(|text| Inner::Text(value(text))).collect()
         }
         "su" | "script" => shell_text(rest).into_iter().collect(),
         "ssh" => {
-            let words = behind(rest, &["-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E"], 1);
+            let words =
+                behind(rest, &["-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E"], 1);
             let texts: Vec<String> = words.into_iter().map(|word| word.text).collect();
             vec![Inner::Text(texts.join(" "))]
         }
         "find" | "fd" | "fdfind" => executed(rest),
         "docker" | "podman" | "kubectl" | "nerdctl" => contained(rest),
         "cmd" => joined(1),
-        "tmux" | "screen" | "vim" | "vi" | "nvim" | "ed" | "git" | "tar" | "rsync" | "make" => hidden(rest),
+        "expect" | "less" | "more" | "man" | "tmux" | "screen" | "vim" | "vi" | "nvim" | "ed"
+        | "git" | "tar" | "rsync" | "make" => hidden(rest),
         _ => Vec::new(),
     }
 }
@@ -190,7 +218,8 @@ fn behind(rest: &[Word], with_value: &[&str], mut skip: usize) -> Vec<Word> {
     let mut words = rest.iter();
     while let Some(word) = words.clone().next() {
         let text = word.text.as_str();
-        let assigns = text.split_once('=').is_some_and(|(name, _)| super::reader::is_variable(name));
+        let assigns =
+            text.split_once('=').is_some_and(|(name, _)| super::reader::is_variable(name));
         if text == "--" {
             words.next();
             return words.cloned().collect();
@@ -215,7 +244,9 @@ fn behind(rest: &[Word], with_value: &[&str], mut skip: usize) -> Vec<Word> {
 fn piped_words(rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
     let mut words = behind(rest, &["-I", "-n", "-P", "-d", "-L", "-a", "-s", "-E", "-j"], 0);
     let given: Vec<&str> = piped.map(|text| text.split_whitespace().collect()).unwrap_or_default();
-    if let Some(place) = words.iter_mut().find(|word| word.text.contains("{}")).filter(|_| !given.is_empty()) {
+    if let Some(place) =
+        words.iter_mut().find(|word| word.text.contains("{}")).filter(|_| !given.is_empty())
+    {
         place.text = place.text.replace("{}", &given.join(" "));
     } else {
         words.extend(given.into_iter().map(Word::plain));
@@ -226,7 +257,8 @@ fn piped_words(rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
 /// What `find -exec` runs; with `-delete` it deletes where it looks.
 fn executed(rest: &[Word]) -> Vec<Inner> {
     let mut found = Vec::new();
-    let is_exec = |text: &str| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "--exec");
+    let is_exec =
+        |text: &str| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "--exec");
     for (place, _) in rest.iter().enumerate().filter(|(_, word)| is_exec(&word.text)) {
         let inner = rest.iter().skip(place + 1);
         let inner = inner.take_while(|word| !matches!(word.text.as_str(), ";" | "+"));
@@ -237,15 +269,28 @@ fn executed(rest: &[Word]) -> Vec<Inner> {
 
 /// What runs in a container.
 fn contained(rest: &[Word]) -> Vec<Inner> {
-    let Some(verb) = rest.iter().position(|word| matches!(word.text.as_str(), "exec" | "run")) else {
+    let Some(verb) = rest.iter().position(|word| matches!(word.text.as_str(), "exec" | "run"))
+    else {
         return Vec::new();
     };
     let after = rest.get(verb + 1..).unwrap_or_default();
     if let Some(marker) = after.iter().position(|word| word.text == "--") {
         return vec![Inner::Words(after.iter().skip(marker + 1).cloned().collect())];
     }
-    let with_value =
-        ["-v", "-e", "-p", "-w", "-u", "--name", "--network", "--entrypoint", "-n", "-c", "--mount", "-l"];
+    let with_value = [
+        "-v",
+        "-e",
+        "-p",
+        "-w",
+        "-u",
+        "--name",
+        "--network",
+        "--entrypoint",
+        "-n",
+        "-c",
+        "--mount",
+        "-l",
+    ];
     vec![Inner::Words(behind(after, &with_value, 1))]
 }
 
@@ -253,11 +298,18 @@ fn contained(rest: &[Word]) -> Vec<Inner> {
 fn hidden(rest: &[Word]) -> Vec<Inner> {
     let of_word = |word: &Word| {
         let text = word.text.as_str();
-        let marks = [":!", "=!", "exec=", "--to-command=", "--rsh=", "core.sshCommand=", "core.pager="];
+        let marks =
+            [":!", "=!", "exec=", "--to-command=", "--rsh=", "core.sshCommand=", "core.pager="];
         let found = marks.iter().find_map(|mark| text.split_once(mark).map(|(_, command)| command));
-        let sent = text.contains(' ') && rest.iter().any(|word| {
-            matches!(word.text.as_str(), "send-keys" | "new-session" | "new-window" | "stuff" | "new")
-        });
+        let found = found.or_else(|| text.trim_start_matches(['+', ':']).strip_prefix('!'));
+        let found = found.or_else(|| text.trim_start().strip_prefix("spawn "));
+        let sent = text.contains(' ')
+            && rest.iter().any(|word| {
+                matches!(
+                    word.text.as_str(),
+                    "send-keys" | "new-session" | "new-window" | "stuff" | "new"
+                )
+            });
         found.or(sent.then_some(text)).map(|text| Inner::Text(text.to_owned()))
     };
     rest.iter().filter_map(of_word).collect()
@@ -281,8 +333,6 @@ pub(crate) fn code_of(command: &Simple) -> Option<(&'static str, &str)> {
         _ => return None,
     };
     let mut arguments = command.arguments();
-    let inline = arguments
-        .find(|text| flags.contains(text))
-        .and_then(|_| arguments.next());
+    let inline = arguments.find(|text| flags.contains(text)).and_then(|_| arguments.next());
     inline.or(command.fed.as_deref()).map(|code| (language, code))
 }

@@ -5,26 +5,95 @@ use super::word::Word;
 use crate::facts::{Access, destination};
 
 /// Commands whose words are text.
-const TALKERS: &[&str] = &["echo", "printf", "true", "test", "[", "alias", "export", "expr", "seq", "jq"];
+const TALKERS: &[&str] =
+    &["echo", "printf", "true", "test", "[", "alias", "export", "expr", "seq", "jq"];
 /// Commands whose first word is a pattern or a program.
 const PATTERNS: &[&str] =
     &["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "perl", "jq", "yq"];
 /// Commands whose words are files, also without a `/`.
 const READERS: &[&str] = &[
-    "cat", "head", "tail", "less", "more", "tac", "nl", "od", "xxd", "hexdump", "strings", "base64",
-    "source", ".", "vim", "vi", "nano", "view", "bat", "sort", "cut", "paste", "wc", "file", "stat",
-    "diff", "cmp", "tar", "zip", "gzip", "scp", "rsync", "ls", "openssl", "gpg", "md5sum", "sha256sum",
-    "code", "open", "xargs", "cd", "pushd", "grep", "rg", "awk", "sed", "du", "tree", "find", "rev", "dd",
+    "cat",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "tac",
+    "nl",
+    "od",
+    "xxd",
+    "hexdump",
+    "strings",
+    "base64",
+    "source",
+    ".",
+    "vim",
+    "vi",
+    "nano",
+    "view",
+    "bat",
+    "sort",
+    "cut",
+    "paste",
+    "wc",
+    "file",
+    "stat",
+    "diff",
+    "cmp",
+    "tar",
+    "zip",
+    "gzip",
+    "scp",
+    "rsync",
+    "ls",
+    "openssl",
+    "gpg",
+    "md5sum",
+    "sha256sum",
+    "code",
+    "open",
+    "xargs",
+    "cd",
+    "pushd",
+    "grep",
+    "rg",
+    "awk",
+    "sed",
+    "du",
+    "tree",
+    "find",
+    "rev",
+    "dd",
 ];
 /// Commands that change the files that they name.
 const WRITERS: &[&str] = &[
-    "rm", "mv", "cp", "ln", "tee", "touch", "mkdir", "rmdir", "chmod", "chown", "chgrp", "truncate",
-    "shred", "install", "unlink", "patch",
+    "rm", "mv", "cp", "ln", "tee", "touch", "mkdir", "rmdir", "chmod", "chown", "chgrp",
+    "truncate", "shred", "install", "unlink", "patch",
 ];
 /// Commands that connect to their first plain word.
 const CALLERS: &[&str] = &[
-    "curl", "wget", "nc", "ncat", "netcat", "telnet", "ping", "ssh", "ftp", "sftp", "http", "https",
-    "httpie", "xh", "dig", "nslookup", "host", "nmap", "socat", "aria2c", "lynx", "w3m", "traceroute",
+    "curl",
+    "wget",
+    "nc",
+    "ncat",
+    "netcat",
+    "telnet",
+    "ping",
+    "ssh",
+    "ftp",
+    "sftp",
+    "http",
+    "https",
+    "httpie",
+    "xh",
+    "dig",
+    "nslookup",
+    "host",
+    "nmap",
+    "socat",
+    "aria2c",
+    "lynx",
+    "w3m",
+    "traceroute",
 ];
 
 /// The paths of a command and what is done to them.
@@ -53,7 +122,8 @@ pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
     let access = if writes { Access::Write } else { Access::Read };
     let bare_names = writes || READERS.contains(&name);
     let mut words = command.words.iter().skip(1).peekable();
-    let mut pattern = PATTERNS.contains(&name) && !command.arguments().any(|text| text == "-e" || text == "-f");
+    let mut pattern =
+        PATTERNS.contains(&name) && !command.arguments().any(|text| text == "-e" || text == "-f");
     while let Some(word) = words.next() {
         let text = word.text.as_str();
         if is_message_flag(name, text) {
@@ -77,22 +147,29 @@ fn push(found: &mut Vec<(String, Access)>, word: &Word, text: &str, access: Acce
     }
     found.push((text.to_owned(), access));
     // What is unknown in the middle of a name may be nothing.
-    if let Some(bare) = word.bare.as_deref().filter(|bare| bare.len() > 1 && !text.starts_with('$')) {
+    if let Some(bare) = word.bare.as_deref().filter(|bare| bare.len() > 1 && !text.starts_with('$'))
+    {
         found.push((operand(bare).to_owned(), access));
     }
 }
 
 fn is_usual_program(text: &str) -> bool {
-    ["/bin/", "/usr/", "/sbin/", "/opt/"].iter().any(|start| text.starts_with(start)) && !text.contains("..")
+    ["/bin/", "/usr/", "/sbin/", "/opt/"].iter().any(|start| text.starts_with(start))
+        && !text.contains("..")
 }
 
 /// Flags whose value is a message, not a path.
 fn is_message_flag(name: &str, text: &str) -> bool {
     match name {
         "git" | "gh" | "svn" | "hg" => {
-            matches!(text, "-m" | "--message" | "-b" | "--body" | "-t" | "--title" | "--grep" | "-S" | "-G")
+            matches!(
+                text,
+                "-m" | "--message" | "-b" | "--body" | "-t" | "--title" | "--grep" | "-S" | "-G"
+            )
         }
-        "curl" => matches!(text, "-H" | "-X" | "-A" | "-e" | "-u" | "-w" | "--header" | "--request"),
+        "curl" => {
+            matches!(text, "-H" | "-X" | "-A" | "-e" | "-u" | "-w" | "--header" | "--request")
+        }
         "find" => matches!(text, "-name" | "-iname" | "-path" | "-not" | "-regex" | "-type"),
         _ => false,
     }
@@ -154,10 +231,15 @@ pub(super) fn places(command: &Simple) -> Vec<String> {
     while let Some(text) = words.next() {
         if calls && takes_value(&name, text) {
             let value = words.next();
-            found.extend(value.filter(|_| matches!(text, "-x" | "--proxy" | "--url")).map(str::to_owned));
+            found.extend(
+                value.filter(|_| matches!(text, "-x" | "--proxy" | "--url")).map(str::to_owned),
+            );
             continue;
         }
-        let value = text.split_once('=').filter(|_| text.starts_with("--")).map_or(text, |(_, value)| value);
+        let value = text
+            .split_once('=')
+            .filter(|_| text.starts_with("--"))
+            .map_or(text, |(_, value)| value);
         let one_word = !value.contains([' ', '\n']);
         if one_word && value.contains("://") && !destination::is_file(value) {
             found.push(value.to_owned());
@@ -182,13 +264,44 @@ fn takes_value(name: &str, text: &str) -> bool {
     match name {
         "curl" | "http" | "https" | "xh" => matches!(
             text,
-            "-o" | "-d" | "-H" | "-X" | "-u" | "-F" | "-T" | "-e" | "-A" | "-b" | "-c" | "-w" | "-K" | "-m"
-                | "-E" | "-x" | "--proxy" | "--url" | "--data" | "--data-raw" | "--data-binary" | "--header"
-                | "--request" | "--output" | "--user" | "--form" | "--cacert" | "--cert" | "--key"
-                | "--max-time" | "--connect-timeout" | "--retry" | "--data-urlencode" | "--user-agent"
+            "-o" | "-d"
+                | "-H"
+                | "-X"
+                | "-u"
+                | "-F"
+                | "-T"
+                | "-e"
+                | "-A"
+                | "-b"
+                | "-c"
+                | "-w"
+                | "-K"
+                | "-m"
+                | "-E"
+                | "-x"
+                | "--proxy"
+                | "--url"
+                | "--data"
+                | "--data-raw"
+                | "--data-binary"
+                | "--header"
+                | "--request"
+                | "--output"
+                | "--user"
+                | "--form"
+                | "--cacert"
+                | "--cert"
+                | "--key"
+                | "--max-time"
+                | "--connect-timeout"
+                | "--retry"
+                | "--data-urlencode"
+                | "--user-agent"
         ),
         "wget" => matches!(text, "-O" | "-o" | "-P" | "-U" | "-t" | "-T" | "--header" | "-i"),
-        "ssh" | "sftp" => matches!(text, "-i" | "-l" | "-o" | "-F" | "-L" | "-R" | "-D" | "-E" | "-p"),
+        "ssh" | "sftp" => {
+            matches!(text, "-i" | "-l" | "-o" | "-F" | "-L" | "-R" | "-D" | "-E" | "-p")
+        }
         "nc" | "ncat" | "netcat" => matches!(text, "-p" | "-s" | "-w" | "-e" | "-c"),
         "ping" | "traceroute" => matches!(text, "-c" | "-i" | "-W" | "-w" | "-m"),
         "dig" | "nslookup" => text.starts_with('@'),

@@ -215,7 +215,9 @@ impl<'s> Reader<'s> {
 
     fn redirect(&mut self) -> Result<(), Unreadable> {
         let start = self.at;
-        while self.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|')) && self.at < start + 3 {
+        while self.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|'))
+            && self.at < start + 3
+        {
             self.at += 1;
         }
         let mark: String = self.chars.get(start..self.at).unwrap_or_default().iter().collect();
@@ -239,7 +241,8 @@ impl<'s> Reader<'s> {
             return Ok(());
         }
         let text = target.text();
-        let number = mark.ends_with('&') && (text == "-" || text.bytes().all(|b| b.is_ascii_digit()));
+        let number =
+            mark.ends_with('&') && (text == "-" || text.bytes().all(|b| b.is_ascii_digit()));
         if !number {
             let writes = mark.contains('>');
             self.redirects.extend(target.words()?.into_iter().map(|word| (writes, word)));
@@ -304,8 +307,8 @@ impl<'s> Reader<'s> {
         while let Some((first, after)) = rest.split_first() {
             let text = first.text();
             match text.as_str() {
-                "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done" | "{"
-                | "}" | "!" | "time" | "coproc" | "esac" => {}
+                "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done"
+                | "{" | "}" | "!" | "time" | "coproc" | "esac" => {}
                 "-p" if rest.len() < fields.len() => {}
                 "function" => {
                     self.state.script.functions.extend(after.first().map(Field::text));

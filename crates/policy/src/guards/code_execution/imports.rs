@@ -30,6 +30,11 @@ pub(super) fn of(code: &str) -> Vec<&str> {
     for pattern in IMPORTS.iter() {
         for captures in pattern.captures_iter(code) {
             let Some(group) = captures.get(1) else { continue };
+            // `import x from 'y'` imports `y`.
+            let after = code.get(group.end()..).unwrap_or_default().trim_start();
+            if after.starts_with("from ") {
+                continue;
+            }
             let names = group.as_str().split(',').map(str::trim);
             found.extend(names.filter_map(|name| name.split_whitespace().next()));
         }

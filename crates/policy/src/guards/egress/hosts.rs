@@ -66,11 +66,6 @@ impl HostSet {
         }
     }
 
-    /// Whether nothing is meant.
-    pub(crate) fn is_empty(&self) -> bool {
-        !self.any && self.exact.is_empty() && self.below.is_empty() && self.blocks.is_empty()
-    }
-
     /// What was written for a host, if it is in the set. The host is in one form, as facts have it.
     pub(crate) fn find(&self, host: &str) -> Option<&str> {
         let host = plain(host);

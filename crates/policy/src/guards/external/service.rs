@@ -116,8 +116,9 @@ impl Service {
             return Err(format!("expected status 200, found {}", response.status.as_u16()));
         }
         // What came is not repeated: it may be anything.
-        serde_json::from_slice(&response.body)
-            .map_err(|_| "expected `{\"verdict\": \"allow|deny|ask\"}`, found something else".to_owned())
+        serde_json::from_slice(&response.body).map_err(|_| {
+            "expected `{\"verdict\": \"allow|deny|ask\"}`, found something else".to_owned()
+        })
     }
 
     /// What it is told about a call.

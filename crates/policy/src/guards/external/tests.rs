@@ -48,7 +48,9 @@ fn is_whole(request: &[u8]) -> bool {
 
 fn answered(status: &str, body: &str) -> Option<String> {
     let length = body.len();
-    Some(format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"))
+    Some(format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    ))
 }
 
 fn service(url: &str, more: &str) -> Result<Service, String> {
@@ -61,7 +63,8 @@ fn service(url: &str, more: &str) -> Result<Service, String> {
 }
 
 async fn verdict(services: Vec<Service>) -> Verdict {
-    let (call, shared) = (ExampleCall::new("deploy", json!({"to": "secret place"})), Shared::default());
+    let (call, shared) =
+        (ExampleCall::new("deploy", json!({"to": "secret place"})), Shared::default());
     External { services }.check(&call.input(&shared)).await.unwrap().verdict
 }
 
@@ -72,22 +75,41 @@ async fn an_answer_is_a_verdict_and_anything_else_denies() {
     for (answer, expected) in [
         (answered("200 OK", allow), "Allow"),
         (answered("200 OK", r#"{"verdict": "allow", "score": 1}"#), "Allow"),
-        (answered("200 OK", r#"{"verdict": "deny", "reason": "too\nlate"}"#), "Deny(\"service `judge` denies: too late"),
+        (
+            answered("200 OK", r#"{"verdict": "deny", "reason": "too\nlate"}"#),
+            "Deny(\"service `judge` denies: too late",
+        ),
         (answered("200 OK", r#"{"verdict": "ask"}"#), "AwaitApproval(\"service `judge` asks"),
-        (answered("200 OK", r#"{"verdict": "ALLOW"}"#), "Deny(\"service `judge` gives no answer: expected `{"),
-        (answered("200 OK", r#"{"verdict": "maybe"}"#), "Deny(\"service `judge` gives no answer: expected `{"),
+        (
+            answered("200 OK", r#"{"verdict": "ALLOW"}"#),
+            "Deny(\"service `judge` gives no answer: expected `{",
+        ),
+        (
+            answered("200 OK", r#"{"verdict": "maybe"}"#),
+            "Deny(\"service `judge` gives no answer: expected `{",
+        ),
         (answered("200 OK", r#"{"verdict": "deny", "verdict": "allow"}"#), "Deny"),
         (answered("200 OK", r#"{"reason": "allow"}"#), "Deny"),
         (answered("200 OK", "allow"), "Deny"),
         (answered("200 OK", ""), "Deny"),
-        (answered("200 OK", &large), "Deny(\"service `judge` gives no answer: expected a body of at most 65536"),
-        (answered("201 Created", allow), "Deny(\"service `judge` gives no answer: expected status 200, found 201"),
+        (
+            answered("200 OK", &large),
+            "Deny(\"service `judge` gives no answer: expected a body of at most 65536",
+        ),
+        (
+            answered("201 Created", allow),
+            "Deny(\"service `judge` gives no answer: expected status 200, found 201",
+        ),
         (answered("500 Oops", allow), "Deny"),
-        (answered("302 Found\r\nlocation: /other", allow), "Deny(\"service `judge` gives no answer: expected status 200, found 302"),
+        (
+            answered("302 Found\r\nlocation: /other", allow),
+            "Deny(\"service `judge` gives no answer: expected status 200, found 302",
+        ),
         (Some("not HTTP at all\r\n\r\n".to_owned()), "Deny"),
     ] {
         let (url, _seen) = server(answer.clone()).await;
-        let said = format!("{:?}", verdict(vec![service(&url, "allow_private: true").unwrap()]).await);
+        let said =
+            format!("{:?}", verdict(vec![service(&url, "allow_private: true").unwrap()]).await);
         assert!(said.starts_with(expected), "{answer:?}: {said}");
     }
 }
@@ -117,14 +139,18 @@ async fn a_service_is_told_what_was_agreed_and_no_argument() {
     assert_eq!(verdict(vec![plain]).await, Verdict::Allow);
     let request = seen.recv().await.unwrap();
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("POST /judge ") && head.contains("authorization: Bearer abc"), "{head}");
+    assert!(
+        head.starts_with("POST /judge ") && head.contains("authorization: Bearer abc"),
+        "{head}"
+    );
     assert!(!body.contains("secret place"), "{body}");
     let body: Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["tool"], &body["server"]), (&json!("deploy"), &json!("example")));
     assert_eq!(body["args_hash"].as_str().map(str::len), Some(64));
     assert!(body["agent"].is_string() && body.get("args").is_none(), "{body}");
 
-    let whole = service(&url, "allow_private: true, send: [args, time, model, cost, capability, request]");
+    let whole =
+        service(&url, "allow_private: true, send: [args, time, model, cost, capability, request]");
     assert_eq!(verdict(vec![whole.unwrap()]).await, Verdict::Allow);
     let request = seen.recv().await.unwrap();
     let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
@@ -140,9 +166,13 @@ async fn what_cannot_be_asked_is_said_when_the_document_is_read() {
         ("http://judge.example.com/", "allow_private: true", "expected `https`"),
         ("https://10.0.0.1/", "", "found `10.0.0.1` (private)"),
         ("ftp://judge.example.com/", "", "http or https URL"),
-        ("https://judge.example.com/", "send: [argz]", "expected one of `tool`"),
+        ("https://judge.example.com/", "send: [argz]", "did you mean `args`?"),
         ("https://judge.example.com/", "timeout: 5m", "expected at most `30s`"),
-        ("https://judge.example.com/", "headers_from_env: {x: CHIO_NO_SUCH_VARIABLE_HERE}", "that is set"),
+        (
+            "https://judge.example.com/",
+            "headers_from_env: {x: CHIO_NO_SUCH_VARIABLE_HERE}",
+            "that is set",
+        ),
         ("https://judge.example.com/", "headers_from_env: [x]", "expected a map"),
         ("https://judge.example.com/", "on: x", "expected a list"),
     ] {

@@ -95,7 +95,5 @@ pub(super) const PATTERNS: &[&str] = &[
 ];
 
 /// Examples to copy, which hold no secrets.
-pub(super) const EXCEPTIONS: &[&str] = &[
-    "**/.env.{example,sample,template,dist,defaults}",
-    "**/.git/hooks/*.sample",
-];
+pub(super) const EXCEPTIONS: &[&str] =
+    &["**/.env.{example,sample,template,dist,defaults}", "**/.git/hooks/*.sample"];

@@ -1,8 +1,6 @@
 //! Paths that a pattern stands for, to compare with paths that are patterns themselves, such as
 //! `.e*` in a command.
 
-use crate::facts::glob::matches_name;
-
 /// A path that a pattern stands for.
 #[derive(Debug)]
 pub(super) struct Sample {
@@ -18,17 +16,18 @@ impl Sample {
         for _ in 0..4 {
             texts = texts.iter().flat_map(|text| first_choice(text)).take(32).collect();
         }
-        texts.iter().map(|text| Self::of_plain(pattern, text)).filter(|it| !it.names.is_empty()).collect()
+        texts
+            .iter()
+            .map(|text| Self::of_plain(pattern, text))
+            .filter(|it| !it.names.is_empty())
+            .collect()
     }
 
     fn of_plain(pattern: &str, text: &str) -> Self {
         let absolute = text.starts_with('/');
-        let names = text.split('/').filter(|name| !name.is_empty() && *name != "**" && *name != "~");
-        let plain = |name: &str| {
-            let name = name.replace('*', "x").replace('?', "x");
-            name.split_once('[').map_or(name.clone(), |(start, _)| format!("{start}x"))
-        };
-        let names: Vec<String> = names.map(plain).map(|name| name.to_lowercase()).collect();
+        let names =
+            text.split('/').filter(|name| !name.is_empty() && *name != "**" && *name != "~");
+        let names: Vec<String> = names.map(str::to_lowercase).collect();
         Self { pattern: pattern.to_owned(), names, absolute }
     }
 
@@ -44,28 +43,101 @@ impl Sample {
             (false, true) => "~/",
             (false, false) => "",
         };
-        format!("{start}{}", self.names.join("/"))
+        let names: Vec<String> = self.names.iter().map(|name| plain(name)).collect();
+        format!("{start}{}", names.join("/"))
     }
 
     /// Whether a path with `*`, `?` or `[…]` stands for this one too. A name that says next to
     /// nothing, such as `*`, does not count.
     pub(super) fn fits(&self, path: &str) -> bool {
-        let names: Vec<String> = path.split('/').filter(|it| !it.is_empty()).map(str::to_lowercase).collect();
+        let names: Vec<String> =
+            path.split('/').filter(|it| !it.is_empty()).map(str::to_lowercase).collect();
         let mut windows = names.windows(self.names.len());
         let fits = |window: &[String]| {
             let mut says = false;
             for (wanted, name) in window.iter().zip(&self.names) {
-                let is_pattern = wanted.contains(['*', '?', '[']);
-                if is_pattern && !matches_name(wanted, name) || !is_pattern && wanted != name {
+                if !meet(wanted, name) {
                     return false;
                 }
-                says |= wanted.starts_with('.') && name.starts_with('.')
-                    || wanted.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).count() >= 2;
+                says |= says_something(wanted, name);
             }
             says
         };
         if self.absolute { windows.next().is_some_and(fits) } else { windows.any(fits) }
     }
+}
+
+fn is_wild(c: char) -> bool {
+    matches!(c, '*' | '?' | '[' | ']')
+}
+
+/// A name that a pattern stands for.
+fn plain(name: &str) -> String {
+    let name = name.replace(['*', '?'], "x");
+    name.split_once('[').map_or_else(|| name.clone(), |(start, _)| format!("{start}x"))
+}
+
+/// Whether somebody who writes this name means something: `.e*` does, `*` and `*.json` do not.
+fn says_something(wanted: &str, name: &str) -> bool {
+    if !wanted.contains(is_wild) {
+        return true;
+    }
+    let letters = |text: &str| text.chars().filter(|c| !is_wild(*c)).count();
+    match wanted.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
+        _ if wanted.starts_with('.') && name.starts_with('.') => true,
+        Some((stem, end)) => letters(stem) >= 2 || (end.contains(is_wild) && letters(end) > 0),
+        None => letters(wanted) >= 2,
+    }
+}
+
+/// Whether some name fits both patterns. A class counts as any character.
+fn meet(one: &str, other: &str) -> bool {
+    let (one, other) = (parts(one), parts(other));
+    let width = other.len() + 1;
+    // Whether what is before these two places can be the same.
+    let mut reached = vec![false; (one.len() + 1) * width];
+    if let Some(first) = reached.first_mut() {
+        *first = true;
+    }
+    for row in 0..=one.len() {
+        for column in 0..=other.len() {
+            if reached.get(row * width + column) != Some(&true) {
+                continue;
+            }
+            let (a, b) = (one.get(row), other.get(column));
+            let star = |part: Option<&char>| part == Some(&'*');
+            let alike = matches!((a, b), (Some(a), Some(b)) if a == b || *a == '?' || *b == '?');
+            let steps = [
+                (star(a), 1, 0),
+                (star(b), 0, 1),
+                (star(a) && b.is_some(), 0, 1),
+                (star(b) && a.is_some(), 1, 0),
+                (alike, 1, 1),
+            ];
+            for (_, down, right) in steps.into_iter().filter(|(goes, ..)| *goes) {
+                if let Some(place) = reached.get_mut((row + down) * width + column + right) {
+                    *place = true;
+                }
+            }
+        }
+    }
+    reached.last() == Some(&true)
+}
+
+/// The characters of a pattern, with `?` for a class.
+fn parts(pattern: &str) -> Vec<char> {
+    let mut parts = Vec::new();
+    let mut chars = pattern.chars().take(64);
+    while let Some(c) = chars.next() {
+        if c == '[' && chars.clone().skip(1).any(|c| c == ']') {
+            chars.next();
+            chars.find(|c| *c == ']');
+            parts.push('?');
+        } else {
+            parts.push(c);
+        }
+    }
+    parts
 }
 
 /// The text with each choice of its first braces.
@@ -95,6 +167,13 @@ mod tests {
             ("/etc/shadow", "/e*/s*w", true),
             ("/etc/shadow", "/work/etc/sh?dow", false),
             ("**/*.{pem,key}", "server.k?y", true),
+            ("**/*.{pem,key}", "*.k[e]y", true),
+            ("**/credentials.json", "cred*.json", true),
+            ("**/credentials.json", "*.json", false),
+            ("**/credentials.json", "*", false),
+            ("**/*service-account*.json", "*.json", false),
+            ("**/etc/passwd", "/etc/*", true),
+            ("**/.env.*", ".env.?", true),
             ("**/id_rsa", "app/[id]/page.tsx", false),
             ("**/id_rsa", "src/**/*.test.ts", false),
         ] {

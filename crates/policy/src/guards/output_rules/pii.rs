@@ -6,18 +6,33 @@ use regex::Regex;
 type Row = (&'static str, &'static str, fn(&str) -> bool);
 
 const ROWS: [Row; 5] = [
-    ("email", r"(?i)(?-u:\b)[a-z0-9][a-z0-9._%+-]{0,63}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?-u:\b)", always),
-    ("phone", r"(?:\+|(?-u:\b)00)[1-9][0-9]{0,2}[ .\-/]?(?:\(0?[0-9]{1,4}\)[ .\-/]?)?(?:[0-9]{2,5}[ .\-/]?){2,5}(?-u:\b)|(?:\([2-9][0-9]{2}\) ?|(?-u:\b)[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}(?-u:\b)", is_phone),
+    (
+        "email",
+        r"(?i)(?-u:\b)[a-z0-9][a-z0-9._%+-]{0,63}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?-u:\b)",
+        always,
+    ),
+    (
+        "phone",
+        r"(?:\+|(?-u:\b)00)[1-9][0-9]{0,2}[ .\-/]?(?:\(0?[0-9]{1,4}\)[ .\-/]?)?(?:[0-9]{2,5}[ .\-/]?){2,5}(?-u:\b)|(?:\([2-9][0-9]{2}\) ?|(?-u:\b)[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}(?-u:\b)",
+        is_phone,
+    ),
     ("credit_card", r"(?-u:\b)[2-6][0-9]{3}(?:[ -]?[0-9]{2,6}){2,4}(?-u:\b)", is_card),
     ("ssn", r"(?-u:\b)[0-8][0-9]{2}-[0-9]{2}-[0-9]{4}(?-u:\b)", is_ssn),
-    ("iban", r"(?-u:\b)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?-u:\b)", is_iban),
+    (
+        "iban",
+        r"(?-u:\b)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?-u:\b)",
+        is_iban,
+    ),
 ];
 
 /// The names of what can be asked for.
 pub(super) const NAMES: [&str; 5] = ["email", "phone", "credit_card", "ssn", "iban"];
 
-/// The form of personal data of this name, and what has to hold of a text of that form.
-pub(super) fn find(name: &str) -> Option<(&'static str, Regex, fn(&str) -> bool)> {
+/// Personal data of one kind: its name, its form, and what has to hold of a text of that form.
+pub(super) type Form = (&'static str, Regex, fn(&str) -> bool);
+
+/// The personal data of this name.
+pub(super) fn find(name: &str) -> Option<Form> {
     let (name, pattern, check) = ROWS.iter().find(|(known, ..)| *known == name)?;
     Some((name, Regex::new(pattern).ok()?, *check))
 }
@@ -46,7 +61,7 @@ fn is_card(text: &str) -> bool {
             if place % 2 == 0 { *digit } else { twice / 10 + twice % 10 }
         })
         .sum();
-    (13..=19).contains(&digits.len()) && sum % 10 == 0
+    (13..=19).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
 /// Numbers that were ever given out.

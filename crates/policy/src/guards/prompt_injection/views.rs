@@ -76,7 +76,11 @@ impl Unseen {
         let (mut before, mut run) = (' ', 0);
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
-            run = if matches!(c, '\u{e0100}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}') { run + 1 } else { 0 };
+            run = if matches!(c, '\u{e0100}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}') {
+                run + 1
+            } else {
+                0
+            };
             unseen.selectors = unseen.selectors.max(run);
             if matches!(c, '\u{202d}' | '\u{202e}') {
                 unseen.turns += 1;
@@ -115,9 +119,14 @@ mod tests {
 
     #[test]
     fn what_nobody_sees_is_found() {
-        let hidden: String = "hi".chars().filter_map(|c| char::from_u32(u32::from(c) + 0xe0000)).collect();
+        let hidden: String =
+            "hi".chars().filter_map(|c| char::from_u32(u32::from(c) + 0xe0000)).collect();
         assert_eq!(tags(&format!("a{hidden}b")), "hi");
-        assert_eq!(tags("\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}"), "", "England's flag");
+        assert_eq!(
+            tags("\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}"),
+            "",
+            "England's flag"
+        );
         assert_eq!(Unseen::of("a\u{200b}b\u{202e}c").inside_words, 1);
         assert_eq!(Unseen::of("\u{1f468}\u{200d}\u{1f469} می\u{200c}خواهم").inside_words, 0);
         assert_eq!(Unseen::of("a\u{e0100}\u{e0101}\u{e0102}").selectors, 3);

@@ -86,7 +86,7 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
 }
 
 fn hex(run: &[u8]) -> Option<Vec<u8>> {
-    if run.len() % 2 != 0 || run.len() > MAX_DECODED {
+    if !run.len().is_multiple_of(2) || run.len() > MAX_DECODED {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -131,7 +131,8 @@ fn percent(text: &str) -> Option<String> {
                 let pair = hex(&[*high, *low]);
                 let [byte] = pair.as_deref().unwrap_or(b"%") else { return None };
                 bytes.push(*byte);
-                (rest, found) = if pair.is_some() { (after, true) } else { (split_rest(rest), found) };
+                (rest, found) =
+                    if pair.is_some() { (after, true) } else { (split_rest(rest), found) };
             }
             _ => {
                 bytes.push(*first);
@@ -236,7 +237,9 @@ mod tests {
 
     #[test]
     fn plain_text_is_not_decoded() {
-        for text in ["", "hello world", "/workspace/source/components/main.rs", "2026-09-24T12:00:00Z"] {
+        for text in
+            ["", "hello world", "/workspace/source/components/main.rs", "2026-09-24T12:00:00Z"]
+        {
             assert!(!may_be_encoded(text), "{text}");
             assert!(decoded(text).is_empty(), "{text}");
         }

@@ -54,7 +54,9 @@ impl Kind {
 
     fn find(&self, regex: &Regex, text: &str, found: &mut impl FnMut(Range<usize>)) {
         for captures in regex.captures_iter(text) {
-            let Some(secret) = captures.name("secret").or_else(|| captures.get(0)) else { continue };
+            let Some(secret) = captures.name("secret").or_else(|| captures.get(0)) else {
+                continue;
+            };
             let after = text.get(secret.end()..).and_then(|rest| rest.chars().next());
             if !secret.is_empty() && self.check.is_none_or(|check| check(secret.as_str(), after)) {
                 found(secret.range());

@@ -80,7 +80,16 @@ mod tests {
 
     #[test]
     fn other_typefaces_are_read_as_the_letters_that_they_show() {
-        for (c, expected) in [('Ａ', 'A'), ('ｚ', 'z'), ('＿', '_'), ('𝐀', 'A'), ('𝘻', 'z'), ('𝟘', '0'), ('ⓐ', 'a'), ('é', 'é')] {
+        for (c, expected) in [
+            ('Ａ', 'A'),
+            ('ｚ', 'z'),
+            ('＿', '_'),
+            ('𝐀', 'A'),
+            ('𝘻', 'z'),
+            ('𝟘', '0'),
+            ('ⓐ', 'a'),
+            ('é', 'é'),
+        ] {
             assert_eq!(plain(c), expected, "{c}");
         }
         assert_eq!((lookalike('А'), lookalike('я')), (Some('A'), None));

@@ -2,9 +2,28 @@
 
 /// Words of texts that only show where a secret would stand.
 const PLACEHOLDERS: [&str; 22] = [
-    "example", "placeholder", "changeme", "change_me", "change-me", "your_", "your-", "yourpass", "xxxx",
-    "****", "....", "password", "passwd", "redacted", "dummy", "sample", "insert", "replace",
-    "secret_here", "<", "00000000", "1234567890abcdef1234567890abcdef",
+    "example",
+    "placeholder",
+    "changeme",
+    "change_me",
+    "change-me",
+    "your_",
+    "your-",
+    "yourpass",
+    "xxxx",
+    "****",
+    "....",
+    "password",
+    "passwd",
+    "redacted",
+    "dummy",
+    "sample",
+    "insert",
+    "replace",
+    "secret_here",
+    "<",
+    "00000000",
+    "1234567890abcdef1234567890abcdef",
 ];
 
 /// Whether it only shows where a secret would stand.
@@ -73,7 +92,8 @@ pub(super) fn is_credential(text: &str, _: Option<char>) -> bool {
 /// A value after `password=`: no code, no path, no name of something else.
 pub(super) fn is_assigned(text: &str, after: Option<char>) -> bool {
     let is_call = matches!(after, Some('(' | '[' | '{' | '<' | '$'));
-    let is_place = text.starts_with(['/', '.', '~', '\\', '%', '@', '-', '*']) || text.contains("://");
+    let is_place =
+        text.starts_with(['/', '.', '~', '\\', '%', '@', '-', '*']) || text.contains("://");
     let least = if text.len() < 16 { 2.7 } else { 3.1 };
     !is_call
         && !is_place
@@ -95,7 +115,8 @@ fn is_name(text: &str) -> bool {
     let is_word = |word: &str| {
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = word.len() - letters.len();
-        let is_camel = letters.bytes().all(|byte| byte.is_ascii_alphabetic()) && is_plain_case(letters);
+        let is_camel =
+            letters.bytes().all(|byte| byte.is_ascii_alphabetic()) && is_plain_case(letters);
         is_camel && digits <= 4 && (digits <= 2 || letters.is_empty())
     };
     let several = trimmed.contains(['.', '_', '-', ':', '/']);
@@ -114,12 +135,23 @@ mod tests {
 
     #[test]
     fn values_that_are_secrets_are_told_from_code_and_examples() {
-        for text in ["Tr0ub4dor&3", "hK83nd0Wq2", "Summer2024!", "9f86d081884c7d659a2f", "p4ssw0rd-Xq9Z"] {
+        for text in
+            ["Tr0ub4dor&3", "hK83nd0Wq2", "Summer2024!", "9f86d081884c7d659a2f", "p4ssw0rd-Xq9Z"]
+        {
             assert!(is_assigned(text, None), "{text}");
         }
         for text in [
-            "config.db.pass2", "user_token_1", "process.env.TOKEN2", "changeme123", "getSecret", "/run/secrets/db1",
-            "12345678", "YOUR_API_KEY_1", "xxxxxxxx1", "my-secret-v2", "https://a.example/1",
+            "config.db.pass2",
+            "user_token_1",
+            "process.env.TOKEN2",
+            "changeme123",
+            "getSecret",
+            "/run/secrets/db1",
+            "12345678",
+            "YOUR_API_KEY_1",
+            "xxxxxxxx1",
+            "my-secret-v2",
+            "https://a.example/1",
         ] {
             assert!(!is_assigned(text, None), "{text}");
         }
@@ -131,7 +163,9 @@ mod tests {
         for text in ["app:s3cr3t-9x", "root:Hunter22"] {
             assert!(is_login(text, None), "{text}");
         }
-        for text in ["postgres:postgres", "user:password", "user:${PASS}", "root:root", "a:***", "u:pw"] {
+        for text in
+            ["postgres:postgres", "user:password", "user:${PASS}", "root:root", "a:***", "u:pw"]
+        {
             assert!(!is_login(text, None), "{text}");
         }
         assert!(!is_token(concat!("AKIA", "IOSFODNN7EXAMPLE"), None), "the one of the manuals");

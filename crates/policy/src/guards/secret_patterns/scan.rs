@@ -23,8 +23,22 @@ pub(super) struct Found {
 
 /// Names of members that have secrets for values.
 const SECRET_MEMBERS: [&str; 16] = [
-    "password", "passwd", "passphrase", "pwd", "secret", "clientsecret", "secretkey", "apikey", "accesskey",
-    "privatekey", "authtoken", "accesstoken", "refreshtoken", "bearertoken", "apitoken", "secretaccesskey",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "clientsecret",
+    "secretkey",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "bearertoken",
+    "apitoken",
+    "secretaccesskey",
 ];
 /// Values of such members that only say what kind of value is meant.
 const TYPE_WORDS: [&str; 8] =
@@ -88,7 +102,8 @@ fn suspects(finder: &Finder, value: &Value) -> bool {
 
 /// What stands between the pieces of a text that is put together: spaces, quotes, signs of code.
 const fn is_filler(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '+' | '\\' | ',' | '(' | ')' | '[' | ']' | '&' | ';')
+    c.is_whitespace()
+        || matches!(c, '"' | '\'' | '`' | '+' | '\\' | ',' | '(' | ')' | '[' | ']' | '&' | ';')
 }
 
 fn seen_as(c: char) -> char {
@@ -109,7 +124,9 @@ fn is_secret_member(name: &str) -> bool {
     }
     SECRET_MEMBERS.iter().any(|known| {
         let mut letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
-        known.bytes().all(|byte| letters.next().is_some_and(|letter| letter.eq_ignore_ascii_case(&byte)))
+        known
+            .bytes()
+            .all(|byte| letters.next().is_some_and(|letter| letter.eq_ignore_ascii_case(&byte)))
             && letters.next().is_none()
     })
 }

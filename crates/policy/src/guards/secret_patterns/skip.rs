@@ -13,7 +13,10 @@ impl Skip {
         let mut globs = Vec::new();
         for item in section.texts("skip_paths") {
             match problem(item.text) {
-                Some(why) => section.problem_at(item.place, &format!("expected a glob, found something else: {why}")),
+                Some(why) => section.problem_at(
+                    item.place,
+                    &format!("expected a glob, found something else: {why}"),
+                ),
                 None => globs.push(item.text.to_owned()),
             }
         }
@@ -23,7 +26,8 @@ impl Skip {
         match Globs::new(&globs, Reading::Exact) {
             Ok(globs) => Self(Some(globs)),
             Err(why) => {
-                section.problem("skip_paths", &format!("expected globs, found something else: {why}"));
+                section
+                    .problem("skip_paths", &format!("expected globs, found something else: {why}"));
                 Self::default()
             }
         }

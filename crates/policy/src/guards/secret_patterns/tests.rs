@@ -22,7 +22,8 @@ const HEX: &str = "6768705f5a6b337651397852376d543277593\
 fn a_secret_is_taken_out_of_every_place_where_it_stands() {
     let hex = HEX.replace(' ', "");
     let (one, two) = TOKEN.split_at(11);
-    let wide: String = TOKEN.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect();
+    let wide: String =
+        TOKEN.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect();
     let thin: String = TOKEN.chars().flat_map(|c| [c, '\u{200b}']).collect();
     let spaced: String = TOKEN.chars().flat_map(|c| [c, ' ']).collect();
     let codes: Vec<u8> = TOKEN.bytes().collect();
@@ -72,16 +73,22 @@ fn every_kind_of_secret_is_known_by_its_name() {
     let random = "Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7UqXi9oKb2Wc4Vd6Nf8Mg0Lh1Jj3Pk5";
     let hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let upper = "ZK3VQ9XR7MT2WY8NB4CH6JL1PD5SF0GA";
-    let part = |length: usize| &random[..length];
-    let block = format!("-----BEGIN RSA {}-----\n{random}{random}\n-----END RSA {}-----", "PRIVATE KEY", "PRIVATE KEY");
+    let part = |length: usize| random.split_at(length).0;
+    let block = format!(
+        "-----BEGIN RSA {}-----\n{random}{random}\n-----END RSA {}-----",
+        "PRIVATE KEY", "PRIVATE KEY"
+    );
     for (text, name) in [
         (block, "private-key"),
-        (format!("AKIA{}", &upper[..16]), "aws-access-key"),
+        (format!("AKIA{}", upper.split_at(16).0), "aws-access-key"),
         (format!("aws_secret_access_key = {}", part(40)), "aws-secret-key"),
         (format!("github_pat_{random}"), "github-token"),
         (format!("glpat-{}", part(20)), "gitlab-token"),
         (format!("xoxb-123456789012-{}", part(24)), "slack-token"),
-        (format!("https://hooks.slack.com/services/T0A1B2C3D/B0A1B2C3D/{}", part(24)), "slack-webhook"),
+        (
+            format!("https://hooks.slack.com/services/T0A1B2C3D/B0A1B2C3D/{}", part(24)),
+            "slack-webhook",
+        ),
         (format!("sk_live_{}", part(24)), "stripe-key"),
         (format!("sk-ant-api03-{}", part(60)), "anthropic-key"),
         (format!("sk-proj-{}", part(48)), "openai-key"),
@@ -90,7 +97,7 @@ fn every_kind_of_secret_is_known_by_its_name() {
         (format!("npm_{}", part(36)), "npm-token"),
         (format!("pypi-AgEIcHlwaS5vcmc{}", part(50)), "pypi-token"),
         (format!("SG.{}.{}", part(22), part(43)), "sendgrid-key"),
-        (format!("SK{}", &hex[..32]), "twilio-key"),
+        (format!("SK{}", hex.split_at(32).0), "twilio-key"),
         (format!("hf_{}", part(34)), "huggingface-token"),
         (format!("dop_v1_{hex}"), "digitalocean-token"),
         (format!("hvs.{}", part(32)), "vault-token"),
@@ -118,7 +125,11 @@ fn members_with_telling_names_are_kept_out_of_receipts_and_not_denied() {
 
 #[test]
 fn somebodys_own_pattern_replaces_ours_and_is_joined_too() {
-    let kind = Kind::written("own".to_owned(), Severity::Error, regex::Regex::new("KEY-[0-9]{8}").unwrap());
+    let kind = Kind::written(
+        "own".to_owned(),
+        Severity::Error,
+        regex::Regex::new("KEY-[0-9]{8}").unwrap(),
+    );
     let finder = Finder::new(vec![kind]).unwrap();
     let found = scan(&finder, &json!(["KEY-1234", "5678"])).unwrap();
     assert_eq!(found.redacted, json!(["[redacted:own]", "[redacted:own]"]));

@@ -38,7 +38,10 @@ fn visit_below<'a>(value: &'a Value, groups: &mut usize, see: &mut impl FnMut(Le
             }
             let texts = items.iter().filter_map(Value::as_str);
             texts.for_each(|text| see(Leaf { text: Cow::Borrowed(text), group, name: None }));
-            items.iter().filter(|item| is_folder(item)).for_each(|item| visit_below(item, groups, see));
+            items
+                .iter()
+                .filter(|item| is_folder(item))
+                .for_each(|item| visit_below(item, groups, see));
         }
         Value::Object(members) => {
             for name in members.keys() {
@@ -112,7 +115,7 @@ fn without_below(value: &Value, cuts: &Cuts, next: &mut usize) -> Value {
                     Some(text) => Value::String(text),
                     None => without_below_folder(item, cuts, next),
                 };
-                left.insert(unused(name, &left), item);
+                left.insert(unused(&name, &left), item);
             }
             Value::Object(left)
         }
@@ -125,9 +128,9 @@ fn without_below_folder(value: &Value, cuts: &Cuts, next: &mut usize) -> Value {
 }
 
 /// A name that is not taken yet: two names may look the same without their secrets.
-fn unused(name: String, taken: &Map<String, Value>) -> String {
+pub(crate) fn unused(name: &str, taken: &Map<String, Value>) -> String {
     let mut number = 2;
-    let mut free = name.clone();
+    let mut free = name.to_owned();
     while taken.contains_key(&free) {
         free = format!("{name}#{number}");
         number += 1;

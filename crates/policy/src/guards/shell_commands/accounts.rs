@@ -9,18 +9,25 @@ pub(super) fn privileges(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
         let has = |wanted: &str| command.arguments().any(|text| text == wanted);
         match command.name().as_str() {
-            "sudo" | "su" | "doas" | "pkexec" | "run0" | "runas" | "gosu" | "setcap" | "sudoedit" => true,
+            "sudo" | "su" | "doas" | "pkexec" | "run0" | "runas" | "gosu" | "setcap"
+            | "sudoedit" => true,
             "chmod" => sets_user(command) || opens_tree(command),
             "install" => command.arguments().any(is_special_mode),
             "chown" | "chgrp" => {
                 targets(command).skip(1).any(is_sweeping)
                     && command.arguments().any(|text| text.starts_with('-') && text.contains('R'))
             }
-            "nsenter" => has("1") || command.arguments().any(|text| matches!(text, "-t1" | "--target=1")),
+            "nsenter" => {
+                has("1") || command.arguments().any(|text| matches!(text, "-t1" | "--target=1"))
+            }
             "docker" | "podman" | "nerdctl" => {
                 has("--privileged")
                     || has("--pid=host")
-                    || command.arguments().any(|text| text.starts_with("/:") || text.contains("=/:") || text.contains("docker.sock"))
+                    || command.arguments().any(|text| {
+                        text.starts_with("/:")
+                            || text.contains("=/:")
+                            || text.contains("docker.sock")
+                    })
             }
             _ => false,
         }
@@ -39,29 +46,62 @@ fn is_special_mode(text: &str) -> bool {
 fn sets_user(command: &Simple) -> bool {
     command.arguments().any(|text| {
         let symbolic = text.split_once(['+', '=']).is_some_and(|(who, what)| {
-            who.chars().all(|c| "ugoa".contains(c)) && what.chars().all(|c| "rwxXst".contains(c)) && what.contains('s')
+            who.chars().all(|c| "ugoa".contains(c))
+                && what.chars().all(|c| "rwxXst".contains(c))
+                && what.contains('s')
         });
         symbolic || is_special_mode(text)
     })
 }
 
 fn opens_tree(command: &Simple) -> bool {
-    let opens = |text: &str| matches!(text, "777" | "0777" | "666" | "a+rwx" | "ugo+rwx" | "o+w" | "a+w" | "+w" | "a=rwx");
-    command.arguments().any(opens) && targets(command).skip(1).any(|target| is_sweeping(target) && target != ".")
+    let opens = |text: &str| {
+        matches!(
+            text,
+            "777" | "0777" | "666" | "a+rwx" | "ugo+rwx" | "o+w" | "a+w" | "+w" | "a=rwx"
+        )
+    };
+    command.arguments().any(opens)
+        && targets(command).skip(1).any(|target| is_sweeping(target) && target != ".")
 }
 
 /// What runs at the next start, at the next login or at some time.
 const STARTED: &[&str] = &[
-    "/etc/cron", "/var/spool/cron", "/etc/systemd/", "/etc/init.d/", "/etc/rc", "/etc/profile", "/etc/bash",
-    "/etc/ld.so.preload", "/etc/xdg/autostart", "/etc/zsh", "/lib/systemd/", "/usr/lib/systemd/",
+    "/etc/cron",
+    "/var/spool/cron",
+    "/etc/systemd/",
+    "/etc/init.d/",
+    "/etc/rc",
+    "/etc/profile",
+    "/etc/bash",
+    "/etc/ld.so.preload",
+    "/etc/xdg/autostart",
+    "/etc/zsh",
+    "/lib/systemd/",
+    "/usr/lib/systemd/",
 ];
 const STARTED_OF_USER: &[&str] = &[
-    "/.bashrc", "/.bash_profile", "/.bash_login", "/.profile", "/.zshrc", "/.zprofile", "/.zshenv", "/.zlogin",
-    "/.bash_logout", "/.config/fish/config.fish", "/.xinitrc", "/.xprofile", "/.inputrc",
+    "/.bashrc",
+    "/.bash_profile",
+    "/.bash_login",
+    "/.profile",
+    "/.zshrc",
+    "/.zprofile",
+    "/.zshenv",
+    "/.zlogin",
+    "/.bash_logout",
+    "/.config/fish/config.fish",
+    "/.xinitrc",
+    "/.xprofile",
+    "/.inputrc",
 ];
 const STARTED_FOLDERS: &[&str] = &[
-    "/.config/systemd/", "/.config/autostart/", "/library/launchagents/", "/library/launchdaemons/",
-    "/.git/hooks/", "/start menu/programs/startup/",
+    "/.config/systemd/",
+    "/.config/autostart/",
+    "/library/launchagents/",
+    "/library/launchdaemons/",
+    "/.git/hooks/",
+    "/start menu/programs/startup/",
 ];
 
 /// Stays when the session ends.
@@ -93,7 +133,8 @@ fn is_started(path: &str) -> bool {
 /// The paths that a command writes, as far as its words show it.
 fn written(command: &Simple) -> Vec<String> {
     let name = command.name();
-    let redirected = command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
+    let redirected =
+        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
     let mut texts: Vec<&str> = redirected.collect();
     match name.as_str() {
         "tee" | "touch" | "ln" | "sponge" => texts.extend(targets(command)),
@@ -117,17 +158,37 @@ fn written(command: &Simple) -> Vec<String> {
 
 /// Adds keys or users, or changes those of the system.
 pub(super) fn keys_and_users(script: &Script) -> Option<&'static str> {
-    let files = ["/etc/passwd", "/etc/shadow", "/etc/sudoers", "/etc/group", "/etc/hosts", "/etc/pam.d", "/etc/ssh/"];
+    let files = [
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/sudoers",
+        "/etc/group",
+        "/etc/hosts",
+        "/etc/pam.d",
+        "/etc/ssh/",
+    ];
     let bad = |command: &Simple| {
         let named = matches!(
             command.name().as_str(),
-            "useradd" | "adduser" | "usermod" | "passwd" | "chpasswd" | "visudo" | "gpasswd" | "vipw" | "ssh-copy-id"
-                | "groupadd" | "deluser" | "userdel"
+            "useradd"
+                | "adduser"
+                | "usermod"
+                | "passwd"
+                | "chpasswd"
+                | "visudo"
+                | "gpasswd"
+                | "vipw"
+                | "ssh-copy-id"
+                | "groupadd"
+                | "deluser"
+                | "userdel"
         );
         let net_user = command.name() == "net"
             && command.arguments().any(|text| text.eq_ignore_ascii_case("/add"));
         let writes = written(command).iter().any(|path| {
-            path.ends_with("/authorized_keys") || path == "authorized_keys" || files.iter().any(|file| path.starts_with(file))
+            path.ends_with("/authorized_keys")
+                || path == "authorized_keys"
+                || files.iter().any(|file| path.starts_with(file))
         });
         named || net_user || writes
     };

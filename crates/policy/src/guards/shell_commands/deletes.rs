@@ -18,15 +18,22 @@ pub(super) fn whole_trees(script: &Script) -> Option<&'static str> {
         }
         "shred" | "wipe" | "truncate" => targets(command).any(is_sweeping),
         // A name that is only known when it runs, with the words of `rm`.
-        name if name.starts_with('$') => sweeps_with_rm(command) && has_flag(command, 'f', "--force"),
+        name if name.starts_with('$') => {
+            sweeps_with_rm(command) && has_flag(command, 'f', "--force")
+        }
         _ => false,
     };
     let piped = script.pipelines().any(|pipeline| {
         let lists = |command: &&Simple| {
-            matches!(command.name().as_str(), "find" | "ls" | "fd") && targets(command).any(is_sweeping_root)
+            let name = command.name();
+            // Behind its first flag, `find` has conditions.
+            let mut roots = targets(command).take(if name == "ls" { usize::MAX } else { 1 });
+            matches!(name.as_str(), "find" | "ls" | "fd") && roots.any(is_sweeping_root)
         };
         let first = pipeline.iter().position(lists);
-        first.is_some_and(|first| pipeline.iter().skip(first + 1).any(|it| matches!(it.name().as_str(), "rm" | "shred")))
+        first.is_some_and(|first| {
+            pipeline.iter().skip(first + 1).any(|it| matches!(it.name().as_str(), "rm" | "shred"))
+        })
     });
     (piped || script.commands.iter().any(bad)).then_some("deletes a whole tree")
 }
@@ -35,14 +42,18 @@ fn sweeps_with_rm(command: &Simple) -> bool {
     if command.arguments().any(|text| text.starts_with("--no-preserve")) {
         return true;
     }
-    let recursive =
-        has_flag(command, 'r', "--recursive") || has_flag(command, 'R', "--recursive");
-    recursive && targets(command).any(is_sweeping)
+    let recursive = has_flag(command, 'r', "--recursive") || has_flag(command, 'R', "--recursive");
+    // What is only known when it runs may turn out to be nothing.
+    let bare = command.words.iter().skip(1).filter(|word| word.text.starts_with(['/', '~']));
+    let mut bare = bare.filter_map(|word| word.bare.as_deref());
+    recursive && (targets(command).any(is_sweeping) || bare.any(is_sweeping))
 }
 
 fn sweeps_with_find(command: &Simple) -> bool {
     let deletes = command.arguments().any(|text| text == "-delete")
-        || command.arguments().any(|text| matches!(text.rsplit('/').next(), Some("rm" | "shred" | "unlink")));
+        || command
+            .arguments()
+            .any(|text| matches!(text.rsplit('/').next(), Some("rm" | "shred" | "unlink")));
     let filters = ["-name", "-iname", "-path", "-regex", "-mtime", "-empty", "-size", "-newer"];
     let filtered = command.arguments().any(|text| filters.contains(&text));
     let mut roots = command.arguments().take_while(|text| !text.starts_with('-'));
@@ -67,11 +78,25 @@ fn is_sweeping_root(target: &str) -> bool {
 
 /// Folders of the system, that are somebody's from the first level on.
 const SYSTEM: &[&str] = &[
-    "etc", "usr", "bin", "sbin", "lib", "lib32", "lib64", "boot", "dev", "proc", "sys", "system",
-    "library", "windows", "applications",
+    "etc",
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "boot",
+    "dev",
+    "proc",
+    "sys",
+    "system",
+    "library",
+    "windows",
+    "applications",
 ];
 /// Folders whose first level is somebody's.
-const SHARED: &[&str] = &["home", "users", "root", "var", "opt", "srv", "mnt", "media", "volumes", "data"];
+const SHARED: &[&str] =
+    &["home", "users", "root", "var", "opt", "srv", "mnt", "media", "volumes", "data"];
 
 /// Whether a path is a whole tree: the root, a home, the working folder, a folder of the system.
 pub(super) fn is_sweeping(target: &str) -> bool {
@@ -83,7 +108,8 @@ fn is_sweeping_path(path: &str) -> bool {
     let path = path.to_lowercase();
     let drive = matches!(path.as_bytes(), [_, b':', b'/', ..]);
     let inner = if drive { path.get(2..).unwrap_or_default() } else { &path };
-    let is_wild = |name: &str| !name.is_empty() && name.chars().all(|c| matches!(c, '*' | '.' | '?' | '!' | '[' | ']' | '{' | '}'));
+    let wild = |c: char| matches!(c, '*' | '.' | '?' | '!' | '[' | ']');
+    let is_wild = |name: &str| !name.is_empty() && name.chars().all(wild);
     let Some(below) = inner.strip_prefix('/') else {
         let mut names = path.split('/').skip_while(|name| *name == "..");
         return match (names.next(), names.next(), names.next()) {
@@ -99,8 +125,12 @@ fn is_sweeping_path(path: &str) -> bool {
     let names: Vec<&str> = below.split('/').filter(|name| !name.is_empty()).collect();
     match names.as_slice() {
         [] => true,
-        [first] => is_wild(first) || SYSTEM.iter().chain(SHARED).any(|known| matches_name(first, known)),
-        [first, ..] if SYSTEM.contains(first) => !path.starts_with("/usr/local/") && !path.starts_with("/dev/shm/"),
+        [first] => {
+            is_wild(first) || SYSTEM.iter().chain(SHARED).any(|known| matches_name(first, known))
+        }
+        [first, ..] if SYSTEM.contains(first) => {
+            !path.starts_with("/usr/local/") && !path.starts_with("/dev/shm/")
+        }
         ["home" | "users", _] | ["var", "lib" | "log" | "spool" | "mail" | "backups"] => true,
         [first, second] => SHARED.contains(first) && is_wild(second),
         ["home" | "users", _, last] | ["var", "lib" | "log", last] => is_wild(last),
@@ -116,19 +146,34 @@ fn is_home(name: &str) -> bool {
 pub(super) fn devices(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
         let name = command.name();
-        let formats = name.starts_with("mkfs") || matches!(name.as_str(), "mke2fs" | "wipefs" | "blkdiscard" | "mkswap");
+        let formats = name.starts_with("mkfs")
+            || matches!(name.as_str(), "mke2fs" | "wipefs" | "blkdiscard" | "mkswap");
         let edits = matches!(
             name.as_str(),
-            "fdisk" | "sfdisk" | "parted" | "sgdisk" | "shred" | "cryptsetup" | "cp" | "mv" | "tee" | "hdparm" | "badblocks" | "cat" | "dd"
+            "fdisk"
+                | "sfdisk"
+                | "parted"
+                | "sgdisk"
+                | "shred"
+                | "cryptsetup"
+                | "cp"
+                | "mv"
+                | "tee"
+                | "hdparm"
+                | "badblocks"
+                | "cat"
+                | "dd"
         );
-        let writes = command.redirects.iter().any(|(writes, target)| *writes && is_disk(&target.text));
+        let writes =
+            command.redirects.iter().any(|(writes, target)| *writes && is_disk(&target.text));
         let names_disk = |text: &str| match name.as_str() {
             "dd" => text.strip_prefix("of=").is_some_and(is_disk),
             "cat" => false,
             "fdisk" | "parted" => is_disk(text) && !command.arguments().any(|text| text == "-l"),
             _ => is_disk(text),
         };
-        let erases = name == "diskutil" && command.arguments().any(|text| text.to_lowercase().starts_with("erase"));
+        let erases = name == "diskutil"
+            && command.arguments().any(|text| text.to_lowercase().starts_with("erase"));
         writes || formats || erases || (edits && command.arguments().any(names_disk))
     };
     script.commands.iter().any(bad).then_some("overwrites a device or a file system")
@@ -136,7 +181,10 @@ pub(super) fn devices(script: &Script) -> Option<&'static str> {
 
 fn is_disk(text: &str) -> bool {
     let forms = crate::facts::normal_paths(text);
-    let starts = ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop", "mem", "kmem"];
+    let starts = [
+        "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "loop", "mem",
+        "kmem",
+    ];
     forms.iter().filter_map(|path| path.strip_prefix("/dev/")).any(|device| {
         starts.iter().any(|start| device.starts_with(start)) || device.contains(['*', '?'])
     })
@@ -149,7 +197,9 @@ pub(super) fn traces(script: &Script) -> Option<&'static str> {
         let has = |wanted: &str| command.arguments().any(|text| text == wanted);
         let clears = match name.as_str() {
             "history" => has("-c") || has("-d") || has("-cw"),
-            "journalctl" => command.arguments().any(|text| text.starts_with("--vacuum") || text == "--flush"),
+            "journalctl" => {
+                command.arguments().any(|text| text.starts_with("--vacuum") || text == "--flush")
+            }
             "wevtutil" => has("cl") || has("clear-log"),
             "dmesg" => has("-C") || has("-c") || has("--clear"),
             "set" => has("+o") && has("history"),
@@ -157,8 +207,15 @@ pub(super) fn traces(script: &Script) -> Option<&'static str> {
             "auditctl" => has("-e") || has("-D"),
             _ => false,
         };
-        let deletes = matches!(name.as_str(), "rm" | "shred" | "truncate" | "unlink" | "ln" | "tee" | "cp" | "mv");
-        let written = command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
+        let deletes = matches!(
+            name.as_str(),
+            "rm" | "shred" | "truncate" | "unlink" | "ln" | "tee" | "cp" | "mv"
+        );
+        let written = command
+            .redirects
+            .iter()
+            .filter(|(writes, _)| *writes)
+            .map(|(_, word)| word.text.as_str());
         let words = command.arguments().filter(|_| deletes);
         clears || written.chain(words).any(is_trace)
     };

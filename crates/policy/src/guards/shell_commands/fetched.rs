@@ -4,13 +4,14 @@ use crate::facts::shell::{Script, Simple, Word, code_of, is_shell};
 
 /// Programs that fetch.
 const FETCHERS: &[&str] = &[
-    "curl", "wget", "fetch", "http", "https", "xh", "aria2c", "lynx", "w3m", "nc", "ncat", "netcat",
-    "socat", "dig", "nslookup", "host", "ftp", "tftp", "scp", "sftp", "gsutil", "certutil", "iwr",
+    "curl", "wget", "fetch", "http", "https", "xh", "aria2c", "lynx", "w3m", "nc", "ncat",
+    "netcat", "socat", "dig", "nslookup", "host", "ftp", "tftp", "scp", "sftp", "gsutil",
+    "certutil", "iwr",
 ];
 /// Programs that decode, or turn text around.
 const DECODERS: &[&str] = &[
-    "base64", "base32", "basenc", "xxd", "openssl", "uudecode", "rev", "tr", "gpg", "hexdump", "od",
-    "gunzip", "zcat", "bzcat", "xzcat", "unxz", "bunzip2", "gzip", "xz",
+    "base64", "base32", "basenc", "xxd", "openssl", "uudecode", "rev", "tr", "gpg", "hexdump",
+    "od", "gunzip", "zcat", "bzcat", "xzcat", "unxz", "bunzip2", "gzip", "xz",
 ];
 
 fn is_source(name: &str) -> bool {
@@ -19,14 +20,17 @@ fn is_source(name: &str) -> bool {
 
 fn interpreter(name: &str) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    is_shell(name) || matches!(plain, "python" | "perl" | "ruby" | "node" | "php" | "lua" | "pypy" | "iex")
+    is_shell(name)
+        || matches!(plain, "python" | "perl" | "ruby" | "node" | "php" | "lua" | "pypy" | "iex")
 }
 
 /// Runs what was fetched or decoded.
 pub(super) fn run(script: &Script) -> Option<&'static str> {
     let piped = script.pipelines().any(|pipeline| {
         let source = pipeline.iter().position(|command| is_source(&command.name()));
-        source.is_some_and(|source| pipeline.iter().skip(source + 1).any(|command| reads_program(command)))
+        source.is_some_and(|source| {
+            pipeline.iter().skip(source + 1).any(|command| reads_program(command))
+        })
     });
     let found = piped || script.commands.iter().any(runs_output) || runs_download(script);
     found.then_some("runs what was fetched or decoded")
@@ -41,7 +45,8 @@ fn reads_program(command: &Simple) -> bool {
     if is_shell(&name) && command.arguments().any(|text| text == "-s") {
         return true;
     }
-    let inline = |text: &str| matches!(text, "-c" | "-m" | "-e" | "-r" | "-p" | "-ne" | "-pe" | "-E");
+    let inline =
+        |text: &str| matches!(text, "-c" | "-m" | "-e" | "-r" | "-p" | "-ne" | "-pe" | "-E");
     if command.arguments().any(inline) {
         return false;
     }
@@ -79,7 +84,7 @@ fn runs_download(script: &Script) -> bool {
     for command in &script.commands {
         let name = command.name();
         let base = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
-        if FETCHERS.contains(&name.as_str()) {
+        if is_source(&name) {
             fetched.extend(targets_of_fetch(command).map(base));
             continue;
         }
@@ -103,7 +108,9 @@ fn targets_of_fetch(command: &Simple) -> impl Iterator<Item = &str> {
         let named = std::mem::replace(&mut after_flag, matches!(*text, "-o" | "-O" | "--output"));
         (named && !text.starts_with('-')) || text.contains("://")
     });
-    words.chain(command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str()))
+    words.chain(
+        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str()),
+    )
 }
 
 /// Hands a shell to somebody elsewhere, or sends away what the environment holds.
@@ -127,15 +134,19 @@ pub(super) fn remote_shells(script: &Script) -> Option<&'static str> {
 
 fn connects_shell(command: &Simple) -> bool {
     let name = command.name();
-    let words = || command.arguments().chain(command.redirects.iter().map(|(_, word)| word.text.as_str()));
-    let device = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/") || text.contains("/inet/tcp");
+    let words =
+        || command.arguments().chain(command.redirects.iter().map(|(_, word)| word.text.as_str()));
+    let device = |text: &str| {
+        text.contains("/dev/tcp/") || text.contains("/dev/udp/") || text.contains("/inet/tcp")
+    };
     if name != "echo" && name != "grep" && words().any(device) {
         return true;
     }
     match name.as_str() {
         "nc" | "ncat" | "netcat" => command.arguments().any(|text| {
             let cluster = text.starts_with('-') && !text.starts_with("--");
-            (cluster && text.contains(['e', 'c'])) || matches!(text, "--exec" | "--sh-exec" | "--lua-exec")
+            (cluster && text.contains(['e', 'c']))
+                || matches!(text, "--exec" | "--sh-exec" | "--lua-exec")
         }),
         "socat" => command.arguments().any(|text| {
             let upper = text.to_uppercase();
@@ -147,13 +158,34 @@ fn connects_shell(command: &Simple) -> bool {
 
 fn is_remote_shell(code: &str) -> bool {
     let lower = code.to_lowercase();
-    let connects = ["socket", "tcpsocket", "fsockopen", "net.connect", "createconnection", "io::socket", "/inet/tcp"];
-    let runs = [
-        "dup2", "subprocess", "pty", "/bin/sh", "/bin/bash", "exec", "spawn", "os.system", "popen", "shell_exec",
-        "proc_open", "cmd.exe",
+    let connects = [
+        "socket",
+        "tcpsocket",
+        "fsockopen",
+        "net.connect",
+        "createconnection",
+        "io::socket",
+        "/inet/tcp",
     ];
-    let decodes = lower.contains("b64decode") || lower.contains("base64_decode") || lower.contains("atob(")
-        || lower.contains("fromhex") || lower.contains("decode_base64");
+    let runs = [
+        "dup2",
+        "subprocess",
+        "pty",
+        "/bin/sh",
+        "/bin/bash",
+        "exec",
+        "spawn",
+        "os.system",
+        "popen",
+        "shell_exec",
+        "proc_open",
+        "cmd.exe",
+    ];
+    let decodes = lower.contains("b64decode")
+        || lower.contains("base64_decode")
+        || lower.contains("atob(")
+        || lower.contains("fromhex")
+        || lower.contains("decode_base64");
     let evaluates = lower.contains("exec(") || lower.contains("eval(") || lower.contains("eval ");
     (connects.iter().any(|it| lower.contains(it)) && runs.iter().any(|it| lower.contains(it)))
         || (decodes && evaluates)
@@ -178,7 +210,8 @@ fn is_script(command: &Simple) -> bool {
 pub(super) fn fork_bombs(script: &Script) -> Option<&'static str> {
     let bomb = script.functions.iter().any(|function| {
         let is_own = |command: &&Simple| command.name() == function.to_lowercase();
-        let piped = script.pipelines().any(|pipeline| pipeline.iter().filter(|it| is_own(it)).count() > 1);
+        let piped =
+            script.pipelines().any(|pipeline| pipeline.iter().filter(|it| is_own(it)).count() > 1);
         let own = script.commands.iter().filter(is_own);
         let background = own.clone().any(|command| command.background);
         piped || (background && own.count() > 1)

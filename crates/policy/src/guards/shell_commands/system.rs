@@ -9,14 +9,19 @@ pub(super) fn stopping(script: &Script) -> Option<&'static str> {
         let by_name = match command.name().as_str() {
             "shutdown" | "reboot" | "halt" | "poweroff" | "killall5" | "kexec" => true,
             "init" | "telinit" => has(&["0", "6", "1"]),
-            "systemctl" => has(&["poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "isolate"]),
+            "systemctl" => {
+                has(&["poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "isolate"])
+            }
             "kill" => kills_all(command),
-            "pkill" | "killall" => has(&["init", "systemd", "sshd", "."]) || (has(&["-u", "-U"]) && has(&["root"])),
+            "pkill" | "killall" => {
+                has(&["init", "systemd", "sshd", "."]) || (has(&["-u", "-U"]) && has(&["root"]))
+            }
             "insmod" | "modprobe" | "rmmod" => true,
             "swapoff" => has(&["-a"]),
             _ => false,
         };
-        let sysrq = command.redirects.iter().any(|(writes, word)| *writes && word.text.contains("sysrq"));
+        let sysrq =
+            command.redirects.iter().any(|(writes, word)| *writes && word.text.contains("sysrq"));
         by_name || sysrq || command.arguments().any(|text| text.contains("/proc/sysrq-trigger"))
     };
     script.commands.iter().any(bad).then_some("stops the machine")
@@ -30,7 +35,8 @@ fn kills_all(command: &Simple) -> bool {
         && first.starts_with('-')
     {
         // `-s KILL`, `-9`, `-KILL`, or nothing but `-1`, which is a signal.
-        targets = if matches!(*first, "-s" | "-n") { rest.get(1..).unwrap_or_default() } else { rest };
+        targets =
+            if matches!(*first, "-s" | "-n") { rest.get(1..).unwrap_or_default() } else { rest };
     }
     targets.iter().any(|target| matches!(*target, "-1" | "1"))
 }
@@ -40,20 +46,37 @@ pub(super) fn defences(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
         let has = |wanted: &[&str]| command.arguments().any(|text| wanted.contains(&text));
         match command.name().as_str() {
-            "iptables" | "ip6tables" | "iptables-legacy" => has(&["-F", "--flush", "-X", "-P", "--policy"]),
+            "iptables" | "ip6tables" | "iptables-legacy" => {
+                has(&["-F", "--flush", "-X", "-P", "--policy"])
+            }
             "nft" => has(&["flush"]),
             "ufw" => has(&["disable", "reset"]),
             "setenforce" => has(&["0", "Permissive", "permissive"]),
             "systemctl" | "service" => {
                 has(&["stop", "disable", "mask", "kill"])
                     && command.arguments().any(|text| {
-                        ["firewalld", "apparmor", "auditd", "ufw", "fail2ban", "falcon", "clamav", "crowdstrike", "rsyslog"]
-                            .iter()
-                            .any(|name| text.contains(name))
+                        [
+                            "firewalld",
+                            "apparmor",
+                            "auditd",
+                            "ufw",
+                            "fail2ban",
+                            "falcon",
+                            "clamav",
+                            "crowdstrike",
+                            "rsyslog",
+                        ]
+                        .iter()
+                        .any(|name| text.contains(name))
                     })
             }
             "csrutil" | "spctl" => has(&["disable", "--master-disable"]),
-            "sysctl" => has(&["-w"]) || command.arguments().any(|text| text.starts_with("kernel.") && text.contains('=')),
+            "sysctl" => {
+                has(&["-w"])
+                    || command
+                        .arguments()
+                        .any(|text| text.starts_with("kernel.") && text.contains('='))
+            }
             "aa-teardown" | "aa-disable" => true,
             _ => false,
         }

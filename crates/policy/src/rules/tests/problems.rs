@@ -119,6 +119,16 @@ fn every_mistake_is_told_with_its_place() {
     assert_eq!(found, ["rules.cedar:1:1: `@approval` belongs to a `forbid`, this is a `permit`"]);
 }
 
+#[test]
+fn names_of_any_script_may_be_written() {
+    for name in ["/data/データ", "/данные/x", "naïve"] {
+        let text = format!(
+            "forbid(principal, action, resource) when {{ context.paths.contains(\"{name}\") }};"
+        );
+        assert!(read(&text, Otherwise::Allow).is_ok(), "{name}");
+    }
+}
+
 /// What is read is walked by recursion: what is within the bounds fits a small stack.
 #[test]
 fn the_longest_rules_can_be_read_asked_and_dropped() {
