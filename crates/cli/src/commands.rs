@@ -9,6 +9,7 @@ mod key;
 mod log;
 mod manifest;
 mod native;
+mod policy;
 mod receipt;
 mod tour;
 mod up;
@@ -24,6 +25,7 @@ const NOTES: &str = "\
 Examples:
   chio up                                    run a kernel with demo tools, state in .chio
   chio tour                                  a short tour, in a folder of its own
+  chio policy init                           a policy of your own, to be changed
   chio key new --out authority.key           a key to issue capabilities with
   chio capability verify token.json --trusted-issuer authority.key
   chio capability issue --help               every command has a page with an example
@@ -53,6 +55,8 @@ enum Command {
     #[command(subcommand)]
     Capability(Box<capability::Command>),
     #[command(subcommand)]
+    Policy(Box<policy::Command>),
+    #[command(subcommand)]
     Approvals(approvals::Command),
     #[command(subcommand)]
     Receipt(receipt::Command),
@@ -74,6 +78,7 @@ impl CommandLine {
             Command::Native(command) => command.run(io),
             Command::Key(command) => command.run(io),
             Command::Capability(command) => command.run(io),
+            Command::Policy(command) => command.run(io),
             Command::Approvals(command) => command.run(io),
             Command::Receipt(command) => command.run(io),
             Command::Log(command) => command.run(io),

@@ -33,6 +33,40 @@ const fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
+/// The number of the day with this name, from 1970 on; none where the calendar has none.
+fn day_number(year: u64, month: u64, day: u64) -> Option<u64> {
+    let years = if month <= 2 { year.checked_sub(1)? } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
+    let year_of_era = years % 400;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (years / 400 * ERA + day_of_era).checked_sub(EPOCH)?;
+    // The thirtieth of February would have a number as well.
+    (civil(days) == (year, month, day)).then_some(days)
+}
+
+/// Unix seconds of a time such as `2026-09-24T12:00:00Z`.
+pub(crate) fn parse(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    Some(day_number(year, month, day)? * DAY + hour * HOUR + minute * MINUTE + second)
+}
+
+/// Three numbers of so many digits each.
+fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[u64; 3]> {
+    let mut parts = text.split(separator);
+    let mut numbers = [0; 3];
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        let part = parts.next()?;
+        let whole = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+        *number = part.parse().ok().filter(|_| whole)?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
 /// Where `time` lies as seen from `now`: `3h ago`, `in 20m`, `now`.
 pub(crate) fn relative(time: u64, now: u64) -> String {
     match time.cmp(&now) {
@@ -54,7 +88,7 @@ pub(crate) fn span(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{civil, relative, utc};
+    use super::{civil, day_number, parse, relative, utc};
 
     #[test]
     fn known_times_are_written_in_utc() {
@@ -89,11 +123,37 @@ mod tests {
         for days in 0..2 * super::ERA {
             assert_eq!(civil(days), expected);
             let (year, month, day) = expected;
+            assert_eq!(day_number(year, month, day), Some(days));
             expected = match (month, day) {
                 (12, 31) => (year + 1, 1, 1),
                 _ if day == length(year, month) => (year, month + 1, 1),
                 _ => (year, month, day + 1),
             };
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_one_form() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T00:00:00Z", Some(951_782_400)),
+            ("2026-09-24T12:00:00Z", Some(1_790_251_200)),
+            ("2023-02-29T00:00:00Z", None),
+            ("2023-13-01T00:00:00Z", None),
+            ("2023-00-01T00:00:00Z", None),
+            ("2023-01-00T00:00:00Z", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("2023-01-01T24:00:00Z", None),
+            ("2023-01-01T00:60:00Z", None),
+            ("2023-01-01T00:00:60Z", None),
+            ("2023-1-01T00:00:00Z", None),
+            ("2023-01-01T00:00:00", None),
+            ("2023-01-01 00:00:00Z", None),
+            ("2023-01-01-01T00:00:00Z", None),
+            ("2023-01-01T+1:00:00Z", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
         }
     }
 

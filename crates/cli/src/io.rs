@@ -54,6 +54,12 @@ impl Io<'_> {
         let _ = writeln!(self.errors, "{kind}: {}", text::plain(&line));
     }
 
+    /// Writes a line to standard error that begins with a place of its own, such as `file:1:1:`.
+    pub(crate) fn complain_at(&mut self, line: impl Display) {
+        let line = line.to_string();
+        let _ = writeln!(self.errors, "{}", text::plain(&line));
+    }
+
     /// Writes out what is still held back.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.output.flush().context(NO_OUTPUT)

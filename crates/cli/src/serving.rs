@@ -13,11 +13,15 @@ use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
 };
 use chio_demo::{DemoOptions, DemoServer};
-use chio_kernel::{ChioKernel, Clock, KernelParts, Pipeline, SystemClock, SystemRandomness};
+use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use chio_store::{OpenStore, StoreUrl};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::hand_out::HandOut;
+use crate::policies::Policies;
+use crate::policy_watch::watch;
 use crate::text;
 use crate::trust::Trust;
 
@@ -35,6 +39,7 @@ pub(crate) struct Setup {
     pub(crate) kernel_key: Option<Keypair>,
     pub(crate) trust: Trust,
     pub(crate) deadline: Option<Duration>,
+    pub(crate) policies: Policies,
 }
 
 /// A running kernel and what it stands on.
@@ -43,6 +48,7 @@ pub(crate) struct Served {
     pub(crate) kernel: ChioKernel,
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) store: OpenStore,
+    pub(crate) policies: Policies,
 }
 
 impl Served {
@@ -69,43 +75,58 @@ impl Served {
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
-            pipeline: Pipeline::none(),
+            pipeline: setup.policies.pipeline(),
         })
         .await?;
         let demo = demo.context("cannot keep the demo server's notes")?;
         kernel.register_tool_server(Box::new(demo))?;
         let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
-        Ok(Self { kernel, orchestrator, store })
+        Ok(Self { kernel, orchestrator, store, policies: setup.policies })
     }
 
-    /// The native service of this kernel, for a peer that is known or not.
+    /// The native service of this kernel, for a peer that is known or not. One that is known is
+    /// handed what the policy says.
     pub(crate) fn native(
         &self,
         peer: Option<PublicKey>,
-    ) -> NativeService<CrossProtocolOrchestrator<'static>> {
-        let orchestrator = Arc::clone(&self.orchestrator);
-        let admission = Arc::new(SamePeer { orchestrator, peer });
-        let mut service = NativeService::new(Arc::clone(&self.orchestrator), admission);
-        service.log = operator_log();
-        service
+    ) -> Result<NativeService<CrossProtocolOrchestrator<'static>>> {
+        let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
+        let hand_out = match (&peer, self.store.authority()?) {
+            (Some(peer), Some(authority)) => {
+                let capabilities = self.policies.capabilities().clone();
+                Some(HandOut::new(self.kernel.clone(), authority, peer.clone(), capabilities))
+            }
+            (Some(_), None) if !self.policies.capabilities().now().is_empty() => {
+                log.line("the authority's key is kept elsewhere: the peer is handed nothing");
+                None
+            }
+            _ => None,
+        };
+        let admission = SamePeer { orchestrator, peer, hand_out, log: log.clone() };
+        let mut service = NativeService::new(Arc::clone(&self.orchestrator), Arc::new(admission));
+        service.log = log;
+        Ok(service)
     }
 
     /// Serves until there is nothing more to serve or the process is told to end, then ends in
     /// good order. Calls that take too long then are called off, so that their doors can close.
     pub(crate) async fn serve(
-        self,
+        mut self,
         serving: impl Future<Output = ()>,
         shutdown: &CancellationToken,
     ) -> Result<()> {
+        let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+        let (kernel, log) = (&self.kernel, operator_log());
         let told = async {
             shutdown.cancelled().await;
-            self.kernel.drain(PATIENCE).await
+            kernel.drain(PATIENCE).await
         };
         let mut serving = pin!(serving);
         tokio::select! {
             () = &mut serving => {}
             // What could not be drained is told by the end, which tries again.
             _ = told => serving.await,
+            never = watch(&mut self.policies, kernel, &log, hangup, shutdown) => match never {},
         }
         self.end().await
     }
@@ -131,11 +152,19 @@ pub(crate) fn notes_folder(url: &StoreUrl) -> Option<PathBuf> {
 struct SamePeer {
     orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     peer: Option<PublicKey>,
+    hand_out: Option<HandOut>,
+    log: Log,
 }
 
 #[async_trait]
 impl Admission for SamePeer {
     async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
+        if let Some(hand_out) = &self.hand_out
+            && let Err(error) = hand_out.run().await
+        {
+            // Whoever is handed nothing can still come with a token of its own.
+            self.log.line(&format!("the peer is handed nothing: {error:#}"));
+        }
         let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
         Ok(Peer { subject: self.peer.clone(), session })
     }
@@ -157,8 +186,6 @@ pub(crate) fn operator_log() -> Log {
 
 /// Cancelled when the process is told to end. A second word ends it at once.
 pub(crate) fn shutdown_on_signal() -> Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
-
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let shutdown = CancellationToken::new();

@@ -52,6 +52,14 @@ impl Pipeline {
         self
     }
 
+    /// The same, with another guard before all others.
+    #[must_use]
+    pub fn preceded_by(&self, guard: Arc<dyn Guard>) -> Self {
+        let guards = std::iter::once(guard).chain(self.guards.iter().cloned()).collect();
+        let preceded = Self::new(self.policy_hash.clone(), guards);
+        preceded.with_approval_timeout(self.approval_timeout)
+    }
+
     /// The guards, in order.
     #[must_use]
     pub fn guards(&self) -> &[Arc<dyn Guard>] {

@@ -9,18 +9,20 @@ use chio_core::money::MonetaryAmount;
 use crate::document::{Key, Section};
 
 /// The section.
-pub(crate) const SECTION: &str = "chio.capabilities";
+pub const SECTION: &str = "chio.capabilities";
 
 /// How long a capability holds when nobody says so.
 const TTL: Duration = Duration::from_secs(3600);
 /// The longest that one may hold.
 const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 
-pub(crate) const KEYS: &[Key] = &[
+/// What it may have.
+pub const KEYS: &[Key] = &[
     Key::new("ttl", "a time such as `1h`", "1h", "how long they hold, at most `30d`"),
-    Key::new("tools", "a list of maps with `server` and `tool`", "[]", "tools that may be called"),
-    Key::new("resources", "a list of maps with `uri`", "[]", "resources that may be read"),
-    Key::new("prompts", "a list of maps with `prompt`", "[]", "prompts that may be used"),
+    Key::new("tools", "a list of maps with `server` and `tool`", "[]", "tools that may be called")
+        .of(TOOL),
+    Key::new("resources", "a list of maps with `uri`", "[]", "resources that may be read").of(RESOURCE),
+    Key::new("prompts", "a list of maps with `prompt`", "[]", "prompts that may be used").of(PROMPT),
 ];
 
 const TOOL: &[Key] = &[

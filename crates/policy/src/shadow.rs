@@ -26,9 +26,8 @@ impl Shadow {
     /// Tries the guards of `trial` beside those in force: first of all, so that it sees the calls
     /// that those deny.
     #[must_use]
-    pub fn beside(in_force: &Pipeline, trial: Pipeline) -> Vec<Arc<dyn Guard>> {
-        let shadow: Arc<dyn Guard> = Arc::new(Self { pipeline: trial });
-        std::iter::once(shadow).chain(in_force.guards().iter().cloned()).collect()
+    pub fn beside(in_force: &Pipeline, trial: Pipeline) -> Pipeline {
+        in_force.preceded_by(Arc::new(Self { pipeline: trial }))
     }
 }
 

@@ -7,7 +7,12 @@ use crate::shell::{cargo, outcome};
 use crate::steps::Outcome;
 
 /// The benchmarks, each a package and its target.
-pub(crate) const BENCHES: &[(&str, &str)] = &[("chio-core", "ratios"), ("chio-kernel", "road")];
+pub(crate) const BENCHES: &[(&str, &str)] = &[
+    ("chio-core", "ratios"),
+    ("chio-kernel", "road"),
+    ("chio-policy", "evaluate"),
+    ("chio-policy", "rules"),
+];
 
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     if let Some(unknown) = arguments.iter().find(|it| it.starts_with('-') && *it != "--quick") {
@@ -15,8 +20,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     let parts: Vec<&String> = arguments.iter().filter(|it| !it.starts_with('-')).collect();
     for (package, target) in BENCHES {
-        // The core's benchmark has no parts to pick from.
-        if *package == "chio-core" && !parts.is_empty() {
+        // Only the road's benchmark has parts to pick from; a part may also be a target's name.
+        let has_parts = *target == "road";
+        if !has_parts && !parts.is_empty() && !parts.iter().any(|part| part == target) {
             continue;
         }
         let mut command = cargo(&["bench", "-p", package, "--bench", target, "--"]);

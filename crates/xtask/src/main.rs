@@ -6,6 +6,7 @@ mod deps;
 mod fuzz;
 mod help;
 mod output;
+mod reference;
 mod requirements;
 mod shell;
 mod steps;
@@ -63,6 +64,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--quick] [PART]...",
         summary: "what the core and the road cost, against floors measured in the same run",
         run: bench::run,
+    },
+    Command {
+        name: "reference",
+        arguments: "",
+        summary: "writes docs/policy-reference.md from the guards",
+        run: reference::run,
     },
     Command { name: "help", arguments: "", summary: "this page", run: help::run },
 ];
@@ -131,7 +138,7 @@ mod tests {
         let message = error.to_string();
         assert!(message.contains("`chekc`"), "{message}");
         assert!(
-            message.contains("check, test, requirements, deps, fuzz, bench, help"),
+            message.contains("check, test, requirements, deps, fuzz, bench, reference, help"),
             "{message}"
         );
     }
@@ -146,7 +153,9 @@ mod tests {
 
     #[test]
     fn unknown_arguments_are_refused() {
-        for line in ["check --fast", "test all", "requirements --jsn", "deps x", "help me"] {
+        for line in
+            ["check --fast", "test all", "requirements --jsn", "deps x", "reference x", "help me"]
+        {
             assert!(run(&words(line)).unwrap_err().is::<Usage>(), "{line}");
         }
     }

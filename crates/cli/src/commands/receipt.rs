@@ -11,6 +11,7 @@ mod trace;
 mod verify;
 
 pub(super) use bundle::read as read_bundle;
+pub(super) use filter::Filter;
 
 use std::path::Path;
 

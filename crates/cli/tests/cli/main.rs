@@ -7,6 +7,7 @@ mod delegation;
 mod golden;
 mod keys;
 mod manifest;
+mod policy;
 mod receipt;
 mod support;
 mod tour;

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::support::Folder;
 
 /// Command lines that are not understood, of commands that need no store.
-const OFFLINE: [&str; 35] = [
+const OFFLINE: [&str; 61] = [
     "",
     "nonsense",
     "key",
@@ -41,10 +41,36 @@ const OFFLINE: [&str; 35] = [
     "manifest verify missing.json",
     "canonicalize missing.json",
     "up --unknown",
+    "policy",
+    "policy nonsense",
+    "policy init a b",
+    "policy check",
+    "policy check missing.yaml",
+    "policy check default strict",
+    "policy explain",
+    "policy explain default",
+    "policy explain --tool t",
+    "policy explain default --tool t --protocol smoke",
+    "policy explain default --tool t --target smoke",
+    "policy explain default --tool t --fidelity good",
+    "policy explain default --tool t --depth -1",
+    "policy explain default --tool t --depth 65",
+    "policy explain default --tool t --cost 5",
+    "policy explain default --tool t --cost 5USD",
+    "policy explain default --tool t --at yesterday",
+    "policy test",
+    "policy test default",
+    "policy test default missing.yaml",
+    "policy list all",
+    "policy show",
+    "policy show nothing",
+    "up --policy",
+    "up --policy missing.yaml",
+    "up --shadow-policy missing.yaml",
 ];
 
 /// And of those that serve, call or read one.
-const ON_A_STORE: [&str; 56] = [
+const ON_A_STORE: [&str; 60] = [
     "tour --unknown",
     "native",
     "native serve",
@@ -101,6 +127,10 @@ const ON_A_STORE: [&str; 56] = [
     "approvals approve x --valid-for 2h",
     "approvals deny x --valid-for 5m",
     "receipt trace x --data missing",
+    "native serve --unix a.sock --policy nothing",
+    "native serve --unix a.sock --shadow-policy nothing",
+    "policy shadowed --data missing",
+    "policy shadowed --since yesterday",
 ];
 
 #[test]
@@ -156,6 +186,14 @@ fn every_help_page_ends_with_0_and_has_an_example() {
         "manifest",
         "manifest sign",
         "manifest verify",
+        "policy",
+        "policy init",
+        "policy check",
+        "policy explain",
+        "policy test",
+        "policy list",
+        "policy show",
+        "policy shadowed",
     ] {
         let run =
             folder.line(&format!("{page} --help")).ends(0).says("Usage: chio").says("Example");

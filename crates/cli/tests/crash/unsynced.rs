@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_demo::{DemoOptions, DemoServer};
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Pipeline, Session, SystemClock, SystemRandomness,
-    ToolCall,
+    ChioKernel, Clock, KernelConfig, KernelParts, NoCaller, Pipeline, Session, SystemClock,
+    SystemRandomness, ToolCall,
 };
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::token::{grant, token};

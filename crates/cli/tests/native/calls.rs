@@ -6,6 +6,7 @@ use chio_core::receipt::{ContentHash, Decision, NO_OUTPUT_HASH};
 use chio_testkit::token::grant;
 use serde_json::{Value, json};
 
+use crate::policy::denied_by;
 use crate::support::{Shared, World, agent, reason, written};
 
 // covers: WIRE-002, WIRE-003, WIRE-024..WIRE-026, WIRE-029, WIRE-033, WIRE-034, WIRE-046
@@ -90,19 +91,27 @@ fn a_call_missing_a_required_member_ends_the_connection_and_leaves_no_receipt() 
 #[test]
 fn a_tool_that_fails_is_a_denial_with_the_tools_words() {
     let shared = Shared::get();
-    for (id, params, words) in [
-        ("failing-1", json!({"name": "nobody"}), "there is no note of this name"),
-        ("failing-2", json!({"surname": "x"}), "name"),
-    ] {
-        let token = shared.world.token(id, vec![grant("note_get")]);
-        let response = shared.server.connect().call("1", &token, "note_get", params);
-        let error = &written(&response.result)["error"];
-        assert_eq!(error["code"], "tool_server_error");
-        assert!(error["detail"].as_str().unwrap().contains(words), "{error}");
-        assert!(reason(&response.receipt).contains(words));
-        assert_eq!(response.receipt.content_hash, NO_OUTPUT_HASH);
-        shared.world.check_receipt(&response);
-    }
+    let (words, token) = ("there is no note of this name", vec![grant("note_get")]);
+    let token = shared.world.token("failing-1", token);
+    let params = json!({"name": "nobody"});
+    let response = shared.server.connect().call("1", &token, "note_get", params);
+    let error = &written(&response.result)["error"];
+    assert_eq!(error["code"], "tool_server_error");
+    assert!(error["detail"].as_str().unwrap().contains(words), "{error}");
+    assert!(reason(&response.receipt).contains(words));
+    assert_eq!(response.receipt.content_hash, NO_OUTPUT_HASH);
+    shared.world.check_receipt(&response);
+}
+
+#[test]
+fn arguments_that_the_tool_does_not_take_do_not_reach_it() {
+    let shared = Shared::get();
+    let token = shared.world.token("unfit-1", vec![grant("note_get")]);
+    let params = json!({"surname": "x"});
+    let response = shared.server.connect().call("1", &token, "note_get", params);
+    assert_eq!(written(&response.result)["error"]["code"], "policy_denied");
+    assert_eq!(denied_by(&response.receipt), "argument-schema");
+    shared.world.check_receipt(&response);
 }
 
 #[test]

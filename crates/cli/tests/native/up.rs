@@ -8,7 +8,7 @@ use chio_testkit::process::{Run, Server};
 use crate::support::World;
 
 /// Starts `chio up` and reads what it prints, up to its last line.
-fn up(world: &World, words: &[&str]) -> (Server, String) {
+pub(crate) fn up(world: &World, words: &[&str]) -> (Server, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = world.command(&[&["up"], words].concat());
     let server = Server::spawn(command.stdout(Stdio::from(writer)));

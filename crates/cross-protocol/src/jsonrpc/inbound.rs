@@ -36,7 +36,7 @@ pub enum Incoming {
 #[error("{error}")]
 pub struct Rejected {
     /// What is wrong.
-    pub error: RpcError,
+    pub error: Box<RpcError>,
     /// The id to answer under; nobody is told when there is none.
     pub answer_to: Option<RequestId>,
 }
@@ -45,16 +45,16 @@ impl Rejected {
     /// The answer, if one is due.
     #[must_use]
     pub fn into_answer(self) -> Option<Response> {
-        self.answer_to.map(|id| Response::err(id, self.error))
+        self.answer_to.map(|id| Response::err(id, *self.error))
     }
 
     /// Answered under null, as the sender's id is not known.
-    const fn nameless(error: RpcError) -> Self {
-        Self { error, answer_to: Some(RequestId::NULL) }
+    fn nameless(error: RpcError) -> Self {
+        Self { error: Box::new(error), answer_to: Some(RequestId::NULL) }
     }
 
-    const fn silent(error: RpcError) -> Self {
-        Self { error, answer_to: None }
+    fn silent(error: RpcError) -> Self {
+        Self { error: Box::new(error), answer_to: None }
     }
 }
 
@@ -152,7 +152,7 @@ impl Inbound {
             (Ok((method, params)), None) => {
                 Ok(Message::Notification(Notification { method, params }))
             }
-            (Err(error), answer_to) => Err(Rejected { error, answer_to }),
+            (Err(error), answer_to) => Err(Rejected { error: Box::new(error), answer_to }),
         }
     }
 

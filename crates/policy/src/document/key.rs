@@ -11,6 +11,8 @@ pub struct Key {
     pub default: &'static str,
     /// What it is for.
     pub about: &'static str,
+    /// What the maps below it may have, where it has such.
+    pub of: &'static [Self],
 }
 
 impl Key {
@@ -22,7 +24,14 @@ impl Key {
         default: &'static str,
         about: &'static str,
     ) -> Self {
-        Self { name, expects, default, about }
+        Self { name, expects, default, about, of: &[] }
+    }
+
+    /// The same, with maps below it that may have this.
+    #[must_use]
+    pub const fn of(mut self, keys: &'static [Self]) -> Self {
+        self.of = keys;
+        self
     }
 
     /// Whether the section is in force; the same in every section of HushSpec.

@@ -19,7 +19,7 @@ const NAME: &str = "approval";
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::new("rules", "a list of maps", "[]", "which calls wait, and why"),
+    Key::new("rules", "a list of maps", "[]", "which calls wait, and why").of(RULE),
 ];
 
 const RULE: &[Key] = &[

@@ -17,7 +17,7 @@ const NAME: &str = "budget";
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::new("limits", "a list of maps with `units` and `currency`", "[]", "the limits"),
+    Key::new("limits", "a list of maps with `units` and `currency`", "[]", "the limits").of(LIMIT),
 ];
 
 const LIMIT: &[Key] = &[

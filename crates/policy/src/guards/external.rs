@@ -31,7 +31,8 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "a list of maps",
             "[]",
             "the services, asked in this order until one denies",
-        ),
+        )
+        .of(SERVICE_KEYS),
     ],
     always: false,
     build,

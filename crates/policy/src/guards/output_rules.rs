@@ -28,7 +28,8 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "a list of maps with `name`, `pattern` and `with`",
             "[]",
             "what is replaced",
-        ),
+        )
+        .of(REDACT_KEYS),
         Key::new("block", "a list of regular expressions", "[]", "output that may not leave"),
         Key::new("max_bytes", "a whole number", "no bound", "how large output may be, as JSON"),
         Key::new(

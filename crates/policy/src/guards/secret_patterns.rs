@@ -41,7 +41,8 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "a list of maps with `name`, `pattern`, `severity` and `description`",
             "those of Chio, for the tokens of many services, private keys and passwords",
             "what is a secret; a list replaces Chio's own",
-        ),
+        )
+        .of(PATTERN_KEYS),
         Key::new(
             "skip_paths",
             "a list of globs",

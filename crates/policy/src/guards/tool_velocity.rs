@@ -10,7 +10,7 @@ const NAME: &str = "tool-velocity";
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::new("limits", "a list of maps with `calls` and `window`", "[]", "the limits"),
+    Key::new("limits", "a list of maps with `calls` and `window`", "[]", "the limits").of(LIMIT),
 ];
 
 const LIMIT: &[Key] = &[

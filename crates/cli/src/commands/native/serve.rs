@@ -10,6 +10,7 @@ use chio_native_edge::{Endpoint, serve_stdio};
 use crate::duration;
 use crate::io::Io;
 use crate::outcome::Outcome;
+use crate::policy_args::PolicyArgs;
 use crate::serving::{
     Served, Setup, listen, notes_folder, operator_log, run_server, shutdown_on_signal,
 };
@@ -22,10 +23,14 @@ checkpoint. Tokens of the store's own authority are accepted; name others with -
 Calls that need approval wait for it: `chio approvals` answers them with the store's own approver
 key; name others who may answer with --trusted-approver.
 
+Calls are judged by --policy; a change of its files takes effect within seconds, and a broken change
+is told and changes nothing. A peer that is named is handed the policy's default capabilities.
+
 Examples:
   chio native serve --unix chio.sock
   chio native serve --tcp 127.0.0.1:0 --store memory:
-  chio native serve --stdio --data .chio --peer agent.key";
+  chio native serve --stdio --data .chio --peer agent.key
+  chio native serve --unix chio.sock --policy policy.yaml --shadow-policy strict";
 
 /// Run a kernel behind the native transport
 #[derive(Debug, clap::Args)]
@@ -49,6 +54,8 @@ pub(crate) struct Args {
     /// Another issuer whose tokens are accepted, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_issuer: Vec<String>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     #[command(flatten)]
     trust: TrustArgs,
     /// Whoever connects is this subject, by public key or key file
@@ -75,6 +82,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     run_server(async {
         let shutdown = shutdown_on_signal()?;
         let log = operator_log();
+        let policies = args.policy.load(io).await?;
         // The door is tried first: a kernel that nobody can reach need not start.
         let listener = match &endpoint {
             Some(endpoint) => Some(listen(endpoint).await?),
@@ -86,10 +94,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             kernel_key,
             trust,
             deadline: args.deadline.map(Duration::from_secs),
+            policies,
         })
         .await?;
-        let service = served.native(peer);
+        let service = served.native(peer)?;
         log.line(&format!("kernel {}", served.kernel.public_key()));
+        log.line(&format!("policy {}", served.policies.in_force.summary()));
+        if let Some(trial) = &served.policies.on_trial {
+            log.line(&format!("shadow policy {}", trial.summary()));
+        }
         let served_until = shutdown.clone();
         let serving = async {
             match listener {

@@ -78,7 +78,7 @@ impl When {
 
 impl Filter {
     /// The query for these.
-    pub(super) fn query(&self, io: &mut Io<'_>, limit: usize) -> Result<ReceiptQuery> {
+    pub(crate) fn query(&self, io: &mut Io<'_>, limit: usize) -> Result<ReceiptQuery> {
         let subject = match &self.subject {
             Some(text) => Some(io.public_key("--subject", text)?.to_hex()),
             None => None,

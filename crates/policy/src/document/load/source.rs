@@ -45,7 +45,10 @@ impl Source {
                 format!("there is neither a file nor a built-in ruleset `{name}`{near}")
             });
         }
-        Ok(Self::File { path, shown: relative.display().to_string() })
+        let shown = relative.display().to_string();
+        // `.` and the like are tidied away to nothing.
+        let shown = if shown.is_empty() { reference.to_owned() } else { shown };
+        Ok(Self::File { path, shown })
     }
 
     /// What people call it.

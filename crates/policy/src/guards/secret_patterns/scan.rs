@@ -89,13 +89,10 @@ fn suspects(finder: &Finder, value: &Value) -> bool {
             squeezed.push('\n');
             group = leaf.group;
         }
-        if leaf.text.is_ascii() {
-            let kept = leaf.text.bytes().filter(|byte| !is_filler(char::from(*byte)));
-            squeezed.extend(kept.map(char::from));
-        } else {
+        if !leaf.text.is_ascii() {
             suspicious |= leaf.text.chars().any(|c| is_invisible(c) || seen_as(c) != c);
-            squeezed.extend(leaf.text.chars().filter(|c| !is_filler(*c)));
         }
+        leaf.text.split(is_filler).for_each(|piece| squeezed.push_str(piece));
     });
     suspicious || finder.suspects(&raw) || finder.suspects_loose(&squeezed)
 }

@@ -1,0 +1,92 @@
+//! `chio policy explain`: what becomes of a call, guard by guard.
+
+mod call;
+
+use anyhow::Result;
+use chio_policy::Policy;
+use chio_policy::judge::{Decision, Judged, Step};
+use serde_json::{Value, json};
+
+use super::test::step_line;
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::policies::Source;
+use crate::policy_args::broken;
+use crate::store_args::block_on;
+use call::CallArgs;
+
+const HELP: &str = "\
+Asks every guard of the policy about a call that you describe, with the code that judges real calls,
+and tells what each says, in order. Nothing is run. The kernel stops at the first that denies; here
+all are asked, so that you see all that stands in the way. The arguments are not printed.
+
+Besides its policy, a kernel looks at the caller's token, and a tool may itself ask for an approval.
+
+Examples:
+  chio policy explain default --tool read_file --args '{\"path\": \"/workspace/.env\"}'
+  chio policy explain policy.yaml --tool fetch --args '{\"url\": \"http://169.254.169.254/\"}'
+  chio policy explain policy.yaml --tool search --output '{\"text\": \"...\"}' --protocol mcp";
+
+/// Tell what becomes of a call, guard by guard
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The policy: a file, or a built-in one
+    #[arg(value_name = "FILE|NAME")]
+    policy: String,
+    #[command(flatten)]
+    call: CallArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let call = args.call.read(io)?;
+    let source = Source::new(&args.policy, io.folder);
+    let policy = source.read().map_err(|problems| broken(io, &args.policy, &problems))?;
+    let judged = block_on(async { Ok(policy.judge(&call).await) })?;
+    let tool = format!("{}/{}", call.server_id, call.tool_name);
+    if args.json {
+        io.json(&document(&policy, &tool, &judged))?;
+        return Ok(Outcome::Well);
+    }
+    io.field("policy", source.name(&policy))?;
+    io.field("call", tool)?;
+    for step in &judged.steps {
+        io.say(format_args!("  {}", step_line(step)))?;
+    }
+    io.field("decision", decision(&judged))?;
+    Ok(Outcome::Well)
+}
+
+fn decision(judged: &Judged) -> String {
+    let word = match judged.decision {
+        Decision::Allow => "allow: no guard stands in the way",
+        Decision::Deny => "DENY",
+        Decision::Ask => "ASK for an approval",
+        Decision::Redact => "allow, redacted",
+    };
+    match &judged.by {
+        Some(by) => format!("{word}, by {by}"),
+        None => word.to_owned(),
+    }
+}
+
+fn document(policy: &Policy, tool: &str, judged: &Judged) -> Value {
+    let step = |it: &Step| {
+        json!({
+            "guard": it.guard, "about": if it.about_output { "output" } else { "call" },
+            "decision": it.decision.word(), "reason": it.reason, "evidence": it.evidence,
+        })
+    };
+    json!({
+        "policy_hash": policy.hash(),
+        "tool": tool,
+        "decision": judged.decision.word(),
+        "by": judged.by,
+        "reason": judged.reason,
+        "steps": judged.steps.iter().map(step).collect::<Vec<_>>(),
+        "output": judged.output,
+    })
+}

@@ -1,0 +1,147 @@
+//! A call as somebody describes it on the command line.
+
+use anyhow::Result;
+use chio_core::crypto::Keypair;
+use chio_core::fidelity::BridgeFidelity;
+use chio_core::governance::ModelMetadata;
+use chio_core::hash::sha256;
+use chio_core::manifest::ToolDefinition;
+use chio_core::money::MonetaryAmount;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_core::strict;
+use chio_policy::example::ExampleCall;
+use serde_json::{Map, Value};
+
+use crate::date;
+use crate::files::{is_dash, unreadable};
+use crate::io::Io;
+use crate::strict_input;
+
+/// The call to explain.
+#[derive(Debug, clap::Args)]
+pub(super) struct CallArgs {
+    /// The tool
+    #[arg(long)]
+    tool: String,
+    /// Its server [default: example]
+    #[arg(long)]
+    server: Option<String>,
+    /// The arguments, as JSON; `-` reads them from standard input
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// What the tool answers, as JSON, for the guards that look at output
+    #[arg(long, value_name = "JSON")]
+    output: Option<String>,
+    /// What the caller speaks [default: native]
+    #[arg(long, value_name = "PROTOCOL")]
+    protocol: Option<DiscoveryProtocol>,
+    /// What the tool is addressed as [default: native]
+    #[arg(long, value_name = "PROTOCOL")]
+    target: Option<DiscoveryProtocol>,
+    /// How honestly the caller's protocol presents the tool
+    #[arg(long, value_enum)]
+    fidelity: Option<Fidelity>,
+    /// How often the token was handed on
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
+    depth: u16,
+    /// What the call costs, in minor units, such as `500 USD`
+    #[arg(long, value_name = "MONEY", value_parser = money)]
+    cost: Option<MonetaryAmount>,
+    /// Who calls; each name is another agent [default: agent]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// When: 2026-09-24T12:00:00Z or Unix seconds [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<u64>,
+    /// The tool's input schema, as JSON
+    #[arg(long, value_name = "JSON")]
+    schema: Option<String>,
+    /// The model that asks, as JSON: model_id, provider, safety_tier, provenance_class
+    #[arg(long, value_name = "JSON")]
+    model: Option<String>,
+}
+
+/// How honestly a protocol presents a tool, as it is written on the command line.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Fidelity {
+    Lossless,
+    Adapted,
+    Unsupported,
+}
+
+impl CallArgs {
+    /// The call.
+    pub(super) fn read(&self, io: &mut Io<'_>) -> Result<ExampleCall> {
+        let arguments = if is_dash(self.args.as_ref()) {
+            json(&io.read(self.args.as_ref())?, "JSON arguments")?
+        } else {
+            json(self.args.as_bytes(), "JSON arguments")?
+        };
+        let mut call = ExampleCall::new(&self.tool, arguments).at_depth(usize::from(self.depth));
+        call.now = self.at.unwrap_or(io.now);
+        call.server_id = self.server.clone().unwrap_or(call.server_id);
+        call.session.protocol = self.protocol.unwrap_or(call.session.protocol);
+        call.target = self.target.unwrap_or(call.target);
+        call.cost.clone_from(&self.cost);
+        let agent = self.agent.as_deref().unwrap_or("agent");
+        call.token.subject = Keypair::from_seed(&sha256(agent.as_bytes())).public_key().clone();
+        if let Some(fidelity) = self.fidelity {
+            call.fidelity = Some(fidelity.value());
+        }
+        if let Some(output) = &self.output {
+            call.output = Some(json(output.as_bytes(), "JSON output")?);
+        }
+        if let Some(model) = &self.model {
+            let read = strict_input::from_slice::<ModelMetadata>(model.as_bytes());
+            call.model = Some(read.map_err(|error| unreadable("a model", &error))?);
+        }
+        if let Some(schema) = &self.schema {
+            let schema: Map<String, Value> = strict::from_slice(schema.as_bytes())
+                .map_err(|error| unreadable("a JSON Schema", &error))?;
+            call.tool = Some(tool(&self.tool, schema));
+        }
+        Ok(call)
+    }
+}
+
+impl Fidelity {
+    fn value(self) -> BridgeFidelity {
+        let as_said = || "as the command line says".to_owned();
+        match self {
+            Self::Lossless => BridgeFidelity::Lossless,
+            Self::Adapted => BridgeFidelity::Adapted { caveats: vec![as_said()] },
+            Self::Unsupported => BridgeFidelity::Unsupported { reason: as_said() },
+        }
+    }
+}
+
+fn json(text: &[u8], what: &str) -> Result<Value> {
+    strict::from_slice(text).map_err(|error| unreadable(what, &error).into())
+}
+
+fn tool(name: &str, input_schema: Map<String, Value>) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: "as the command line says".to_owned(),
+        input_schema,
+        output_schema: None,
+        pricing: None,
+        has_side_effects: true,
+        latency_hint: None,
+    }
+}
+
+fn money(text: &str) -> Result<MonetaryAmount, String> {
+    let parsed = text.split_once(' ').and_then(|(units, currency)| {
+        let is_code = currency.len() == 3 && currency.bytes().all(|it| it.is_ascii_uppercase());
+        let units = units.parse().ok().filter(|_| is_code)?;
+        Some(MonetaryAmount::new(units, currency))
+    });
+    parsed.ok_or_else(|| "expected minor units and a currency, such as `500 USD`".to_owned())
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().or_else(|| date::parse(text));
+    seconds
+        .ok_or_else(|| "expected a time such as 2026-09-24T12:00:00Z, or Unix seconds".to_owned())
+}

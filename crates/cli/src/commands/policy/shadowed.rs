@@ -1,0 +1,185 @@
+//! `chio policy shadowed`: what a policy on trial would have done, from receipts.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use chio_core::receipt::{ChioReceipt, LoggedReceipt};
+use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
+use chio_policy::shadow::SHADOW;
+use serde_json::{Value, json};
+
+use crate::commands::receipt::Filter;
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::store_args::{StoreArgs, block_on};
+use crate::text;
+
+/// How many receipts are read at once.
+const PAGE: usize = 1000;
+
+const HELP: &str = "\
+A policy on trial (`chio up --shadow-policy`) judges every call and stops none; what it would have
+done stands in the call's receipt. Here that is told for each guard and tool: how often, and the
+latest receipt, which `chio receipt show` shows with the reason.
+
+Examples:
+  chio policy shadowed --since 1d
+  chio policy shadowed --data .chio --json";
+
+/// Tell what a policy on trial would have stopped
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a policy on trial would have done with one call.
+#[derive(Debug, PartialEq, Eq)]
+struct Note<'a> {
+    policy_hash: &'a str,
+    /// `deny` or `ask`, by which guard; none where it would have allowed.
+    stop: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Note<'a> {
+    /// Reads what stands in a receipt, such as `HASH would deny: GUARD: REASON`.
+    fn read(details: &'a str) -> Option<Self> {
+        let (policy_hash, rest) = details.split_once(" would ")?;
+        if rest == "allow" {
+            return Some(Self { policy_hash, stop: None });
+        }
+        let (word, rest) = rest.split_once(": ")?;
+        let (guard, _) = rest.split_once(": ")?;
+        matches!(word, "deny" | "ask").then_some(Self { policy_hash, stop: Some((word, guard)) })
+    }
+}
+
+/// What one policy on trial would have done.
+#[derive(Debug, Default)]
+struct Trial {
+    calls: u64,
+    /// By what it would have done, the guard and the tool.
+    stops: BTreeMap<(String, String, String), Stop>,
+}
+
+#[derive(Debug, Default)]
+struct Stop {
+    calls: u64,
+    latest: String,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let query = args.filter.query(io, PAGE)?;
+    let store = args.store.open_existing(io)?.shared();
+    let trials = block_on(read(&store, query))?;
+    if args.json {
+        let rows: Vec<Value> = trials.iter().map(|(hash, trial)| document(hash, trial)).collect();
+        io.json(&json!({"policies": rows}))?;
+        return Ok(Outcome::Well);
+    }
+    if trials.is_empty() {
+        io.say("no policy was on trial: `chio up --shadow-policy FILE|NAME` tries one")?;
+    }
+    for (hash, trial) in &trials {
+        show(io, hash, trial)?;
+    }
+    Ok(Outcome::Well)
+}
+
+/// Reads all receipts that the query leaves, newest first; the policies in the same order.
+async fn read(store: &SharedStore, mut query: ReceiptQuery) -> Result<Vec<(String, Trial)>> {
+    let mut trials: Vec<(String, Trial)> = Vec::new();
+    loop {
+        let rows = store.query(&query).await?;
+        let Some(last) = rows.last() else { return Ok(trials) };
+        query.cursor = Some(last.cursor);
+        rows.iter().filter_map(call_of).for_each(|receipt| add(&mut trials, &receipt));
+    }
+}
+
+/// The receipt of a call. What cannot be read is for `chio log audit` to tell.
+fn call_of(row: &ReceiptRow) -> Option<Box<ChioReceipt>> {
+    match LoggedReceipt::from_slice(&row.body) {
+        Ok(LoggedReceipt::Call(receipt)) => Some(receipt),
+        _ => None,
+    }
+}
+
+fn add(trials: &mut Vec<(String, Trial)>, receipt: &ChioReceipt) {
+    let evidence = receipt.evidence.iter().filter(|it| it.guard_name == SHADOW);
+    for note in evidence.filter_map(|it| Note::read(it.details.as_deref()?)) {
+        let known = trials.iter().position(|(hash, _)| hash == note.policy_hash);
+        let place = known.unwrap_or_else(|| {
+            trials.push((note.policy_hash.to_owned(), Trial::default()));
+            trials.len() - 1
+        });
+        let Some((_, trial)) = trials.get_mut(place) else { continue };
+        trial.calls += 1;
+        if let Some((word, guard)) = note.stop {
+            let tool = format!("{}/{}", receipt.tool_server, receipt.tool_name);
+            let stop = trial.stops.entry((word.to_owned(), guard.to_owned(), tool)).or_default();
+            stop.calls += 1;
+            if stop.latest.is_empty() {
+                stop.latest.clone_from(&receipt.id);
+            }
+        }
+    }
+}
+
+fn count(trial: &Trial, word: &str) -> u64 {
+    let stops = trial.stops.iter().filter(|((found, ..), _)| found == word);
+    stops.map(|(_, stop)| stop.calls).sum()
+}
+
+fn show(io: &mut Io<'_>, hash: &str, trial: &Trial) -> Result<()> {
+    io.field("on trial", hash)?;
+    let calls = text::count(usize::try_from(trial.calls)?, "call");
+    let (denied, asked) = (count(trial, "deny"), count(trial, "ask"));
+    io.field("judged", format_args!("{calls}: would deny {denied}, would ask about {asked}"))?;
+    for ((word, guard, tool), stop) in &trial.stops {
+        let (calls, latest) = (stop.calls, &stop.latest);
+        io.say(format_args!("  {word:6}{calls:>6}  {guard:22}  {tool:24}  latest {latest}"))?;
+    }
+    Ok(())
+}
+
+fn document(hash: &str, trial: &Trial) -> Value {
+    let row = |((word, guard, tool), stop): (&(String, String, String), &Stop)| {
+        json!({"would": word, "guard": guard, "tool": tool, "calls": stop.calls,
+            "latest_receipt_id": stop.latest})
+    };
+    json!({
+        "policy_hash": hash,
+        "calls": trial.calls,
+        "would_deny": count(trial, "deny"),
+        "would_ask": count(trial, "ask"),
+        "stops": trial.stops.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Note;
+
+    #[test]
+    fn what_stands_in_a_receipt_is_read() {
+        let note = |stop| Some(Note { policy_hash: "abc", stop });
+        for (details, expected) in [
+            ("abc would allow", note(None)),
+            ("abc would deny: egress: no: way", note(Some(("deny", "egress")))),
+            ("abc would ask: human-in-loop: `x`", note(Some(("ask", "human-in-loop")))),
+            ("abc would dance: egress: x", None),
+            ("abc would deny", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            assert_eq!(Note::read(details), expected, "{details}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `chio policy show`: the text of a built-in policy.
+
+use anyhow::{Result, bail};
+use chio_policy::document::RULESETS;
+
+use crate::io::Io;
+use crate::outcome::Outcome;
+
+const HELP: &str = "\
+The document as it is built in, to be read or to be begun with.
+
+Examples:
+  chio policy show default
+  chio policy show strict > policy.yaml";
+
+/// Print a policy that is built in
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Its name
+    name: String,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let name = args.name.strip_prefix("chio:").unwrap_or(&args.name);
+    let Some(ruleset) = RULESETS.iter().find(|ruleset| ruleset.name == name) else {
+        let names: Vec<&str> = RULESETS.iter().map(|ruleset| ruleset.name).collect();
+        bail!("there is no built-in policy `{name}`, only {}", names.join(", "));
+    };
+    io.bytes(ruleset.text.as_bytes())?;
+    Ok(Outcome::Well)
+}

@@ -1,0 +1,153 @@
+//! The policies of a kernel: the one in force, and one that is tried beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use chio_kernel::Pipeline;
+use chio_policy::capabilities::DefaultCapability;
+use chio_policy::document::Problem;
+use chio_policy::shadow::Shadow;
+use chio_policy::state::State;
+use chio_policy::{Policy, Unproved};
+
+/// How much of a hash tells policies apart for people.
+const SHORT: usize = 12;
+
+/// Where a policy comes from, and what its guards remember while it is read anew.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    reference: String,
+    base: PathBuf,
+    state: Arc<State>,
+}
+
+/// Why a policy cannot be put in force.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// The document is not understood.
+    Broken(Vec<Problem>),
+    /// It is, and lets a call pass that it forbids.
+    Unproved(Unproved),
+}
+
+impl Unusable {
+    /// A line for each thing that is wrong.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Broken(problems) => problems.iter().map(Problem::to_string).collect(),
+            Self::Unproved(unproved) => vec![unproved.to_string()],
+        }
+    }
+}
+
+impl Source {
+    /// A file, looked up in `base`, or a built-in policy.
+    pub(crate) fn new(reference: &str, base: &Path) -> Self {
+        let (reference, base) = (reference.to_owned(), base.to_owned());
+        Self { reference, base, state: Arc::default() }
+    }
+
+    /// Reads it as it is now.
+    pub(crate) fn read(&self) -> Result<Policy, Vec<Problem>> {
+        Policy::load(&self.reference, &self.base, &self.state)
+    }
+
+    /// What people call the policy that was read from it.
+    pub(crate) fn name(&self, policy: &Policy) -> String {
+        policy.name().unwrap_or(&self.reference).to_owned()
+    }
+}
+
+/// A policy that holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) source: Source,
+    pub(crate) policy: Policy,
+    pub(crate) pipeline: Pipeline,
+}
+
+impl Held {
+    async fn load(source: Source) -> Result<Self, (String, Unusable)> {
+        let reference = source.reference.clone();
+        match source.read() {
+            Ok(policy) => match policy.proven().await {
+                Ok(pipeline) => Ok(Self { source, policy, pipeline }),
+                Err(unproved) => Err((reference, Unusable::Unproved(unproved))),
+            },
+            Err(problems) => Err((reference, Unusable::Broken(problems))),
+        }
+    }
+
+    /// What people call it.
+    pub(crate) fn name(&self) -> String {
+        self.source.name(&self.policy)
+    }
+
+    /// A line about it.
+    pub(crate) fn summary(&self) -> String {
+        let (name, hash) = (self.name(), self.policy.hash());
+        format!("{name} {hash:.SHORT$}, {} guards", self.policy.guards().len())
+    }
+}
+
+/// What new sessions are handed, as the policy in force says now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Capabilities(Arc<RwLock<Arc<[DefaultCapability]>>>);
+
+impl Capabilities {
+    /// What they are now.
+    pub(crate) fn now(&self) -> Arc<[DefaultCapability]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set(&self, capabilities: &[DefaultCapability]) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = capabilities.into();
+    }
+}
+
+/// The policies of a kernel.
+#[derive(Debug)]
+pub(crate) struct Policies {
+    pub(crate) in_force: Held,
+    pub(crate) on_trial: Option<Held>,
+    capabilities: Capabilities,
+}
+
+impl Policies {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// With the one that cannot be used, and why.
+    pub(crate) async fn load(
+        in_force: Source,
+        on_trial: Option<Source>,
+    ) -> Result<Self, (String, Unusable)> {
+        let in_force = Held::load(in_force).await?;
+        let on_trial = match on_trial {
+            Some(source) => Some(Held::load(source).await?),
+            None => None,
+        };
+        let policies = Self { in_force, on_trial, capabilities: Capabilities::default() };
+        policies.capabilities.set(policies.in_force.policy.capabilities());
+        Ok(policies)
+    }
+
+    /// What the kernel judges by.
+    pub(crate) fn pipeline(&self) -> Pipeline {
+        let in_force = &self.in_force.pipeline;
+        match &self.on_trial {
+            None => in_force.clone(),
+            Some(trial) => Shadow::beside(in_force, trial.pipeline.clone()),
+        }
+    }
+
+    /// What new sessions are handed.
+    pub(crate) const fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// Notes that the policy in force has become another.
+    pub(crate) fn renewed(&self) {
+        self.capabilities.set(self.in_force.policy.capabilities());
+    }
+}

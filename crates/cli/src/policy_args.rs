@@ -1,0 +1,45 @@
+//! Which policy a kernel judges calls by.
+
+use anyhow::{Result, anyhow};
+use chio_policy::document::Problem;
+
+use crate::files::shown;
+use crate::io::Io;
+use crate::outcome::Refused;
+use crate::policies::{Policies, Source, Unusable};
+use crate::text;
+
+/// Which policy judges calls, and which one is only tried.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyArgs {
+    /// The policy that judges calls: a file, or a built-in one (`chio policy list`)
+    #[arg(long, value_name = "FILE|NAME", default_value = "default")]
+    policy: String,
+    /// A policy to try beside it: receipts tell what it would have done, and it stops nothing
+    #[arg(long, value_name = "FILE|NAME")]
+    shadow_policy: Option<String>,
+}
+
+impl PolicyArgs {
+    /// Reads the policies. One that is broken, or does not hold, is not served under.
+    pub(crate) async fn load(&self, io: &mut Io<'_>) -> Result<Policies> {
+        let in_force = Source::new(&self.policy, io.folder);
+        let on_trial = self.shadow_policy.as_ref().map(|it| Source::new(it, io.folder));
+        match Policies::load(in_force, on_trial).await {
+            Ok(policies) => Ok(policies),
+            Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
+            Err((_, Unusable::Unproved(unproved))) => {
+                Err(Refused::new(unproved.to_string()).into())
+            }
+        }
+    }
+}
+
+/// Tells everything that is wrong with a document, each with its place.
+pub(crate) fn broken(io: &mut Io<'_>, reference: &str, problems: &[Problem]) -> anyhow::Error {
+    for problem in problems {
+        io.complain_at(problem);
+    }
+    let (name, number) = (shown(reference.as_ref()), text::count(problems.len(), "problem"));
+    anyhow!("{name} cannot be used: {number}")
+}
