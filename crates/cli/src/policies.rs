@@ -10,6 +10,8 @@ use chio_policy::shadow::Shadow;
 use chio_policy::state::State;
 use chio_policy::{Policy, Unproved};
 
+use crate::text;
+
 /// How much of a hash tells policies apart for people.
 const SHORT: usize = 12;
 
@@ -86,7 +88,15 @@ impl Held {
     /// A line about it.
     pub(crate) fn summary(&self) -> String {
         let (name, hash) = (self.name(), self.policy.hash());
-        format!("{name} {hash:.SHORT$}, {} guards", self.policy.guards().len())
+        let guards = text::count(self.policy.guards().len(), "guard");
+        let line = format!("{name} {hash:.SHORT$}, {guards}");
+        match self.policy.notes().len() {
+            0 => line,
+            number => {
+                let (notes, file) = (text::count(number, "note"), &self.source.reference);
+                format!("{line}, {notes}: chio policy check {}", text::quoted(file))
+            }
+        }
     }
 }
 

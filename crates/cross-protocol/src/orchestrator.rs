@@ -165,8 +165,8 @@ impl<'a> CrossProtocolOrchestrator<'a> {
             return Some(BridgeFidelity::Lossless);
         }
         let tool = self.kernel.tool(&request.server_id, &request.tool_name)?;
-        let supported = target == DiscoveryProtocol::Native
-            || self.routes.registry.executor(target).is_some();
+        let supported =
+            target == DiscoveryProtocol::Native || self.routes.registry.executor(target).is_some();
         let facts = Facts::of(&tool, supported, AcpCategory::default());
         Some(fidelity(source.into(), &facts))
     }

@@ -116,11 +116,7 @@ pub async fn ask(guard: &dyn Guard, input: &GuardInput<'_>) -> GuardOutcome {
 }
 
 /// Asks a guard about output. Whatever it cannot say blocks.
-pub async fn ask_about_output(
-    guard: &dyn Guard,
-    input: &GuardInput<'_>,
-    output: &Value,
-) -> Review {
+pub async fn ask_about_output(guard: &dyn Guard, input: &GuardInput<'_>, output: &Value) -> Review {
     match Catch::new(guard.review(input, output)).await {
         Ok(Ok(said)) => said,
         Ok(Err(problem)) => Review::Block(format!("the guard failed: {problem}")),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chio_core::capability::{ChioScope, Operation, PromptGrant, ResourceGrant, ToolGrant, WILDCARD};
+use chio_core::capability::{
+    ChioScope, Operation, PromptGrant, ResourceGrant, ToolGrant, WILDCARD,
+};
 use chio_core::money::MonetaryAmount;
 
 use crate::document::{Key, Section};
@@ -21,8 +23,10 @@ pub const KEYS: &[Key] = &[
     Key::new("ttl", "a time such as `1h`", "1h", "how long they hold, at most `30d`"),
     Key::new("tools", "a list of maps with `server` and `tool`", "[]", "tools that may be called")
         .of(TOOL),
-    Key::new("resources", "a list of maps with `uri`", "[]", "resources that may be read").of(RESOURCE),
-    Key::new("prompts", "a list of maps with `prompt`", "[]", "prompts that may be used").of(PROMPT),
+    Key::new("resources", "a list of maps with `uri`", "[]", "resources that may be read")
+        .of(RESOURCE),
+    Key::new("prompts", "a list of maps with `prompt`", "[]", "prompts that may be used")
+        .of(PROMPT),
 ];
 
 const TOOL: &[Key] = &[
@@ -31,8 +35,18 @@ const TOOL: &[Key] = &[
     Key::new("operations", "a list of operations", "[invoke]", "what may be done with it"),
     Key::new("ttl", "a time such as `5m`", "`ttl` above", "how long it holds"),
     Key::new("max_invocations", "a whole number", "no limit", "how many calls"),
-    Key::new("max_cost_per_call", "minor units, such as `500 USD`", "no limit", "the most for one call"),
-    Key::new("max_total_cost", "minor units, such as `5000 USD`", "no limit", "the most for all calls"),
+    Key::new(
+        "max_cost_per_call",
+        "minor units, such as `500 USD`",
+        "no limit",
+        "the most for one call",
+    ),
+    Key::new(
+        "max_total_cost",
+        "minor units, such as `5000 USD`",
+        "no limit",
+        "the most for all calls",
+    ),
     Key::new("proof", "true or false", "false", "whether each call must prove the caller's key"),
 ];
 const RESOURCE: &[Key] = &[

@@ -10,17 +10,17 @@ mod budget;
 mod code_execution;
 mod egress;
 mod external;
-pub(crate) mod human_in_loop;
 mod forbidden_paths;
+pub(crate) mod human_in_loop;
 mod internal_network;
 mod limits;
 mod model;
+mod output_rules;
 mod patch_integrity;
 mod path_allowlist;
+mod prompt_injection;
 mod rules;
 mod schema;
-mod output_rules;
-mod prompt_injection;
 mod secret_patterns;
 mod shell_commands;
 mod tool_access;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use chio_kernel::Guard;
 
-use crate::document::{Key, Section};
+use crate::document::{Key, Problems, Section};
 use crate::example::ExampleCall;
 use crate::state::State;
 
@@ -75,6 +75,25 @@ pub struct Building<'a> {
     /// What guards read from other files than the document: the hash of the policy is over these
     /// too, and a change of one is a change of the policy.
     pub files: &'a RefCell<Vec<(PathBuf, Vec<u8>)>>,
+    /// What is legal and may still surprise.
+    pub notes: &'a Problems,
+}
+
+impl Building<'_> {
+    /// Notes that a list of the document takes the place of one of Chio's own.
+    fn note_replaced(&self, section: &Section<'_>, key: &str) {
+        if section.has(key) {
+            section.note(self.notes, key, "this list replaces Chio's own as a whole");
+        }
+    }
+
+    /// Notes that a section says something and is not in force.
+    fn note_idle(&self, section: &Section<'_>, keys: &[&str]) {
+        if !section.has("enabled") && keys.iter().any(|key| section.has(key)) {
+            let place = section.place();
+            section.note_at(self.notes, place, "this has no effect without `enabled: true`");
+        }
+    }
 }
 
 /// A guard that was made.

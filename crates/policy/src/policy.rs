@@ -57,10 +57,12 @@ impl Policy {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn of_document(document: Document, state: &Arc<State>) -> Result<Self, Vec<Problem>> {
+    pub fn of_document(mut document: Document, state: &Arc<State>) -> Result<Self, Vec<Problem>> {
         let problems = Problems::default();
         let read = std::cell::RefCell::default();
-        let building = Building { state, folder: document.folder.as_deref(), files: &read };
+        let notes = Problems::default();
+        let folder = document.folder.clone();
+        let building = Building { state, folder: folder.as_deref(), files: &read, notes: &notes };
         let (mut guards, mut forbidden): (Vec<Arc<dyn Guard>>, Vec<_>) = Default::default();
         let empty = Node { place: document.root.place.clone(), kind: NodeKind::Null };
         for kind in KINDS {
@@ -68,8 +70,7 @@ impl Policy {
             if node.is_none() && !kind.always {
                 continue;
             }
-            let section =
-                Section::new(node.unwrap_or(&empty), kind.section, kind.keys, &problems);
+            let section = Section::new(node.unwrap_or(&empty), kind.section, kind.keys, &problems);
             if let Some(built) = (kind.build)(&section, &building) {
                 guards.push(built.guard);
                 forbidden.extend(built.forbidden.map(|call| (kind.name, call)));
@@ -86,6 +87,11 @@ impl Policy {
         if !problems.is_empty() {
             return Err(problems.into_sorted());
         }
+        // What a built-in ruleset says is what its author meant.
+        let theirs = |note: &Problem| !note.place.file.starts_with("chio:");
+        document.notes.extend(notes.into_sorted().into_iter().filter(theirs));
+        let absent = absent(&document, &guards);
+        document.notes.extend(absent);
         let extra: Vec<(PathBuf, Vec<u8>)> = read.into_inner();
         let named: Vec<(String, &[u8])> =
             extra.iter().map(|(path, bytes)| (file_name(path), &**bytes)).collect();
@@ -162,6 +168,21 @@ impl Policy {
     pub async fn judge(&self, call: &ExampleCall) -> Judged {
         judge::judge(&self.guards, call).await
     }
+}
+
+/// A note about the guards of `default` that a document of somebody's own does without.
+fn absent(document: &Document, guards: &[Arc<dyn Guard>]) -> Option<Problem> {
+    document.folder.as_ref()?;
+    let default = document::load("chio:default", Path::new("")).ok()?;
+    let there = |name: &str| guards.iter().any(|guard| guard.name() == name);
+    let expected = KINDS.iter().filter(|kind| find(&default.root, kind.section).is_some());
+    let missing: Vec<&str> = expected.map(|kind| kind.name).filter(|name| !there(name)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let message =
+        format!("of the ruleset `default`, these guards are not in force: {}", missing.join(", "));
+    Some(Problem { place: document.root.place.clone(), message })
 }
 
 /// The value at a path of names.

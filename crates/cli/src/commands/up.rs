@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::serving::{Served, Setup, listen, notes_folder, run_server, shutdown_on_signal};
 use crate::store_args::DEFAULT_FOLDER;
+use crate::text;
 use crate::trust::TrustArgs;
 use agent::Tokens;
 
@@ -114,7 +115,5 @@ fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, tokens: &Tokens) -> Re
 
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    text::quoted(&path.display().to_string())
 }

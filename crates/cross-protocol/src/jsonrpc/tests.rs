@@ -336,7 +336,7 @@ fn params_by_name_are_empty_when_absent() {
 #[test]
 fn messages_are_written_compactly_in_the_usual_order() {
     let id = || RequestId::from(7_u64);
-    let params = || Params::try_from(json!({"b": [1, 2], "a": "\n"})).unwrap();
+    let params = || Params::try_from(json!({"a": "\n", "b": [1, 2]})).unwrap();
     let failed = |error| Response::err(id(), error).to_text();
     for (written, expected) in [
         (

@@ -43,8 +43,7 @@ async fn no_call_is_judged_by_half_of_one_policy_and_half_of_another() {
     for (number, call) in running.into_iter().enumerate() {
         let ended = call.await.unwrap().unwrap();
         let name = ended.receipt.policy_hash.clone();
-        let guards: Vec<&str> =
-            ended.receipt.evidence.iter().map(|it| &*it.guard_name).collect();
+        let guards: Vec<&str> = ended.receipt.evidence.iter().map(|it| &*it.guard_name).collect();
         let parts = ["first", "second", "last"].map(|part| format!("{name}-{part}"));
         assert_eq!(guards, parts.each_ref().map(String::as_str));
         assert_eq!(ended.outcome, Outcome::Value(json!({"was": number, "by": name})));
@@ -66,8 +65,7 @@ async fn a_call_that_waits_goes_on_under_the_policy_that_is_then_in_force() {
         world.approve(&parked).await;
         let (ended, _) = world.ended(parked).await;
         assert_eq!(ended.receipt.policy_hash, stays);
-        let guards: Vec<&str> =
-            ended.receipt.evidence.iter().map(|it| &*it.guard_name).collect();
+        let guards: Vec<&str> = ended.receipt.evidence.iter().map(|it| &*it.guard_name).collect();
         assert_eq!(guards, ["next"]);
         assert_eq!(matches!(ended.outcome, Outcome::Denied(_)), denies);
         world.kernel.set_pipeline(Pipeline::new("one", vec![Arc::new(ask())]));

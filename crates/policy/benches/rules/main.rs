@@ -180,7 +180,8 @@ fn guard(name: &str, document: &str, scale: Scale) {
     let (problems, files, state) =
         (Problems::default(), Default::default(), State::default().into());
     let section = Section::new(&node, kind.section, kind.keys, &problems);
-    let building = Building { state: &state, folder: None, files: &files };
+    let notes = Problems::default();
+    let building = Building { state: &state, folder: None, files: &files, notes: &notes };
     let built = (kind.build)(&section, &building);
     let built = built.unwrap_or_else(|| panic_with(&Vec::new()));
     let (call, guard) = (call(), built.guard);

@@ -105,6 +105,16 @@ impl<'a> Section<'a> {
         self.say(place, format!("{}: {message}", self.shown_path()));
     }
 
+    /// Notes what is legal and may surprise about the value of a member.
+    pub fn note(&self, notes: &Problems, key: &str, message: &str) {
+        notes.add(self.place_of(key), format!("`{}`: {message}", self.full(key)));
+    }
+
+    /// The same about a place.
+    pub fn note_at(&self, notes: &Problems, place: &Place, message: &str) {
+        notes.add(place, format!("{}: {message}", self.shown_path()));
+    }
+
     /// Everything that is wrong so far.
     #[must_use]
     pub const fn problems(&self) -> &'a Problems {

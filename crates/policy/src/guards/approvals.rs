@@ -90,7 +90,8 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         };
         let narrow = rule.paths.is_some() || item.has("commands") || rule.side_effects;
         if rule.tools.is_empty() && !narrow {
-            let expected = "expected `tools`, `paths`, `commands` or `side_effects: true` in each rule";
+            let expected =
+                "expected `tools`, `paths`, `commands` or `side_effects: true` in each rule";
             item.problem("tools", expected);
         }
         rules.push(rule);

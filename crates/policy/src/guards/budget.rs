@@ -23,7 +23,12 @@ const KEYS: &[Key] = &[
 const LIMIT: &[Key] = &[
     TOOLS,
     SHARED_BY,
-    Key::new("units", "a whole number of minor units", "required", "how much, such as 500 for 5.00"),
+    Key::new(
+        "units",
+        "a whole number of minor units",
+        "required",
+        "how much, such as 500 for 5.00",
+    ),
     Key::new("currency", "three letters", "required", "of which currency, such as `USD`"),
     Key::new("window", "a time such as `1d`", "for ever", "the time that it is for"),
     Key::new("per_call", "a whole number of minor units", "`units`", "the most for one call"),

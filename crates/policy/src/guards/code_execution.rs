@@ -118,7 +118,8 @@ struct CodeExecution {
     max_scan: usize,
 }
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_idle(section, &["language_allowlist", "module_denylist", "network_access"]);
     let set = |key: &str| -> HashSet<String> {
         section.texts(key).iter().map(|item| item.text.trim().to_ascii_lowercase()).collect()
     };

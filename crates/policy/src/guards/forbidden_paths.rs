@@ -53,7 +53,8 @@ struct ForbiddenPaths {
     by_default: bool,
 }
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_replaced(section, "patterns");
     let own = section.has("patterns");
     let mut patterns = globs_of(section, "patterns");
     let mut exceptions = globs_of(section, "exceptions");

@@ -46,12 +46,8 @@ pub(super) struct Limits {
 /// The keys that both kinds of limits have.
 pub(super) const TOOLS: Key =
     Key::new("tools", "a list of tool names, with `*`", "[\"*\"]", "the tools that share it");
-pub(super) const SHARED_BY: Key = Key::new(
-    "per",
-    "`agent`, `session`, `grant` or `all`",
-    "agent",
-    "whose calls count together",
-);
+pub(super) const SHARED_BY: Key =
+    Key::new("per", "`agent`, `session`, `grant` or `all`", "agent", "whose calls count together");
 
 impl Limit {
     /// Reads one of a list.
@@ -116,7 +112,8 @@ impl Guard for Limits {
         if input.resumed {
             return Ok(Verdict::Allow.into());
         }
-        let found = self.limits.iter().filter_map(|limit| Some((limit, limit.draw(self.name, input)?)));
+        let found =
+            self.limits.iter().filter_map(|limit| Some((limit, limit.draw(self.name, input)?)));
         let (limits, draws): (Vec<&Limit>, Vec<Draw>) = found.unzip();
         if draws.is_empty() {
             return Ok(Verdict::Allow.into());

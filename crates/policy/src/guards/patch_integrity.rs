@@ -68,7 +68,8 @@ struct PatchIntegrity {
     balance: Option<f64>,
 }
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_replaced(section, "forbidden_patterns");
     let forbidden = if section.has("forbidden_patterns") {
         section.patterns("forbidden_patterns")
     } else {

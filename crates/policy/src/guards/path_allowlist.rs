@@ -41,7 +41,8 @@ struct PathAllowlist {
     patch: Globs,
 }
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_idle(section, &["read", "write", "patch"]);
     let list = |key: &str| compiled(section, key, &globs_of(section, key), Reading::Exact);
     let (read, write) = (list("read"), list("write"));
     let patch = list(if section.has("patch") { "patch" } else { "write" });

@@ -71,7 +71,8 @@ struct SecretLeak {
     skip: Skip,
 }
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_replaced(section, "patterns");
     let is_default = !section.has("patterns");
     let written = written(section);
     let skip = Skip::read(section);

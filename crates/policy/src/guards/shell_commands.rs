@@ -69,7 +69,8 @@ enum Forbidden {
 
 struct ShellCommands(Forbidden);
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
+    building.note_replaced(section, "forbidden_patterns");
     let patterns = section
         .has("forbidden_patterns")
         .then(|| Forbidden::Patterns(section.patterns("forbidden_patterns")));

@@ -22,7 +22,12 @@ const NAME: &str = "tool-access";
 const KEYS: &[Key] = &[
     Key::ENABLED,
     Key::new("allow", "a list of tool names, with `*`", "[]", "tools that may be called"),
-    Key::new("block", "a list of tool names, with `*`", "[]", "tools that may not, whatever allows them"),
+    Key::new(
+        "block",
+        "a list of tool names, with `*`",
+        "[]",
+        "tools that may not, whatever allows them",
+    ),
     Key::new(
         "require_confirmation",
         "a list of tool names, with `*`",
@@ -76,15 +81,24 @@ cases:
     says: 64 bytes
 "#;
 
-fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
+fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     // Switched off, it still denies what nobody may call.
     let enabled = section.flag("enabled", true);
-    let open = !enabled
-        || section.one_of("default", &[("allow", true), ("block", false)]).unwrap_or(true);
+    let open =
+        !enabled || section.one_of("default", &[("allow", true), ("block", false)]).unwrap_or(true);
     let max = section.number("max_args_size", 1..=(64 << 20)).unwrap_or(MAX_ARGUMENTS);
     let listed = |key| {
         if enabled { ToolPatterns::read(section, key) } else { ToolPatterns::default() }
     };
+    let notes = building.notes;
+    if open && section.has("allow") {
+        section.note(notes, "allow", "this has no effect while `default` is `allow`");
+    }
+    let listed_any =
+        !section.texts("allow").is_empty() || !section.texts("require_confirmation").is_empty();
+    if !open && !listed_any {
+        section.note_at(notes, section.place(), "this denies every call: no tool is listed");
+    }
     let guard = ToolAccess {
         allow: listed("allow"),
         block: listed("block"),

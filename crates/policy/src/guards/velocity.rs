@@ -88,7 +88,8 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 100")]
-    let burst = section.ratio("burst_factor", 1.0..=100.0).map_or(100, |ratio| (ratio * 100.0) as u64);
+    let burst =
+        section.ratio("burst_factor", 1.0..=100.0).map_or(100, |ratio| (ratio * 100.0) as u64);
     let window = section.number("window_secs", 1..=31_536_000).unwrap_or(60);
     let guard = Velocity { limits, window, burst, state: Arc::clone(building.state) };
     // Whether the state has room left is nothing that can be shown in advance.

@@ -216,6 +216,10 @@ fn wrong_name(uid: &EntityUid) -> Option<&'static str> {
             let same = key.is_some_and(|key| key.to_string() == text);
             (!same).then_some("expected Agent::\"…\" with a public key of 64 small hex digits")
         }
+        "Tool" | "Server" if text.contains('*') => Some(
+            "expected a whole name, since names of rules have no wildcards, found `*`; \
+             `resource in Server::\"…\"` is about all tools of a server",
+        ),
         "Tool" => {
             let named = text
                 .split_once('/')

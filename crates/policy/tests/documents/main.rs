@@ -1,4 +1,5 @@
 //! Documents: what is read, what is refused and in which words, what extends what.
+#![cfg(test)]
 
 mod cases;
 mod extends;

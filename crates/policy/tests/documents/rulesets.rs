@@ -171,7 +171,7 @@ const TABLE: &[(&str, [&str; 4])] = &[
     ),
     (
         "tool: write_file, side_effects: true, args: {path: /workspace/.git/hooks/pre-commit, content: x}",
-        ["deny", "deny", "allow", "deny"],
+        ["deny", "deny", "allow", "ask"],
     ),
     (
         "tool: write_file, side_effects: true, args: {path: /workspace/package-lock.json, content: x}",

@@ -111,9 +111,10 @@ fn names_and_sections_are_told_apart_and_described() {
 async fn a_guard_that_is_switched_off_is_not_asked() {
     for kind in KINDS {
         let (top, rest) = kind.section.split_once('.').unwrap();
-        let inner = rest.split('.').rev().fold("{enabled: false}".to_owned(), |inner, name| {
-            format!("{{{name}: {inner}}}")
-        });
+        let inner = rest
+            .split('.')
+            .rev()
+            .fold("{enabled: false}".to_owned(), |inner, name| format!("{{{name}: {inner}}}"));
         let text = format!(
             "policy: {{hushspec: \"0.1.0\", {top}: {inner}}}\ncases: [{{tool: t, expect: allow}}]"
         );

@@ -60,10 +60,11 @@ async fn hostile_calls_are_stopped_and_ordinary_ones_pass() {
 async fn injected_prompts_are_found_at_the_published_rates() {
     let (attacks, missed) = run("injection").await;
     let (known, _) = run("injection-misses").await;
-    let (texts, alarms) = run("injection-benign").await;
+    let (quiet, alarms) = run("injection-benign").await;
+    let (loud, _) = run("injection-alarms").await;
     let found = attacks - missed.len();
-    let all = attacks + known;
-    println!("prompt injection: {found} of {all} found, {} of {texts} false alarms", alarms.len());
+    let (all, texts, alarmed) = (attacks + known, quiet + loud, alarms.len() + loud);
+    println!("prompt injection: {found} of {all} found, {alarmed} of {texts} false alarms");
     assert!(missed.is_empty(), "{missed:#?}");
     assert!(alarms.is_empty(), "{alarms:#?}");
     assert!(all >= 80 && texts >= 80, "{all} attacks, {texts} texts");

@@ -36,10 +36,8 @@ async fn every_ruleset_proves_itself_and_lets_the_demo_tools_work() {
         let pipeline = policy.proven().await.unwrap();
         assert_eq!(pipeline.policy_hash(), policy.hash());
         for (tool, arguments) in demo_calls() {
-            let call = ExampleCall {
-                server_id: "demo".to_owned(),
-                ..ExampleCall::new(tool, arguments)
-            };
+            let call =
+                ExampleCall { server_id: "demo".to_owned(), ..ExampleCall::new(tool, arguments) };
             let judged = policy.judge(&call).await;
             assert_eq!(judged.decision, Decision::Allow, "{} {tool}: {judged:#?}", ruleset.name);
         }

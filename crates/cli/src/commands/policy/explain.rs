@@ -4,6 +4,7 @@ mod call;
 
 use anyhow::Result;
 use chio_policy::Policy;
+use chio_policy::example::ExampleCall;
 use chio_policy::judge::{Decision, Judged, Step};
 use serde_json::{Value, json};
 
@@ -18,12 +19,15 @@ use call::CallArgs;
 const HELP: &str = "\
 Asks every guard of the policy about a call that you describe, with the code that judges real calls,
 and tells what each says, in order. Nothing is run. The kernel stops at the first that denies; here
-all are asked, so that you see all that stands in the way. The arguments are not printed.
+all are asked, so that you see all that stands in the way. The arguments are not printed; an output
+that guards change is printed as it would leave. Tools of the server `demo` are taken as it publishes
+them.
 
 Besides its policy, a kernel looks at the caller's token, and a tool may itself ask for an approval.
 
 Examples:
   chio policy explain default --tool read_file --args '{\"path\": \"/workspace/.env\"}'
+  chio policy explain policy.yaml --tool demo/echo --args '{\"text\": \"hello\"}'
   chio policy explain policy.yaml --tool fetch --args '{\"url\": \"http://169.254.169.254/\"}'
   chio policy explain policy.yaml --tool search --output '{\"text\": \"...\"}' --protocol mcp";
 
@@ -45,7 +49,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let call = args.call.read(io)?;
     let source = Source::new(&args.policy, io.folder);
     let policy = source.read().map_err(|problems| broken(io, &args.policy, &problems))?;
-    let judged = block_on(async { Ok(policy.judge(&call).await) })?;
+    let mut judged = block_on(async { Ok(policy.judge(&call).await) })?;
+    tell_what_is_unknown(&mut judged, &call);
     let tool = format!("{}/{}", call.server_id, call.tool_name);
     if args.json {
         io.json(&document(&policy, &tool, &judged))?;
@@ -56,8 +61,23 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     for step in &judged.steps {
         io.say(format_args!("  {}", step_line(step)))?;
     }
+    if let Some(output) = judged.output.as_ref().filter(|it| call.output.as_ref() != Some(*it)) {
+        io.field("output", output)?;
+    }
     io.field("decision", decision(&judged))?;
     Ok(Outcome::Well)
+}
+
+/// A guard that has nothing to judge by allows; that is no word about the arguments.
+fn tell_what_is_unknown(judged: &mut Judged, call: &ExampleCall) {
+    if call.tool.as_ref().is_some_and(|tool| !tool.input_schema.is_empty()) {
+        return;
+    }
+    let unjudged =
+        |it: &&mut Step| it.guard == "argument-schema" && it.decision == Decision::Allow;
+    for step in judged.steps.iter_mut().filter(unjudged) {
+        step.reason = Some("not judged: no schema was given (--schema)".to_owned());
+    }
 }
 
 fn decision(judged: &Judged) -> String {

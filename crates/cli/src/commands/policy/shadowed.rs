@@ -20,7 +20,9 @@ const PAGE: usize = 1000;
 const HELP: &str = "\
 A policy on trial (`chio up --shadow-policy`) judges every call and stops none; what it would have
 done stands in the call's receipt. Here that is told for each guard and tool: how often, and the
-latest receipt, which `chio receipt show` shows with the reason.
+latest receipt, which `chio receipt show` shows with the reason. Answers count as well: those that
+it would have held back (deny output), and those of which it would have taken a part out (redact
+output).
 
 Examples:
   chio policy shadowed --since 1d
@@ -39,11 +41,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What a policy on trial would have done with one call.
+/// What it may do with a call, and with what a tool answers.
+const WORDS: [&str; 4] = ["deny", "ask", DENY_OUTPUT, REDACT_OUTPUT];
+const DENY_OUTPUT: &str = "deny output";
+const REDACT_OUTPUT: &str = "redact output";
+
+/// What a policy on trial would have done with one call, or with its answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Note<'a> {
     policy_hash: &'a str,
-    /// `deny` or `ask`, by which guard; none where it would have allowed.
+    /// What it would have done, one of [`WORDS`], by which guard; none where it would have allowed.
     stop: Option<(&'a str, &'a str)>,
 }
 
@@ -55,8 +62,33 @@ impl<'a> Note<'a> {
             return Some(Self { policy_hash, stop: None });
         }
         let (word, rest) = rest.split_once(": ")?;
-        let (guard, _) = rest.split_once(": ")?;
-        matches!(word, "deny" | "ask").then_some(Self { policy_hash, stop: Some((word, guard)) })
+        let guard = rest.split_once(": ").map_or(rest, |(guard, _)| guard);
+        WORDS.contains(&word).then_some(Self { policy_hash, stop: Some((word, guard)) })
+    }
+
+    /// All that stand in a receipt: about the call in its evidence, about the answer behind it.
+    fn all(receipt: &'a ChioReceipt) -> Vec<Self> {
+        let evidence = receipt.evidence.iter().filter(|it| it.guard_name == SHADOW);
+        let mut notes: Vec<Self> =
+            evidence.filter_map(|it| Self::read(it.details.as_deref()?)).collect();
+        let noted = receipt.metadata.as_ref().and_then(|it| it.pointer("/post_invocation/notes"));
+        let noted = noted.and_then(Value::as_array).into_iter().flatten();
+        for text in noted.filter(|it| it["guard"] == SHADOW).filter_map(|it| it["note"].as_str()) {
+            let Some(note) = Self::read(text).filter(|it| !it.is_about_call()) else { continue };
+            // What it would have denied would have had no answer. A stream has a note for each
+            // reason, and is still one call.
+            let denies = |it: &Self| {
+                it.policy_hash == note.policy_hash && it.stop.is_some_and(|(word, _)| word == "deny")
+            };
+            if !notes.contains(&note) && !notes.iter().any(denies) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
+    fn is_about_call(&self) -> bool {
+        self.stop.is_none_or(|(word, _)| matches!(word, "deny" | "ask"))
     }
 }
 
@@ -64,6 +96,8 @@ impl<'a> Note<'a> {
 #[derive(Debug, Default)]
 struct Trial {
     calls: u64,
+    /// How many calls, by what it would have done.
+    totals: BTreeMap<String, u64>,
     /// By what it would have done, the guard and the tool.
     stops: BTreeMap<(String, String, String), Stop>,
 }
@@ -112,16 +146,23 @@ fn call_of(row: &ReceiptRow) -> Option<Box<ChioReceipt>> {
 }
 
 fn add(trials: &mut Vec<(String, Trial)>, receipt: &ChioReceipt) {
-    let evidence = receipt.evidence.iter().filter(|it| it.guard_name == SHADOW);
-    for note in evidence.filter_map(|it| Note::read(it.details.as_deref()?)) {
+    let notes = Note::all(receipt);
+    for (index, note) in notes.iter().enumerate() {
         let known = trials.iter().position(|(hash, _)| hash == note.policy_hash);
         let place = known.unwrap_or_else(|| {
             trials.push((note.policy_hash.to_owned(), Trial::default()));
             trials.len() - 1
         });
         let Some((_, trial)) = trials.get_mut(place) else { continue };
-        trial.calls += 1;
+        trial.calls += u64::from(note.is_about_call());
         if let Some((word, guard)) = note.stop {
+            // Two guards may have something against one answer.
+            let same = |it: &Note<'_>| {
+                it.policy_hash == note.policy_hash && it.stop.is_some_and(|(it, _)| it == word)
+            };
+            if !notes.iter().take(index).any(same) {
+                *trial.totals.entry(word.to_owned()).or_default() += 1;
+            }
             let tool = format!("{}/{}", receipt.tool_server, receipt.tool_name);
             let stop = trial.stops.entry((word.to_owned(), guard.to_owned(), tool)).or_default();
             stop.calls += 1;
@@ -133,25 +174,30 @@ fn add(trials: &mut Vec<(String, Trial)>, receipt: &ChioReceipt) {
 }
 
 fn count(trial: &Trial, word: &str) -> u64 {
-    let stops = trial.stops.iter().filter(|((found, ..), _)| found == word);
-    stops.map(|(_, stop)| stop.calls).sum()
+    trial.totals.get(word).copied().unwrap_or_default()
 }
 
 fn show(io: &mut Io<'_>, hash: &str, trial: &Trial) -> Result<()> {
     io.field("on trial", hash)?;
     let calls = text::count(usize::try_from(trial.calls)?, "call");
-    let (denied, asked) = (count(trial, "deny"), count(trial, "ask"));
+    let [denied, asked, held_back, redacted] = WORDS.map(|word| count(trial, word));
     io.field("judged", format_args!("{calls}: would deny {denied}, would ask about {asked}"))?;
+    let outputs = format!("would deny {held_back}, would redact {redacted}");
+    io.field("", format_args!("of their outputs: {outputs}"))?;
     for ((word, guard, tool), stop) in &trial.stops {
         let (calls, latest) = (stop.calls, &stop.latest);
-        io.say(format_args!("  {word:6}{calls:>6}  {guard:22}  {tool:24}  latest {latest}"))?;
+        io.say(format_args!("  {word:14}{calls:>5}  {guard:22}  {tool:24}  latest {latest}"))?;
     }
     Ok(())
 }
 
 fn document(hash: &str, trial: &Trial) -> Value {
     let row = |((word, guard, tool), stop): (&(String, String, String), &Stop)| {
-        json!({"would": word, "guard": guard, "tool": tool, "calls": stop.calls,
+        let (would, about) = match word.strip_suffix(" output") {
+            Some(would) => (would, "output"),
+            None => (word.as_str(), "call"),
+        };
+        json!({"would": would, "about": about, "guard": guard, "tool": tool, "calls": stop.calls,
             "latest_receipt_id": stop.latest})
     };
     json!({
@@ -159,6 +205,8 @@ fn document(hash: &str, trial: &Trial) -> Value {
         "calls": trial.calls,
         "would_deny": count(trial, "deny"),
         "would_ask": count(trial, "ask"),
+        "would_deny_output": count(trial, DENY_OUTPUT),
+        "would_redact_output": count(trial, REDACT_OUTPUT),
         "stops": trial.stops.iter().map(row).collect::<Vec<_>>(),
     })
 }
@@ -174,6 +222,8 @@ mod tests {
             ("abc would allow", note(None)),
             ("abc would deny: egress: no: way", note(Some(("deny", "egress")))),
             ("abc would ask: human-in-loop: `x`", note(Some(("ask", "human-in-loop")))),
+            ("abc would deny output: egress: a", note(Some(("deny output", "egress")))),
+            ("abc would redact output: secret-leak", note(Some(("redact output", "secret-leak")))),
             ("abc would dance: egress: x", None),
             ("abc would deny", None),
             ("abc", None),

@@ -26,8 +26,8 @@ becomes of it with what is expected. Nothing is run. A file of cases:
     - {tool: deploy, expect: ask}
 
 `expect` is allow, deny, ask or redact. A case may also have name, server, by (the guard), says (a
-part of the reason), output, protocol, target, fidelity, depth, model, cost, schema, at, agent,
-session and repeat. A file of cases with a `policy` of its own is given alone.
+part of the reason), output, protocol, target, fidelity, depth, model, cost, schema, side_effects,
+at, agent, session and repeat. A file of cases with a `policy` of its own is given alone.
 
 Exit code 1 when something is not as expected.
 

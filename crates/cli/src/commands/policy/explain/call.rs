@@ -1,6 +1,8 @@
 //! A call as somebody describes it on the command line.
 
-use anyhow::Result;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow, bail};
 use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
@@ -8,7 +10,9 @@ use chio_core::hash::sha256;
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_core::strict;
+use chio_core::strict::{self, StrictError};
+use chio_demo::{DemoOptions, DemoServer};
+use chio_kernel::{SystemClock, ToolServerConnection as _};
 use chio_policy::example::ExampleCall;
 use serde_json::{Map, Value};
 
@@ -20,11 +24,11 @@ use crate::strict_input;
 /// The call to explain.
 #[derive(Debug, clap::Args)]
 pub(super) struct CallArgs {
-    /// The tool
-    #[arg(long)]
+    /// The tool; `SERVER/TOOL` unless --server is given
+    #[arg(long, value_parser = not_blank)]
     tool: String,
     /// Its server [default: example]
-    #[arg(long)]
+    #[arg(long, value_parser = not_blank)]
     server: Option<String>,
     /// The arguments, as JSON; `-` reads them from standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
@@ -56,6 +60,9 @@ pub(super) struct CallArgs {
     /// The tool's input schema, as JSON
     #[arg(long, value_name = "JSON")]
     schema: Option<String>,
+    /// Whether the tool is published as having side effects [default: false]
+    #[arg(long, value_name = "true|false")]
+    side_effects: Option<bool>,
     /// The model that asks, as JSON: model_id, provider, safety_tier, provenance_class
     #[arg(long, value_name = "JSON")]
     model: Option<String>,
@@ -77,9 +84,10 @@ impl CallArgs {
         } else {
             json(self.args.as_bytes(), "JSON arguments")?
         };
-        let mut call = ExampleCall::new(&self.tool, arguments).at_depth(usize::from(self.depth));
+        let (server, tool) = self.names()?;
+        let mut call = ExampleCall::new(tool, arguments).at_depth(usize::from(self.depth));
         call.now = self.at.unwrap_or(io.now);
-        call.server_id = self.server.clone().unwrap_or(call.server_id);
+        call.server_id = server.map_or(call.server_id, str::to_owned);
         call.session.protocol = self.protocol.unwrap_or(call.session.protocol);
         call.target = self.target.unwrap_or(call.target);
         call.cost.clone_from(&self.cost);
@@ -93,14 +101,42 @@ impl CallArgs {
         }
         if let Some(model) = &self.model {
             let read = strict_input::from_slice::<ModelMetadata>(model.as_bytes());
-            call.model = Some(read.map_err(|error| unreadable("a model", &error))?);
+            call.model = Some(read.map_err(|error| not_run("a model", &error))?);
         }
-        if let Some(schema) = &self.schema {
-            let schema: Map<String, Value> = strict::from_slice(schema.as_bytes())
-                .map_err(|error| unreadable("a JSON Schema", &error))?;
-            call.tool = Some(tool(&self.tool, schema));
+        call.tool = self.published(&call)?;
+        if let Some(pricing) = call.tool.as_ref().and_then(|tool| tool.pricing.as_ref())
+            && call.cost.is_none()
+        {
+            call.cost.clone_from(&pricing.unit_price);
         }
         Ok(call)
+    }
+
+    /// The server, where one is named, and the tool.
+    fn names(&self) -> Result<(Option<&str>, &str)> {
+        let (server, tool) = match (&self.server, self.tool.split_once('/')) {
+            (None, Some((server, tool))) => (Some(server), tool),
+            (server, _) => (server.as_deref(), self.tool.as_str()),
+        };
+        if tool.trim().is_empty() || server.is_some_and(|server| server.trim().is_empty()) {
+            bail!("--tool: expected TOOL or SERVER/TOOL, found a blank name");
+        }
+        Ok((server, tool))
+    }
+
+    /// The tool as its server publishes it: as the command line says, else as the demo server does.
+    fn published(&self, call: &ExampleCall) -> Result<Option<ToolDefinition>> {
+        let known = demo_tool(call)?;
+        if self.schema.is_none() && self.side_effects.is_none() {
+            return Ok(known);
+        }
+        let mut tool = known.unwrap_or_else(|| unknown_tool(&call.tool_name));
+        if let Some(schema) = &self.schema {
+            let read = strict::from_slice(schema.as_bytes());
+            tool.input_schema = read.map_err(|error| not_run("a JSON Schema", &error))?;
+        }
+        tool.has_side_effects = self.side_effects.unwrap_or(tool.has_side_effects);
+        Ok(Some(tool))
     }
 }
 
@@ -116,19 +152,44 @@ impl Fidelity {
 }
 
 fn json(text: &[u8], what: &str) -> Result<Value> {
-    strict::from_slice(text).map_err(|error| unreadable(what, &error).into())
+    strict::from_slice(text).map_err(|error| not_run(what, &error))
 }
 
-fn tool(name: &str, input_schema: Map<String, Value>) -> ToolDefinition {
+/// A flag that is not understood: there is no call to decide about.
+fn not_run(what: &str, error: &StrictError) -> anyhow::Error {
+    anyhow!("{}", unreadable(what, error))
+}
+
+/// The tool as the demo server publishes it, if it is one of those.
+fn demo_tool(call: &ExampleCall) -> Result<Option<ToolDefinition>> {
+    if call.server_id != chio_demo::SERVER_ID {
+        return Ok(None);
+    }
+    let server = DemoServer::new(DemoOptions {
+        public_key: call.token.issuer.clone(),
+        clock: Arc::new(SystemClock::default()),
+        notes: None,
+    })?;
+    let mut tools = server.manifest().tools.iter();
+    Ok(tools.find(|tool| tool.name == call.tool_name).cloned())
+}
+
+/// A tool about which nothing is known.
+fn unknown_tool(name: &str) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
         description: "as the command line says".to_owned(),
-        input_schema,
+        input_schema: Map::new(),
         output_schema: None,
         pricing: None,
-        has_side_effects: true,
+        has_side_effects: false,
         latency_hint: None,
     }
+}
+
+fn not_blank(text: &str) -> Result<String, String> {
+    let blank = text.trim().is_empty();
+    if blank { Err("expected a name, found nothing".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn money(text: &str) -> Result<MonetaryAmount, String> {
