@@ -30,7 +30,7 @@ Examples:
   chio capability verify token.json --trusted-issuer authority.key
   chio capability issue --help               every command has a page with an example
 
-A FILE is a path, or `-` for standard input (of at most 16 MiB).
+A FILE is a path, or `-` for standard input (of at most 16 MiB); a policy is a path or a name.
 A KEY is a public key in hex, or a key file whose public key is meant.
 
 Exit code: 0 done, or valid; 1 refused or not valid, every reason is named; 2 not run: the command

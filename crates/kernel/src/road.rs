@@ -107,10 +107,18 @@ impl Inner {
         }
         let (need, deadline) = (authorized.take_need(), draft.deadline);
         // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
-        let (guarded, asked) = tokio::select! {
+        let ended = tokio::select! {
             biased;
-            guarded = self.guard(call, authorized, caller.session(), draft) => guarded?,
-            reason = self.called_off(caller, deadline) => {
+            guarded = self.guard(call, authorized, caller.session(), draft) => Ok(guarded),
+            reason = self.called_off(caller, deadline) => Err(reason),
+        };
+        let (guarded, asked) = match ended {
+            Ok(guarded) => {
+                // Only now has each had its chance to take secrets out.
+                draft.guarded = true;
+                guarded?
+            }
+            Err(reason) => {
                 let (reason, chunks) = (reason.to_owned(), 0);
                 let outcome = Outcome::Cancelled { reason, chunks };
                 return Err(Stop::Ended(Ending::before_dispatch(outcome)));

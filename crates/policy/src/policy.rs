@@ -93,11 +93,13 @@ impl Policy {
         let absent = absent(&document, &guards);
         document.notes.extend(absent);
         let extra: Vec<(PathBuf, Vec<u8>)> = read.into_inner();
-        let named: Vec<(String, &[u8])> =
-            extra.iter().map(|(path, bytes)| (file_name(path), &**bytes)).collect();
+        let numbered = extra.iter().enumerate();
+        let named: Vec<(String, &[u8])> = numbered
+            .map(|(number, (path, bytes))| (format!("{number}: {}", file_name(path)), &**bytes))
+            .collect();
         let named = named.iter().map(|(name, bytes)| (&**name, *bytes));
         // What a document leaves out is filled in by this version's defaults.
-        let engine = ("chio-policy", env!("CARGO_PKG_VERSION").as_bytes());
+        let engine = ("engine", env!("CARGO_PKG_VERSION").as_bytes());
         let named: Vec<(&str, &[u8])> = named.chain([engine]).collect();
         let hash = document::hash(&document.root, &named);
         let files = document.files.iter().cloned().chain(extra.into_iter().map(|(path, _)| path));

@@ -20,6 +20,16 @@ struct Meter {
     used: u128,
     /// In Unix seconds.
     at: u64,
+    /// In how many seconds all of it flows back; 0 for never.
+    window: u64,
+}
+
+impl Meter {
+    /// Whether there is nothing left to remember.
+    const fn is_spent(&self, now: u64) -> bool {
+        // A burst may take longer than a window to flow back.
+        self.window != 0 && now.saturating_sub(self.at) / 100 >= self.window
+    }
 }
 
 const MILLION: u128 = 1_000_000;
@@ -91,8 +101,7 @@ impl State {
         }
         let new = draws.iter().filter(|draw| !meters.contains_key(&draw.meter)).count();
         if meters.len() + new > MAX_METERS {
-            // What was not drawn on for a day is taken for flown back, whatever its window.
-            meters.retain(|_, meter| now.saturating_sub(meter.at) < 86_400);
+            meters.retain(|_, meter| !meter.is_spent(now));
             if meters.len() + new > MAX_METERS {
                 return Err(Short::Full);
             }
@@ -102,6 +111,7 @@ impl State {
             meter.used = draw.used(*meter, now) + u128::from(draw.takes) * MILLION;
             // Time that goes backwards gives nothing back twice.
             meter.at = meter.at.max(now);
+            meter.window = draw.window;
         }
         Ok(())
     }
@@ -174,6 +184,6 @@ mod tests {
         }
         assert_eq!(state.draw(&[draw("new", 1, 2, 60)], 0), Err(Short::Full));
         state.draw(&[draw("1", 1, 2, 60)], 0).unwrap();
-        state.draw(&[draw("new", 1, 2, 60)], 86_400).unwrap();
+        state.draw(&[draw("new", 1, 2, 60)], 6_100).unwrap();
     }
 }

@@ -17,8 +17,18 @@ const TESTS: &[&str] =
     &["test", "--workspace", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
 const DOC_TESTS: &[&str] = &["test", "--workspace", "--doc", "--no-fail-fast"];
 const DOCS: &[&str] = &["doc", "--workspace", "--no-deps"];
-const BENCHES: &[&str] =
-    &["test", "--benches", "-p", "chio-core", "-p", "chio-kernel", "--", "--test"];
+const BENCHES: &[&str] = &[
+    "test",
+    "--benches",
+    "-p",
+    "chio-core",
+    "-p",
+    "chio-kernel",
+    "-p",
+    "chio-policy",
+    "--",
+    "--test",
+];
 
 /// Names the file to which a test that cannot run here appends a line `name: reason`.
 const SKIPS: &str = "CHIO_TEST_SKIPS";

@@ -276,13 +276,65 @@ chio:
 }
 
 #[test]
+fn a_tool_is_taken_as_it_is_published() {
+    let folder = Folder::new();
+    folder.write("p.yaml", "hushspec: \"0.1.0\"\nrules:\n  human_in_loop: {approve_above: 20, approve_above_currency: USD}\n");
+    let unknown =
+        "  allow   argument-schema           not judged: no schema was given (--schema)\n";
+    for (words, says) in [
+        (&["--tool", "t"][..], unknown),
+        (&["--tool", "t", "--side-effects", "true"], unknown),
+        (&["--tool", "demo/nothing"], unknown),
+        (&["--tool", "demo/now"], "  allow   argument-schema\n"),
+        (&["--tool", "demo/now"], "call        demo/now\n"),
+        (&["--tool", "a/b/c"], "call        a/b/c\n"),
+        (&["--tool", "a/b", "--server", "s"], "call        s/a/b\n"),
+        (&["--tool", "demo/echo"], "DENY, by argument-schema\n"),
+        (&["--tool", "echo", "--server", "demo"], "DENY, by argument-schema\n"),
+        (&["--tool", "demo/echo", "--schema", r#"{"type": "object"}"#], "decision    allow: "),
+        (
+            &["--tool", "demo/paid", "--args", r#"{"text": "a"}"#],
+            "ASK for an approval, by human-in-loop\n",
+        ),
+    ] {
+        folder.run(&[&["policy", "explain", "p.yaml"], words].concat()).ends(0).says(says);
+    }
+}
+
+#[test]
+fn a_call_that_is_not_understood_is_not_explained() {
+    let folder = Folder::new();
+    for words in [
+        &["--tool", ""][..],
+        &["--tool", " "],
+        &["--tool", "demo/"],
+        &["--tool", "/echo"],
+        &["--tool", "t", "--server", ""],
+        &["--tool", "t", "--side-effects", "maybe"],
+        &["--tool", "t", "--args", "{a"],
+        &["--tool", "t", "--args", "-"],
+        &["--tool", "t", "--output", "{a"],
+        &["--tool", "t", "--schema", "[]"],
+        &["--tool", "t", "--model", "{}"],
+    ] {
+        let run = folder.run(&[&["policy", "explain", "default"], words].concat()).ends(2);
+        assert_eq!(run.stdout, "", "{words:?}");
+    }
+}
+
+#[test]
 fn what_an_output_guard_does_is_explained() {
     let folder = Folder::new();
     let token = ["ghp", "_", "0123456789abcdefghijklmnopqrstuvwxyzAB"].concat();
     let output = format!(r#"{{"text": "{token}"}}"#);
     let words = ["policy", "explain", "default", "--tool", "echo", "--output", &output];
     let run = folder.run(&words).ends(0).says("  redact  secret-leak (output)");
+    let run = run.says("\noutput      {\"text\":\"");
     assert!(run.stdout.ends_with("decision    allow, redacted, by secret-leak\n"), "{run:#?}");
+    let words = ["policy", "explain", "default", "--tool", "echo", "--output", r#"{"a": 1}"#];
+    let unchanged = folder.run(&words).ends(0);
+    assert!(!unchanged.stdout.contains("\noutput "), "{unchanged:#?}");
+    let words = ["policy", "explain", "default", "--tool", "echo", "--output", &output];
     assert!(!run.stdout.contains(&token), "{run:#?}");
     let told = folder.run(&[&words[..], &["--json"]].concat()).ends(0);
     assert!(!told.stdout.contains(&token), "the output as it would leave: {told:#?}");

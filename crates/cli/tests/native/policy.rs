@@ -217,7 +217,7 @@ fn a_policy_on_trial_is_recorded_and_stops_nothing() {
 
     let told = world.line("policy shadowed --data s --json").ends(0).json();
     let stop = |would: &str, guard: &str, tool: &str, calls: u64, latest: &str| {
-        json!({"would": would, "guard": guard, "tool": tool, "calls": calls,
+        json!({"would": would, "about": "call", "guard": guard, "tool": tool, "calls": calls,
             "latest_receipt_id": latest})
     };
     let stops = [
@@ -225,7 +225,7 @@ fn a_policy_on_trial_is_recorded_and_stops_nothing() {
         stop("deny", "tool-access", "demo/now", 2, &ids[2]),
     ];
     let expected = json!({"policies": [{"policy_hash": on_trial, "calls": 5, "would_deny": 2,
-        "would_ask": 1, "stops": stops}]});
+        "would_ask": 1, "would_deny_output": 0, "would_redact_output": 0, "stops": stops}]});
     assert_eq!(told, expected);
     let shown = world.line("policy shadowed --data s").ends(0);
     let shown = shown.says(&format!("on trial    {on_trial}\n"));
@@ -235,6 +235,58 @@ fn a_policy_on_trial_is_recorded_and_stops_nothing() {
     let part = world.line("policy shadowed --data s --tool now --json").ends(0).json();
     assert_eq!(part["policies"][0]["calls"], 2);
     assert_eq!(world.line("policy shadowed --data s --server x").ends(0).stdout, none);
+}
+
+#[test]
+fn what_a_policy_on_trial_would_do_with_answers_is_counted() {
+    let world = World::new();
+    world.folder.write("open.yaml", "hushspec: \"0.1.0\"\n");
+    world.folder.write(
+        "trial.yaml",
+        "hushspec: \"0.1.0\"\nextends: default\nrules:\n  tool_access: {block: [echo]}\n",
+    );
+    let server = world.serve("--policy open.yaml --shadow-policy trial.yaml");
+    let token = world.token("answers-1", vec![grant("*")]);
+    let mut wire = server.connect();
+    let text = format!("it is {}", secret());
+    for (tool, arguments) in [
+        ("note_put", json!({"name": "key", "text": text})),
+        ("note_get", json!({"name": "key"})),
+        // It would have had no answer.
+        ("echo", json!({"text": text})),
+    ] {
+        let response = wire.call("x", &token, tool, arguments);
+        assert_eq!(written(&response.result)["status"], "ok", "{tool}");
+    }
+    let told = world.line("policy shadowed --data s --json").ends(0).json();
+    let trial = &told["policies"][0];
+    let totals = ["calls", "would_deny", "would_deny_output", "would_redact_output"];
+    assert_eq!(totals.map(|it| trial[it].as_u64().unwrap()), [3, 2, 0, 1], "{told}");
+    let outputs: Vec<_> = trial["stops"].as_array().unwrap().iter().collect();
+    let output = outputs.iter().find(|it| it["about"] == "output").unwrap();
+    assert_eq!(
+        (&output["would"], &output["guard"], &output["tool"], &output["calls"]),
+        (&json!("redact"), &json!("secret-leak"), &json!("demo/note_get"), &json!(1))
+    );
+    let shown = world.line("policy shadowed --data s").ends(0);
+    let shown = shown.says("            outputs: would deny 0, would redact 1\n");
+    shown.says("  redact output     1  secret-leak             demo/note_get ");
+}
+
+#[test]
+fn a_policy_with_notes_says_so_when_it_is_served() {
+    let world = World::new();
+    let block = |tool: &str| format!("rules:\n  tool_access: {{block: [{tool}]}}\n");
+    world.folder.write("base.yaml", format!("hushspec: \"0.1.0\"\n{}", block("a")));
+    let mine = format!("hushspec: \"0.1.0\"\nextends: base.yaml\n{}", block("b"));
+    world.folder.write("my notes.yaml", mine);
+    let told = world.run(&["policy", "check", "my notes.yaml", "--json"]).ends(0).json();
+    let number = told["notes"].as_array().unwrap().len();
+    assert!(number > 0, "{told}");
+    let (_server, printed) = up(&world, &["--policy", "my notes.yaml"]);
+    let noun = if number == 1 { "note" } else { "notes" };
+    let line = format!(", {number} {noun}: chio policy check 'my notes.yaml'\n");
+    assert!(printed.contains(&line), "{printed}");
 }
 
 #[test]

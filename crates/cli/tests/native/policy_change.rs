@@ -49,7 +49,7 @@ fn a_change_of_the_file_takes_effect_without_a_word() {
     says(&server, &format!("chio: policy reloaded: mine {after}"), 1);
     assert_eq!(echo(&server, &token), (after, Some("tool-access".to_owned())));
     // It is told once, and so is nothing else.
-    assert_eq!(server.stderr().matches("policy").count(), 2, "{}", server.stderr());
+    assert_eq!(server.stderr().matches("chio: policy ").count(), 2, "{}", server.stderr());
 }
 
 #[test]

@@ -249,7 +249,7 @@ impl Draft {
 
     /// Keeps no secret of a call that no guard was asked about.
     pub(crate) fn redact_unguarded(&mut self) -> Result<(), KernelError> {
-        if self.redaction == RedactionMode::None
+        if self.redaction != RedactionMode::Summary
             && let Some(kept) = self.pipeline.redacted(&self.action.parameters)
         {
             self.action = ToolCallAction::new(kept)?;

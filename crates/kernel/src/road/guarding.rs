@@ -51,7 +51,6 @@ impl Inner {
         // After an approval all of them speak again.
         draft.evidence.clear();
         let mut need = None;
-        draft.guarded = true;
         for guard in pipeline.guards() {
             let name = guard.name();
             let said = ask(&**guard, &input).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chio_core::canonical::Written;
 use chio_core::receipt::RedactionMode;
-use chio_kernel::{Guard, Outcome, Pipeline, Review, ReviewMode, Verdict};
+use chio_kernel::{Caller as _, Guard, Outcome, Pipeline, Review, ReviewMode, Verdict};
 use serde_json::json;
 
 use crate::support::tokens::token;
@@ -101,4 +101,19 @@ async fn a_call_that_is_denied_before_any_guard_still_keeps_no_secret() {
     // Where there is none, nothing is changed.
     let ended = world.run_with(&[grant("other")], "echo", json!({"user": "me"})).await;
     assert_eq!(ended.receipt.redaction_mode, RedactionMode::None);
+}
+
+#[tokio::test]
+async fn a_call_that_is_called_off_among_its_guards_keeps_no_secret() {
+    let slow = guard("slow").hangs();
+    let world =
+        Setup::default().guard(slow).guard(guard("secrets").strikes("password")).start().await;
+    let caller = Arc::new(world.caller());
+    let cap = token("cap-1", &[grant("echo")]);
+    let call = world.spawn(world.call(&cap, "echo", json!({"password": "hunter2"})), &caller);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    caller.cancellation().cancel();
+    let ended = call.await.unwrap().unwrap();
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }));
+    assert_eq!(ended.receipt.action.parameters, json!({"password": "[redacted]"}));
 }

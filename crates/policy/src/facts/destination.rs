@@ -46,6 +46,14 @@ pub(crate) fn of_place(text: &str) -> Option<DestinationFact> {
         // Relative to a place that is told elsewhere.
         return None;
     }
+    let opaque = ["about:", "data:", "blob:", "mailto:", "javascript:"];
+    if opaque
+        .iter()
+        .any(|scheme| bare.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme)))
+    {
+        // A page of the browser's own: no place in the network.
+        return None;
+    }
     if let Some((host, port_or_path)) = bare.split_once(':')
         && !bare.starts_with('[')
         && !port_or_path.starts_with(|c: char| c.is_ascii_digit())

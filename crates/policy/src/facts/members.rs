@@ -55,6 +55,8 @@ fn last_word(name: &str) -> &str {
 }
 
 fn is_one_of(word: &str, words: &[&str]) -> bool {
+    // `path1`, `file2`
+    let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
     word.len() <= 16 && words.iter().any(|other| word.eq_ignore_ascii_case(other))
 }
 
@@ -78,6 +80,8 @@ const PATHS: &[&str] = &[
     "root",
     "roots",
     "pathname",
+    "attachment",
+    "attachments",
 ];
 const PATHS_READ: &[&str] = &["cwd", "workdir", "root", "roots"];
 const PATHS_OF_FILES: &[&str] = &[

@@ -60,6 +60,7 @@ impl Walk {
     fn members(&mut self, outer: Class, members: &Map<String, Value>, depth: usize) {
         let mut program = None;
         let mut arguments = None;
+        let mut rest = None;
         for (name, value) in members {
             let class = match class_of(name, &self.tool) {
                 // `files: [{name: …}]`
@@ -68,10 +69,23 @@ impl Walk {
             };
             match (class, value) {
                 (Class::Command, Value::String(text)) if program.is_none() => program = Some(text),
-                (Class::Arguments, Value::Array(items)) => arguments = Some(items),
+                // `commands: [ls, "rm -rf /"]`: lines, whatever they look like.
+                (Class::Command, Value::Array(items)) if name.ends_with(['s', 'S']) => {
+                    for item in items {
+                        match item {
+                            Value::String(text) => self.command(text),
+                            other => self.value(Class::Command, other, depth + 1),
+                        }
+                    }
+                }
+                (Class::Arguments, Value::Array(items)) if arguments.is_none() => {
+                    arguments = Some(items);
+                }
+                (Class::Arguments, Value::Array(items)) if self.tool.action == Action::Shell => {
+                    self.command_list(items, depth + 1);
+                }
                 (Class::Arguments, Value::String(text)) if self.tool.action == Action::Shell => {
-                    arguments = None;
-                    program = program.or(Some(text));
+                    rest = Some(text);
                 }
                 _ => self.value(class, value, depth + 1),
             }
@@ -79,6 +93,12 @@ impl Walk {
             if matches!(outer, Class::Path | Class::PathRead) && looks_like_path(name) {
                 self.path(name, self.tool.access);
             }
+        }
+        match (program, rest) {
+            // `command: rm, args: "-rf /"`
+            (Some(program), Some(rest)) => self.command(&format!("{program} {rest}")),
+            (None, Some(rest)) => self.command(rest),
+            (_, None) => {}
         }
         self.program(program, arguments, depth);
     }

@@ -8,6 +8,7 @@ use regex::Regex;
 use serde_json::json;
 
 use super::forbidden_paths::{compiled, globs_of};
+use super::shell_commands::texts;
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
@@ -70,6 +71,7 @@ cases:
   - {tool: write_file, args: {path: app/.github/workflows/ci.yml, content: x}, expect: ask, by: approval, says: it changes what is built}
   - {tool: write_file, args: {path: app/Cargo.lock, content: x}, expect: ask, by: approval}
   - {tool: bash, args: {command: "cd app && npm publish"}, expect: ask, by: approval}
+  - {name: in other words, tool: bash, args: {command: "npm  'publish'"}, expect: ask, by: approval}
   - {name: malformed, tool: write_file, args: {path: 7}, expect: ask, by: approval}
   - {tool: undelete, schema: {type: object}, expect: ask, by: approval}
 "#;
@@ -145,8 +147,15 @@ impl Rule {
     }
 
     fn runs(&self, facts: &Facts) -> bool {
-        let named = |command: &String| self.commands.iter().any(|it| it.is_match(command));
-        self.commands.is_empty() || facts.commands.iter().any(named)
+        if self.commands.is_empty() {
+            return true;
+        }
+        let named = |text: &String| self.commands.iter().any(|it| it.is_match(text));
+        // As they are written and as they would be run; what cannot be read may be anything.
+        let runs = |script: &Result<_, _>| {
+            script.as_ref().map_or(true, |script| texts(script).iter().any(named))
+        };
+        facts.commands.iter().any(named) || facts.scripts.iter().any(runs)
     }
 
     /// A call that the rule asks about, where one is easily told.

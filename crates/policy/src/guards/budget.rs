@@ -78,7 +78,12 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
             currency: currency.to_owned(),
             most: most.unwrap_or_default(),
         });
-        limits.extend(limit.map(|limit| limit.in_currency(currency)));
+        let limit = limit.map(|limit| limit.in_currency(currency));
+        if limit.as_ref().is_some_and(|limit| limits.iter().any(|it: &Limit| it.is_same(limit))) {
+            let message = "expected one limit for these tools, whom it is for and its window";
+            item.problem_at(item.place(), message);
+        }
+        limits.extend(limit);
     }
     if !section.flag("enabled", true) || limits.is_empty() {
         return None;

@@ -62,6 +62,12 @@ impl Limit {
         Some(Self { tools, per, currency: None, most: most?, window })
     }
 
+    /// Whether both would count on one meter.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.per, it.currency.clone(), it.window, it.tools.clone());
+        key(self) == key(other)
+    }
+
     pub(super) fn in_currency(mut self, currency: &str) -> Self {
         self.currency = Some(currency.to_owned());
         self
@@ -84,7 +90,8 @@ impl Limit {
             Per::All => String::new(),
         };
         let currency = self.currency.as_deref().unwrap_or_default();
-        let meter = format!("{guard} {:?} {currency} {:?} {whose}", self.per, self.tools);
+        let (per, tools, window) = (self.per, &self.tools, self.window);
+        let meter = format!("{guard} {per:?} {currency} {window} {tools:?} {whose}");
         Some(Draw { meter, takes, allowance: self.most, window: self.window, burst: 100 })
     }
 

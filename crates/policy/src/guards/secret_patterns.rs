@@ -123,6 +123,16 @@ fn written(section: &Section<'_>) -> Vec<Kind> {
 }
 
 impl SecretLeak {
+    /// Secrets in the stated intent or in what the model says of itself.
+    fn in_statements(&self, input: &GuardInput<'_>) -> Option<Found> {
+        let intent = input.intent.and_then(|intent| serde_json::to_value(intent).ok());
+        let model = input.model.and_then(|model| serde_json::to_value(model).ok());
+        let mut stated = [intent, model].into_iter().flatten();
+        stated.find_map(|stated| {
+            scan(&self.finder, &stated).filter(|found| found.severity != Severity::Warn)
+        })
+    }
+
     fn reason(found: &Found) -> String {
         let names = found.names.join(", ");
         format!("the arguments have a secret in them ({names}; `rules.secret_patterns`)")
@@ -136,6 +146,13 @@ impl Guard for SecretLeak {
     }
 
     async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        if let Some(found) = self.in_statements(input) {
+            // An approval is bound to what is stated, so it cannot be kept otherwise.
+            let names = found.names.join(", ");
+            let reason = format!("what the caller states has a secret in it ({names})");
+            let redacted = self.redact(input.arguments);
+            return Ok(GuardOutcome { verdict: Verdict::Deny(reason), evidence: None, redacted });
+        }
         let Some(found) = scan(&self.finder, input.arguments) else {
             return Ok(Verdict::Allow.into());
         };

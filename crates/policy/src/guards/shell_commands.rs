@@ -102,7 +102,7 @@ impl ShellCommands {
 }
 
 /// Every way to look at a command line: as it is written, and each pipeline as it would be run.
-fn texts(script: &Script) -> Vec<String> {
+pub(super) fn texts(script: &Script) -> Vec<String> {
     let mut texts = vec![script.seen.clone()];
     texts.extend(script.commands.iter().map(Simple::line));
     for pipeline in script.pipelines().filter(|pipeline| pipeline.len() > 1) {

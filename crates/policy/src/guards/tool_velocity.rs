@@ -56,6 +56,10 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         if !item.has("window") {
             item.problem("window", "expected a time here, such as `1m`");
         }
+        if limit.as_ref().is_some_and(|limit| limits.iter().any(|it: &Limit| it.is_same(limit))) {
+            let message = "expected one limit for these tools, whom it is for and its window";
+            item.problem_at(item.place(), message);
+        }
         limits.extend(limit);
     }
     if !section.flag("enabled", true) || limits.is_empty() {

@@ -3,6 +3,7 @@
 
 mod contract;
 mod corpora;
+mod counting;
 mod rulesets;
 
 use std::path::Path;

@@ -73,8 +73,7 @@ fn tell_what_is_unknown(judged: &mut Judged, call: &ExampleCall) {
     if call.tool.as_ref().is_some_and(|tool| !tool.input_schema.is_empty()) {
         return;
     }
-    let unjudged =
-        |it: &&mut Step| it.guard == "argument-schema" && it.decision == Decision::Allow;
+    let unjudged = |it: &&mut Step| it.guard == "argument-schema" && it.decision == Decision::Allow;
     for step in judged.steps.iter_mut().filter(unjudged) {
         step.reason = Some("not judged: no schema was given (--schema)".to_owned());
     }

@@ -78,7 +78,8 @@ impl<'a> Note<'a> {
             // What it would have denied would have had no answer. A stream has a note for each
             // reason, and is still one call.
             let denies = |it: &Self| {
-                it.policy_hash == note.policy_hash && it.stop.is_some_and(|(word, _)| word == "deny")
+                it.policy_hash == note.policy_hash
+                    && it.stop.is_some_and(|(word, _)| word == "deny")
             };
             if !notes.contains(&note) && !notes.iter().any(denies) {
                 notes.push(note);
@@ -183,7 +184,7 @@ fn show(io: &mut Io<'_>, hash: &str, trial: &Trial) -> Result<()> {
     let [denied, asked, held_back, redacted] = WORDS.map(|word| count(trial, word));
     io.field("judged", format_args!("{calls}: would deny {denied}, would ask about {asked}"))?;
     let outputs = format!("would deny {held_back}, would redact {redacted}");
-    io.field("", format_args!("of their outputs: {outputs}"))?;
+    io.field("", format_args!("outputs: {outputs}"))?;
     for ((word, guard, tool), stop) in &trial.stops {
         let (calls, latest) = (stop.calls, &stop.latest);
         io.say(format_args!("  {word:14}{calls:>5}  {guard:22}  {tool:24}  latest {latest}"))?;

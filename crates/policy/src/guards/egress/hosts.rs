@@ -72,7 +72,8 @@ impl HostSet {
         if let Some(written) = self.exact.get(host) {
             return Some(written);
         }
-        if !self.below.is_empty() {
+        // A name of more than 253 bytes is none, whatever its ending.
+        if !self.below.is_empty() && host.len() <= 253 {
             let mut rest = host;
             while let Some((_, parent)) = rest.split_once('.') {
                 if let Some(written) = self.below.get(parent) {

@@ -54,7 +54,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "**/.vault-token",
     "**/.vault_pass*",
     "**/*.tfstate",
-    "**/*.tfstate.*",
+    "**/*.tfstate.backup",
     "**/.terraform.d/credentials.tfrc.json",
     "**/.terraformrc",
     "**/actions-runner/.credentials*",

@@ -1,6 +1,9 @@
 //! Paths that a pattern stands for, to compare with paths that are patterns themselves, such as
 //! `.e*` in a command.
 
+/// How many wildcards a path may have.
+const MAX_WILD: usize = 32;
+
 /// A path that a pattern stands for.
 #[derive(Debug)]
 pub(super) struct Sample {
@@ -50,13 +53,18 @@ impl Sample {
     /// Whether a path with `*`, `?` or `[…]` stands for this one too. A name that says next to
     /// nothing, such as `*`, does not count.
     pub(super) fn fits(&self, path: &str) -> bool {
+        if path.bytes().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count() > MAX_WILD {
+            // Nobody writes so many but to hide something, or to keep us busy.
+            return true;
+        }
         let names: Vec<String> =
             path.split('/').filter(|it| !it.is_empty()).map(str::to_lowercase).collect();
         let mut windows = names.windows(self.names.len());
         let fits = |window: &[String]| {
             let mut says = false;
             for (wanted, name) in window.iter().zip(&self.names) {
-                if !meet(wanted, name) {
+                // A shell's `*` does not stand for a name that begins with a dot.
+                if name.starts_with('.') && wanted.starts_with(is_wild) || !meet(wanted, name) {
                     return false;
                 }
                 says |= says_something(wanted, name);

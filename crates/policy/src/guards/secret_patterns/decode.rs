@@ -70,10 +70,51 @@ pub(crate) fn decoded(text: &str) -> Vec<Decoded> {
         }
         begin = place + 1;
     }
+    if text.contains('\n') {
+        found.extend(wrapped(text));
+    }
     if text.len() <= MAX_DECODED {
         let whole = 0..text.len();
         let others = [percent(text), escapes(text), entities(text)].into_iter().flatten();
         found.extend(others.map(|text| Decoded { range: whole.clone(), text }));
+    }
+    found
+}
+
+/// Lines of at least this many characters are taken for one text that was broken.
+const MIN_LINE: usize = 60;
+
+/// Everything readable that stands in base64 over several lines, as `base64` and mail write it.
+fn wrapped(text: &str) -> Vec<Decoded> {
+    let mut found = Vec::new();
+    let (mut begin, mut end, mut run) = (0, 0, Vec::new());
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let plain = line.trim();
+        let is_coded = !plain.is_empty() && plain.bytes().all(|byte| class(byte) != 0);
+        let start = at;
+        at += line.len();
+        if is_coded && (run.is_empty() || plain.len() <= 1024) {
+            if run.is_empty() {
+                begin = start;
+            }
+            run.extend_from_slice(plain.as_bytes());
+            end = start + line.trim_end().len();
+            if plain.len() >= MIN_LINE {
+                continue;
+            }
+        }
+        if run.len() > MIN_LINE
+            && let Some(text) = base64(&run).and_then(readable)
+        {
+            found.push(Decoded { range: begin..end, text });
+        }
+        run.clear();
+    }
+    if run.len() > MIN_LINE
+        && let Some(text) = base64(&run).and_then(readable)
+    {
+        found.push(Decoded { range: begin..end, text });
     }
     found
 }

@@ -186,7 +186,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-const PRIVATE_KEY: &str = r"-----BEGIN[ A-Z0-9]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END[ A-Z0-9]{0,30}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]*)";
+const PRIVATE_KEY: &str = r"-----BEGIN[ A-Z0-9]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END[ A-Z0-9]{0,30}PRIVATE KEY(?: BLOCK)?-----)?";
 const PRIVATE_KEY_LOOSE: &str =
     r"-----BEGIN[A-Z0-9]{0,24}PRIVATEKEY(?:BLOCK)?-----[A-Za-z0-9/=]{40,}";
 

@@ -115,9 +115,25 @@ fn is_value(text: &str) -> bool {
     !text.is_empty() && !is_placeholder(text) && !TYPE_WORDS.contains(&text)
 }
 
+/// Names of members whose last word is one of these have secrets for values, too.
+const SECRET_ENDS: [&str; 6] = ["password", "passwd", "passphrase", "secret", "apikey", "token"];
+/// Tokens that are none: where a list goes on.
+const HARMLESS_TOKENS: [&str; 6] = ["page", "next", "continuation", "cursor", "sync", "pagination"];
+
+/// Whether a name ends with a word for a secret: `db_password`, `githubToken`.
+fn ends_with_secret(name: &str) -> bool {
+    let letters = name.chars().filter(|c| c.is_ascii_alphanumeric());
+    let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    let harmless = || HARMLESS_TOKENS.iter().any(|word| plain.contains(word));
+    SECRET_ENDS.iter().any(|end| plain.ends_with(end)) && !(plain.ends_with("token") && harmless())
+}
+
 fn is_secret_member(name: &str) -> bool {
-    if name.len() < 3 || name.len() > 24 {
+    if name.len() < 3 || name.len() > 40 {
         return false;
+    }
+    if ends_with_secret(name) {
+        return true;
     }
     SECRET_MEMBERS.iter().any(|known| {
         let mut letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));

@@ -129,13 +129,18 @@ fn without_below_folder(value: &Value, cuts: &Cuts, next: &mut usize) -> Value {
 
 /// A name that is not taken yet: two names may look the same without their secrets.
 pub(crate) fn unused(name: &str, taken: &Map<String, Value>) -> String {
-    let mut number = 2;
-    let mut free = name.to_owned();
-    while taken.contains_key(&free) {
-        free = format!("{name}#{number}");
+    if !taken.contains_key(name) {
+        return name.to_owned();
+    }
+    // At most so many are taken, so that one of these is free; most often the first.
+    let mut number = taken.len() + 1;
+    loop {
+        let free = format!("{name}#{number}");
+        if !taken.contains_key(&free) {
+            return free;
+        }
         number += 1;
     }
-    free
 }
 
 fn cut(text: &str, cuts: Option<&Vec<(Range<usize>, String)>>) -> String {

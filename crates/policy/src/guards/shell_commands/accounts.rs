@@ -17,6 +17,8 @@ pub(super) fn privileges(script: &Script) -> Option<&'static str> {
                 targets(command).skip(1).any(is_sweeping)
                     && command.arguments().any(|text| text.starts_with('-') && text.contains('R'))
             }
+            // The agent being judged does not answer for its judges.
+            "chio" => ["approvals", "capability", "kernel", "key"].into_iter().any(has),
             "nsenter" => {
                 has("1") || command.arguments().any(|text| matches!(text, "-t1" | "--target=1"))
             }

@@ -17,7 +17,9 @@ use chio_cross_protocol::{
     Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
 };
 use chio_demo::{DemoOptions, DemoServer};
-use chio_kernel::{ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness};
+use chio_kernel::{
+    ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
+};
 use chio_native_edge::{Endpoint, NativeListener, NativeService, serve_stdio};
 use chio_store::{OpenStore, StoreUrl};
 use clap::Parser;

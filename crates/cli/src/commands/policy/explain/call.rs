@@ -7,7 +7,7 @@ use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
 use chio_core::hash::sha256;
-use chio_core::manifest::ToolDefinition;
+use chio_core::manifest::{PricingModel, ToolDefinition};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::strict::{self, StrictError};
@@ -48,7 +48,7 @@ pub(super) struct CallArgs {
     /// How often the token was handed on
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
     depth: u16,
-    /// What the call costs, in minor units, such as `500 USD`
+    /// What the call costs, in minor units, such as `500 USD` [default: the tool's price]
     #[arg(long, value_name = "MONEY", value_parser = money)]
     cost: Option<MonetaryAmount>,
     /// Who calls; each name is another agent [default: agent]
@@ -90,7 +90,6 @@ impl CallArgs {
         call.server_id = server.map_or(call.server_id, str::to_owned);
         call.session.protocol = self.protocol.unwrap_or(call.session.protocol);
         call.target = self.target.unwrap_or(call.target);
-        call.cost.clone_from(&self.cost);
         let agent = self.agent.as_deref().unwrap_or("agent");
         call.token.subject = Keypair::from_seed(&sha256(agent.as_bytes())).public_key().clone();
         if let Some(fidelity) = self.fidelity {
@@ -104,11 +103,7 @@ impl CallArgs {
             call.model = Some(read.map_err(|error| not_run("a model", &error))?);
         }
         call.tool = self.published(&call)?;
-        if let Some(pricing) = call.tool.as_ref().and_then(|tool| tool.pricing.as_ref())
-            && call.cost.is_none()
-        {
-            call.cost.clone_from(&pricing.unit_price);
-        }
+        call.cost = self.cost.clone().or_else(|| price(call.tool.as_ref()?));
         Ok(call)
     }
 
@@ -172,6 +167,16 @@ fn demo_tool(call: &ExampleCall) -> Result<Option<ToolDefinition>> {
     })?;
     let mut tools = server.manifest().tools.iter();
     Ok(tools.find(|tool| tool.name == call.tool_name).cloned())
+}
+
+/// What a call costs whose price is fixed.
+fn price(tool: &ToolDefinition) -> Option<MonetaryAmount> {
+    let pricing = tool.pricing.as_ref()?;
+    match pricing.pricing_model {
+        PricingModel::Flat => pricing.base_price.clone(),
+        PricingModel::PerInvocation => pricing.unit_price.clone(),
+        _ => None,
+    }
 }
 
 /// A tool about which nothing is known.
