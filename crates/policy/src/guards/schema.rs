@@ -177,7 +177,9 @@ impl ArgumentSchema {
             Ok(validator) if validator.is_valid(input.arguments) => Verdict::Allow,
             Ok(validator) => {
                 let error = validator.validate(input.arguments).err();
-                let why = error.map_or_else(|| "it does not fit".to_owned(), |it| in_words(&it));
+                let known = input.tool.map(known_members).unwrap_or_default();
+                let why =
+                    error.map_or_else(|| "it does not fit".to_owned(), |it| in_words(&it, &known));
                 Verdict::Deny(format!("the arguments do not fit the tool's schema: {why}"))
             }
         }
@@ -201,18 +203,34 @@ fn compile(schema: &Map<String, Value>) -> Result<Validator, String> {
 }
 
 /// Where and which rule, never a value.
-fn in_words(error: &ValidationError<'_>) -> String {
-    let place = shown(error.instance_path().as_str());
+fn in_words(error: &ValidationError<'_>, known: &[&str]) -> String {
+    let path = error.instance_path().as_str();
+    let place = shown(path);
     let keyword = error.kind().keyword();
     let asks = match error.kind() {
         ValidationErrorKind::Required { property } => {
             property.as_str().map(|name| format!("`{}`", shown(name)))
         }
         ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => Some(kind.to_string()),
+        ValidationErrorKind::AdditionalProperties { .. } if path.is_empty() => {
+            let names: Vec<String> =
+                known.iter().map(|name| format!("`{}`", shown(name))).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Some(format!("no other members than {names}"))
+        }
         _ => None,
     };
     let asks = asks.map(|asks| format!(", which asks for {asks}")).unwrap_or_default();
+    if path.is_empty() {
+        return format!("they break `{keyword}`{asks}");
+    }
     format!("`{place}` breaks `{keyword}`{asks}")
+}
+
+/// The members that a tool's schema knows, as its server publishes them.
+fn known_members(tool: &ToolDefinition) -> Vec<&str> {
+    let known = tool.input_schema.get("properties").and_then(Value::as_object);
+    known.into_iter().flat_map(|known| known.keys().take(16).map(String::as_str)).collect()
 }
 
 /// A place as a reason may repeat it: short and printable.

@@ -4,6 +4,7 @@
 mod contract;
 mod corpora;
 mod counting;
+mod reference;
 mod rulesets;
 
 use std::path::Path;
