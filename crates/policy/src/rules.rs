@@ -134,12 +134,21 @@ impl Rules {
             return Ok(self.verdict(&Said::default()).into());
         }
         let needs = slices.iter().fold(Needs::default(), |needs, slice| needs.and(slice.needs));
-        let context = context::of(input, needs)?;
         let (agent, action) = (self.known.agent(&agent), self.known.action());
-        let request = Request::new(agent, action, tool.uid.clone(), context, None);
-        let request =
-            request.map_err(|_| "the call does not fit the schema of rules".to_owned())?;
-        let said = self.said(&slices, &request, &tool.entities);
+        let mut said: Option<Said> = None;
+        for turn in context::turns(input, needs)? {
+            let context = context::of(input, needs, turn)?;
+            let (agent, action) = (agent.clone(), action.clone());
+            let request = Request::new(agent, action, tool.uid.clone(), context, None);
+            let request =
+                request.map_err(|_| "the call does not fit the schema of rules".to_owned())?;
+            let more = self.said(&slices, &request, &tool.entities);
+            said = Some(match said {
+                None => more,
+                Some(said) => said.and(more),
+            });
+        }
+        let said = said.unwrap_or_default();
         let evidence = self.permitted_by(&said);
         Ok(GuardOutcome { evidence, ..self.verdict(&said).into() })
     }
@@ -195,6 +204,21 @@ impl Rules {
 
     fn first(&self, numbers: &BTreeSet<usize>) -> Option<&About> {
         numbers.first().and_then(|number| self.about.get(*number))
+    }
+}
+
+impl Said {
+    /// What both say: one that forbids, fails or asks is enough, permits have to come from both.
+    fn and(mut self, more: Self) -> Self {
+        self.forbidden.extend(more.forbidden);
+        self.failed.extend(more.failed);
+        self.asked.extend(more.asked);
+        if more.permitted.is_empty() {
+            self.permitted.clear();
+        } else if !self.permitted.is_empty() {
+            self.permitted.extend(more.permitted);
+        }
+        self
     }
 }
 

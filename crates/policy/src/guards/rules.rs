@@ -69,6 +69,10 @@ policy:
         forbid(principal, action, resource)
         when { context.writes && context.folders.contains("/etc") };
 
+        @id("private")
+        forbid(principal, action, resource)
+        when { context has path && context.path like "/srv/private/*" };
+
         @id("cheap")
         forbid(principal, action, resource)
         when { context has cost && context.cost.units > 500 };
@@ -96,6 +100,9 @@ cases:
     by: rules
   - {tool: write_file, args: {path: /etc/hosts, content: x}, expect: deny, by: rules, says: etc-is}
   - {tool: write_file, args: {path: /a/../etc/x, content: x}, expect: deny, by: rules}
+  - {tool: read_file, args: {path: /srv/public/a, cwd: /tmp}, expect: allow}
+  - {name: a second path hides no other, tool: read_file, args: {path: /srv/private/a, cwd: /tmp}, expect: deny, by: rules, says: private}
+  - {name: nor does another spelling, tool: read_file, args: {path: "/srv/private/a%41"}, expect: deny, by: rules}
   - {tool: paid, cost: {units: 501, currency: USD}, expect: deny, by: rules, says: "`cheap`"}
   - name: a rule that fails denies
     tool: echo

@@ -30,6 +30,42 @@ const DERIVED: &[Member] = &[
     Member::Commands,
 ];
 
+/// How many times rules are asked about one call.
+const MAX_TURNS: usize = 64;
+
+/// Which of its paths, hosts and commands a call is about when rules are asked once more.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Turn {
+    path: usize,
+    host: usize,
+    command: usize,
+}
+
+/// The turns that rules are asked in: one for every path with every host and every command, as far
+/// as rules look at a single one of these. Who names a second path does not hide the first.
+///
+/// # Errors
+/// When there are too many.
+pub(super) fn turns(input: &GuardInput<'_>, needs: Needs) -> Result<Vec<Turn>, String> {
+    if !needs.has_any(&[Member::Path, Member::Host, Member::Command]) {
+        return Ok(vec![Turn::default()]);
+    }
+    let facts = Facts::of_call(input)?;
+    let count = |member, found: usize| if needs.has(member) { found.max(1) } else { 1 };
+    let paths = count(Member::Path, facts.paths.len());
+    let hosts = count(Member::Host, facts.destinations.len());
+    let commands = count(Member::Command, facts.commands.len());
+    if paths.saturating_mul(hosts).saturating_mul(commands) > MAX_TURNS {
+        return Err("the call has more paths, hosts and commands than rules can look at".to_owned());
+    }
+    let turn = |number: usize| Turn {
+        path: number % paths,
+        host: number / paths % hosts,
+        command: number / paths / hosts,
+    };
+    Ok((0..paths * hosts * commands).map(turn).collect())
+}
+
 /// Named values.
 type Pairs = Vec<(String, Expression)>;
 
@@ -37,14 +73,14 @@ type Pairs = Vec<(String, Expression)>;
 ///
 /// # Errors
 /// Why the call cannot be judged. Never an argument's value.
-pub(super) fn of(input: &GuardInput<'_>, needs: Needs) -> Result<Context, String> {
+pub(super) fn of(input: &GuardInput<'_>, needs: Needs, turn: Turn) -> Result<Context, String> {
     let mut pairs = Pairs::new();
     if needs.has_any(DERIVED) {
         let facts = Facts::of_call(input)?;
         if let Some(why) = &facts.malformed {
             return Err(format!("the rules ask what the call does, which cannot be told: {why}"));
         }
-        derived(facts, needs, &mut pairs)?;
+        derived(facts, needs, turn, &mut pairs)?;
     }
     let mut add = |member: Member, make: &dyn Fn() -> Result<Option<Expression>, String>| {
         if needs.has(member) {
@@ -65,7 +101,7 @@ pub(super) fn of(input: &GuardInput<'_>, needs: Needs) -> Result<Context, String
     Context::from_pairs(pairs).map_err(|_| "the call does not fit the schema of rules".to_owned())
 }
 
-fn derived(facts: &Facts, needs: Needs, pairs: &mut Pairs) -> Result<(), String> {
+fn derived(facts: &Facts, needs: Needs, turn: Turn, pairs: &mut Pairs) -> Result<(), String> {
     let mut add = |member: Member, value: Expression| pairs.push((member.name().to_owned(), value));
     if needs.has(Member::Action) {
         add(Member::Action, text(action_name(facts.action)));
@@ -75,7 +111,7 @@ fn derived(facts: &Facts, needs: Needs, pairs: &mut Pairs) -> Result<(), String>
     }
     if needs.has_any(&[Member::Path, Member::Paths, Member::Folders]) {
         let paths: Vec<&str> = facts.paths.iter().map(|path| &*path.normal).collect();
-        named(&paths, [Member::Path, Member::Paths], needs, &mut add);
+        named((&paths, turn.path), [Member::Path, Member::Paths], needs, &mut add);
         if needs.has(Member::Folders) {
             add(Member::Folders, set(above(&paths, folders)?));
         }
@@ -85,21 +121,22 @@ fn derived(facts: &Facts, needs: Needs, pairs: &mut Pairs) -> Result<(), String>
         let hosts: Option<Vec<&str>> = hosts.collect();
         // A host that is left out would pass any rule about hosts.
         let hosts = hosts.ok_or("the rules ask for a host, and one cannot be told")?;
-        named(&hosts, [Member::Host, Member::Hosts], needs, &mut add);
+        named((&hosts, turn.host), [Member::Host, Member::Hosts], needs, &mut add);
         if needs.has(Member::Domains) {
             add(Member::Domains, set(above(&hosts, domains)?));
         }
     }
     if needs.has_any(&[Member::Command, Member::Commands]) {
         let commands: Vec<&str> = facts.commands.iter().map(String::as_str).collect();
-        named(&commands, [Member::Command, Member::Commands], needs, &mut add);
+        let found = (&*commands, turn.command);
+        named(found, [Member::Command, Member::Commands], needs, &mut add);
     }
     Ok(())
 }
 
-/// All of them, and the one where there is exactly one.
+/// All of them, and the one whose turn it is.
 fn named(
-    found: &[&str],
+    (found, turn): (&[&str], usize),
     [one, all]: [Member; 2],
     needs: Needs,
     add: &mut impl FnMut(Member, Expression),
@@ -107,8 +144,8 @@ fn named(
     if needs.has(all) {
         add(all, set(found.iter().copied()));
     }
-    if let ([only], true) = (found, needs.has(one)) {
-        add(one, text(only));
+    if let (Some(found), true) = (found.get(turn), needs.has(one)) {
+        add(one, text(found));
     }
 }
 

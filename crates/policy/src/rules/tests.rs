@@ -153,7 +153,8 @@ fn every_context_fits_the_schema() {
     let known = Known::new().unwrap();
     for call in odd_calls() {
         let shared = Shared::default();
-        let context = context::of(&call.input(&shared), Needs::ALL).unwrap();
+        let context =
+            context::of(&call.input(&shared), Needs::ALL, context::Turn::default()).unwrap();
         let tool = known.tool(&call.server_id, &call.tool_name, &Slices::default()).unwrap();
         let (agent, action) = (known.agent("k"), known.action());
         let request = Request::new(agent, action, tool.uid.clone(), context, Some(&schema));

@@ -117,7 +117,7 @@ fn whole(rules: &[Policy], otherwise: Otherwise, call: &ExampleCall) -> (bool, b
         set.add(Policy::parse(None, "permit(principal, action, resource);").unwrap()).unwrap();
     }
     let shared = Shared::default();
-    let context = context::of(&call.input(&shared), Needs::ALL).unwrap();
+    let context = context::of(&call.input(&shared), Needs::ALL, context::Turn::default()).unwrap();
     let known = Known::new().unwrap();
     let tool = known.tool(&call.server_id, &call.tool_name, &Slices::default()).unwrap();
     let agent = known.agent(&call.token.subject.to_string());
