@@ -115,7 +115,8 @@ fn main() {
     let long: String = "All work and no play makes Jack a dull boy. ".repeat(100);
     let inputs = [("hello", json!({"text": "hello"})), ("4 KiB of text", json!({"text": long}))];
     for (what, input) in &inputs {
-        for ruleset in RULESETS {
+        // `strict` limits how often one agent may call, so that it cannot be measured like this.
+        for ruleset in RULESETS.iter().filter(|ruleset| ruleset.name != "strict") {
             let state = Arc::new(State::default());
             let policy = Policy::load(ruleset.name, Path::new("."), &state).unwrap();
             let rig = Rig::new();
