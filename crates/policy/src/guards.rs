@@ -14,6 +14,7 @@ mod forbidden_paths;
 pub(crate) mod human_in_loop;
 mod internal_network;
 mod limits;
+mod malformed;
 mod model;
 mod output_rules;
 mod patch_integrity;
@@ -128,6 +129,7 @@ pub const KINDS: &[GuardKind] = &[
     model::KIND,
     bridge::KIND,
     rules::KIND,
+    malformed::KIND,
     // Somebody else is asked only about what nobody here denies.
     external::KIND,
     prompt_injection::KIND,

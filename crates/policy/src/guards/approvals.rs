@@ -72,7 +72,6 @@ cases:
   - {tool: write_file, args: {path: app/Cargo.lock, content: x}, expect: ask, by: approval}
   - {tool: bash, args: {command: "cd app && npm publish"}, expect: ask, by: approval}
   - {name: in other words, tool: bash, args: {command: "npm  'publish'"}, expect: ask, by: approval}
-  - {name: malformed, tool: write_file, args: {path: 7}, expect: ask, by: approval}
   - {tool: undelete, schema: {type: object}, expect: ask, by: approval}
 "#;
 

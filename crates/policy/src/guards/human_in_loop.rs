@@ -53,7 +53,7 @@ policy:
   rules:
     human_in_loop: {require_confirmation: ["deploy*"], approve_above: 500, approve_above_currency: USD, timeout_seconds: 300}
 cases:
-  - {tool: read_file, expect: allow}
+  - {tool: read_file, args: {path: a.txt}, expect: allow}
   - {tool: buy, cost: {units: 500, currency: USD}, expect: allow}
   - {tool: deploy, expect: ask, by: human-in-loop, says: "`deploy*`"}
   - {tool: deploy_prod, expect: ask, by: human-in-loop}
