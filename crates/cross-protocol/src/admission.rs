@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
+use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_kernel::Session;
 
@@ -29,12 +30,24 @@ pub enum Door {
 }
 
 /// A connection that somebody has to be admitted on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionInfo {
     /// What is spoken.
     pub protocol: DiscoveryProtocol,
     /// How it came in.
     pub door: Door,
+    /// Who they have shown to be, where the door asks.
+    pub principal: Option<String>,
+    /// A capability that they came with.
+    pub presented: Option<PresentedToken>,
+}
+
+impl ConnectionInfo {
+    /// Somebody of whom only the door is known.
+    #[must_use]
+    pub const fn new(protocol: DiscoveryProtocol, door: Door) -> Self {
+        Self { protocol, door, principal: None, presented: None }
+    }
 }
 
 /// Somebody who was admitted.
@@ -60,4 +73,13 @@ pub trait Admission: Send + Sync {
     /// # Errors
     /// When they may not come in.
     async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused>;
+
+    /// What somebody may do who was admitted, where the protocol carries no tokens: the best
+    /// first.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    async fn tokens(&self, _peer: &Peer) -> Result<Vec<PresentedToken>, Refused> {
+        Ok(Vec::new())
+    }
 }

@@ -57,6 +57,7 @@ mod log;
 mod orchestrated;
 mod orchestrator;
 mod passage;
+mod reading;
 mod registry;
 mod request;
 mod road;
@@ -68,9 +69,10 @@ pub use chio_core::fidelity::{
     BridgeFidelity, BridgeSemanticHints, TargetProtocolError, target_protocol_of,
 };
 pub use chio_core::protocol::DiscoveryProtocol;
-pub use chio_kernel::store::{StoreError, StoreResult, TaskRefused, TaskState};
+pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefused, TaskState};
 pub use chio_kernel::{
-    AskError, Caller, Denial, Evaluation, Gone, KernelError, NoCaller, Outcome, Question, Session,
+    AskError, Caller, Denial, Evaluation, Gone, KernelError, NoCaller, Notice, Offer, Outcome,
+    Question, Read, ReadKind, ReadOutcome, Session, Shelf, Word,
 };
 
 pub use admission::{Admission, ConnectionInfo, Door, Peer, Refused};
@@ -87,6 +89,7 @@ pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
 pub use log::Log;
 pub use orchestrated::OrchestratedToolCall;
 pub use orchestrator::CrossProtocolOrchestrator;
+pub use reading::ReadRequest;
 pub use registry::TargetProtocolRegistry;
 pub use request::{MAX_ORIGIN_ID, OrchestratedRequest, Parent};
 pub use road::Road;

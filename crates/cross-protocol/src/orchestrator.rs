@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::fidelity::BridgeFidelity;
-use chio_core::manifest::ToolManifest;
+use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::signed::Signed;
 use chio_kernel::store::StoreResult;
 use chio_kernel::{Caller, ChioKernel, KernelError, Session};
@@ -197,6 +197,12 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     #[must_use]
     pub fn is_revoked(&self, token: &CapabilityToken) -> bool {
         self.kernel.is_revoked(token)
+    }
+
+    /// A tool as its server publishes it.
+    #[must_use]
+    pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
+        self.kernel.tool(server_id, tool_name)
     }
 
     /// What every tool server offers.

@@ -13,8 +13,10 @@ use chio_core::capability::{CapabilityToken, ChioScope, DpopProof};
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::receipt::SealedReceipt;
-use chio_kernel::store::{NewTask, StoreError, Task, TaskRefused, TaskState};
-use chio_kernel::{AskError, Caller, Denial, Gone, KernelError, Outcome, Question, Session};
+use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused, TaskState};
+use chio_kernel::{
+    AskError, Caller, Denial, Gone, KernelError, Notice, Outcome, Question, Session,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -323,8 +325,16 @@ impl Caller for TaskCaller {
         self.caller.can_wait()
     }
 
-    fn parked(&self, waits: bool) {
-        self.caller.parked(waits);
+    fn parked(&self, waits_for: Option<&ApprovalRequest>) {
+        self.caller.parked(waits_for);
+    }
+
+    async fn notice(&self, notice: Notice) {
+        self.caller.notice(notice).await;
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.caller.wants_progress()
     }
 
     fn task_result(&self, outcome: &Outcome) -> Vec<u8> {

@@ -5,10 +5,11 @@ use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::OperationKind;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Outcome;
+use crate::store::ApprovalRequest;
 
 /// The session that a call belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub struct Question {
     pub kind: OperationKind,
     /// The question, in the terms of that kind.
     pub params: Value,
+}
+
+/// Something that a server lets the caller know while a call runs, or outside of any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    /// What kind of thing: a method of the server's protocol, such as `notifications/progress`.
+    pub method: String,
+    /// What.
+    pub params: Map<String, Value>,
 }
 
 /// Why a question has no answer.
@@ -72,8 +82,17 @@ pub trait Caller: Send + Sync {
         true
     }
 
-    /// Told when the call begins to wait for an approval, and when it goes on or ends.
-    fn parked(&self, _waits: bool) {}
+    /// Told when the call begins to wait for an approval, and for which; and with none when it goes
+    /// on or ends.
+    fn parked(&self, _waits_for: Option<&ApprovalRequest>) {}
+
+    /// Lets the caller know something. What it does not take is lost.
+    async fn notice(&self, _notice: Notice) {}
+
+    /// Whether the caller wants to know how far a call has come.
+    fn wants_progress(&self) -> bool {
+        false
+    }
 
     /// What is kept as the result of a deferred task that ends so, by its receipt.
     fn task_result(&self, _outcome: &Outcome) -> Vec<u8> {

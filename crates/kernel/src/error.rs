@@ -15,6 +15,14 @@ pub enum KernelError {
     /// A tool server failed. The road makes a denial of it; it never leaves `evaluate`.
     #[error("the tool server failed: {0}")]
     ToolServerError(String),
+    /// A tool server answered with an error of its own protocol. It never leaves the road either.
+    #[error("the tool server answered {code}: {message}")]
+    Answered {
+        /// The protocol's code.
+        code: i64,
+        /// The server's words.
+        message: String,
+    },
     /// The receipt could not be made durable.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -46,7 +54,7 @@ impl KernelError {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::ToolServerError(_) => ErrorCode::ToolServerError,
+            Self::ToolServerError(_) | Self::Answered { .. } => ErrorCode::ToolServerError,
             _ => ErrorCode::InternalError,
         }
     }

@@ -9,20 +9,24 @@ use chio_core::capability::{CapabilityToken, Patterns, PresentedToken};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::protocol::DiscoveryProtocol;
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::TokenCache;
 use crate::call::{Denial, Evaluation, ToolCall};
-use crate::caller::Caller;
+use crate::caller::{Caller, Session};
 use crate::clock::{Clock, Randomness, unique_name};
 use crate::config::KernelConfig;
 use crate::error::KernelError;
+use crate::library::{Offer, Shelf, Word};
 use crate::log::ReceiptLog;
 use crate::pipeline::Pipeline;
 use crate::revocation::RevocationView;
+use crate::road::{Read, ReadCall};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
+use crate::session_line::SessionLine;
 use crate::store::{Ledger, SharedStore, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
@@ -180,6 +184,75 @@ impl ChioKernel {
         task.await.unwrap_or(Err(KernelError::BrokenOff))
     }
 
+    /// Looks something up in a server's library, with the same checks as a call. It runs in its own
+    /// task; dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// When no receipt could be made durable. Then nothing of the result may be released.
+    pub async fn read(&self, read: ReadCall, caller: Arc<dyn Caller>) -> Result<Read, KernelError> {
+        let (inner, read) = (Arc::clone(&self.inner), Box::new(read));
+        let task = tokio::spawn(async move { inner.run_read(read, caller).await });
+        task.await.unwrap_or(Err(KernelError::BrokenOff))
+    }
+
+    /// Opens a session with a server that has more than tools. None for one that has only those.
+    ///
+    /// # Errors
+    /// When the server cannot be had.
+    pub async fn open_session(
+        &self,
+        server_id: &str,
+        caller: Arc<dyn Caller>,
+        token: PresentedToken,
+        client: Map<String, Value>,
+    ) -> Result<Option<Offer>, KernelError> {
+        let Some(server) = self.inner.server(server_id) else { return Ok(None) };
+        let Some(library) = server.connection().library() else { return Ok(None) };
+        let line = SessionLine::new(&self.inner, caller, token, client);
+        library.open(line).await.map(Some)
+    }
+
+    /// Ends a session with a server.
+    pub async fn close_session(&self, server_id: &str, session_id: &str) {
+        if let Some(server) = self.inner.server(server_id)
+            && let Some(library) = server.connection().library()
+        {
+            library.close(session_id).await;
+        }
+    }
+
+    /// What is on a shelf of a server, as it writes it; none for a server that has only tools.
+    ///
+    /// # Errors
+    /// When the server does not say.
+    pub async fn list(
+        &self,
+        server_id: &str,
+        session: &Session,
+        shelf: Shelf,
+    ) -> Result<Option<Vec<Value>>, KernelError> {
+        let Some(server) = self.inner.server(server_id) else { return Ok(None) };
+        let Some(library) = server.connection().library() else { return Ok(None) };
+        library.list(session, shelf).await.map(Some)
+    }
+
+    /// Lets a server know something.
+    ///
+    /// # Errors
+    /// When the server does not take it.
+    pub async fn tell(
+        &self,
+        server_id: &str,
+        session: &Session,
+        word: Word,
+    ) -> Result<(), KernelError> {
+        let Some(server) = self.inner.server(server_id) else { return Ok(()) };
+        match server.connection().library() {
+            Some(library) => library.tell(session, word).await,
+            None => Ok(()),
+        }
+    }
+
     /// Puts another policy in force for the calls that begin from now on, and for those that wait
     /// for an approval when they go on.
     pub fn set_pipeline(&self, pipeline: Pipeline) {
@@ -222,7 +295,7 @@ impl ChioKernel {
     pub fn manifests(&self) -> Vec<ToolManifest> {
         let servers = self.inner.servers.read().unwrap_or_else(PoisonError::into_inner);
         let mut manifests: Vec<ToolManifest> =
-            servers.values().map(|server| server.connection().manifest().clone()).collect();
+            servers.values().map(|server| (*server.connection().manifest()).clone()).collect();
         manifests.sort_by(|one, other| one.server_id.cmp(&other.server_id));
         manifests
     }

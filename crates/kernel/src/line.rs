@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{Denial, Outcome, shortened};
-use crate::caller::{AskError, Caller, Gone, Question, Session};
+use crate::caller::{AskError, Caller, Gone, Notice, Question, Session};
 use crate::error::KernelError;
 use crate::guard::ReviewMode;
 use crate::kernel::Inner;
@@ -25,11 +25,15 @@ use crate::store::{
     Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
 };
 
+/// The most bytes of something that a server lets the caller know.
+const MAX_NOTICE: usize = 1 << 20;
+
 /// The way back to the caller, for one call.
 pub struct Line<'a> {
     kernel: &'a Inner,
     draft: &'a Draft,
-    authority: &'a [String],
+    /// The token and its ancestors; none outside of a call, where there is no intent to write.
+    authority: Option<&'a [String]>,
     caller: &'a Arc<dyn Caller>,
     reviewers: Reviewers<'a>,
     /// Taken for as long as one chunk or question is under way.
@@ -83,13 +87,23 @@ impl<'a> Line<'a> {
         caller: &'a Arc<dyn Caller>,
         reviewers: Reviewers<'a>,
     ) -> Self {
+        Self { authority: Some(authority), ..Self::outside(kernel, draft, caller, reviewers) }
+    }
+
+    /// A line outside of any call.
+    pub(crate) fn outside(
+        kernel: &'a Inner,
+        draft: &'a Draft,
+        caller: &'a Arc<dyn Caller>,
+        reviewers: Reviewers<'a>,
+    ) -> Self {
         let state = State { intent: draft.intent, hash: ContentHash::stream(), ..State::default() };
         let turn = tokio::sync::Mutex::new(());
         let writing = tokio::sync::Mutex::new(None);
         Self {
             kernel,
             draft,
-            authority,
+            authority: None,
             caller,
             reviewers,
             turn,
@@ -112,6 +126,29 @@ impl<'a> Line<'a> {
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         self.caller.cancellation()
+    }
+
+    /// Whether the caller wants to know how far the call has come.
+    #[must_use]
+    pub fn wants_progress(&self) -> bool {
+        self.caller.wants_progress()
+    }
+
+    /// Lets the caller know something, as far as the output guards let it leave.
+    pub async fn notice(&self, notice: Notice) {
+        let Notice { method, params } = notice;
+        let Ok(reviewed) = self.reviewers.review_all(Value::Object(params)).await else { return };
+        let Value::Object(params) = reviewed.value else { return };
+        let fits = canonical::size(&params)
+            .is_ok_and(|size| size.bytes <= MAX_NOTICE && size.depth <= MAX_NESTING);
+        if !fits {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        self.state().remarks.extend(reviewed.remarks);
+        if self.ensure_intent().await.is_ok() {
+            self.caller.notice(Notice { method, params }).await;
+        }
     }
 
     /// Gives the caller one part of a stream.
@@ -200,6 +237,7 @@ impl<'a> Line<'a> {
 
     /// Makes the intent durable, if it is not yet.
     async fn ensure_intent(&self) -> Result<(), Outcome> {
+        let Some(authority) = self.authority else { return Ok(()) };
         if self.state().intent.is_some() {
             return Ok(());
         }
@@ -210,7 +248,7 @@ impl<'a> Line<'a> {
                 .intent()
                 .map_err(|error| Outcome::Denied(crate::road::unwritten(&error)))?,
             alternatives: vec![Alternative { grant_index, holds: Vec::new(), price: None }],
-            authority: self.authority.to_vec(),
+            authority: authority.to_vec(),
             resumes: None,
             proofs: Vec::new(),
             approval: None,
@@ -277,12 +315,18 @@ impl<'a> Line<'a> {
             self.state().broken.get_or_insert(outcome);
             return Err(AskError::Gone);
         }
-        let kind = question.kind;
+        let Question { kind, params } = question;
         self.state().asked = Some(kind);
-        let answer = tokio::select! {
-            biased;
-            answer = self.caller.ask(question) => answer,
-            () = self.cancellation().cancelled() => Err(AskError::Gone),
+        let answer = match self.reviewers.review_all(params).await {
+            Err(denial) => Err(AskError::Failed(format!("held back by {}", denial.guard))),
+            Ok(reviewed) => {
+                self.state().remarks.extend(reviewed.remarks);
+                tokio::select! {
+                    biased;
+                    answer = self.caller.ask(Question { kind, params: reviewed.value }) => answer,
+                    () = self.cancellation().cancelled() => Err(AskError::Gone),
+                }
+            }
         };
         let recorded = self.record(kind, &answer).await;
         if let Err(outcome) = recorded {

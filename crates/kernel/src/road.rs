@@ -2,12 +2,14 @@
 
 mod approval;
 mod authorize;
+mod authorize_read;
 mod claim;
 mod dispatch;
 mod draft;
 mod governed;
 mod guarding;
 mod possession;
+mod read;
 mod receipt;
 mod reserve;
 mod review;
@@ -17,9 +19,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+pub use read::{Read, ReadCall, ReadOutcome};
 pub use reserve::Permit;
 
 pub(crate) use draft::{Draft, MAX_NESTING};
+pub(crate) use read::session_tool;
 pub(crate) use receipt::Ending;
 pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::{Remarks, Reviewers};
@@ -87,7 +91,7 @@ impl Inner {
             decided = self.decide(&call, caller, draft).await?;
         }
         let (permit, held) = self.reserve(decided.guarded, draft).await?;
-        Ok(self.dispatch(permit, held, call, caller, draft).await)
+        Ok(self.dispatch(permit, held, (call, None), caller, draft).await.0)
     }
 
     /// Steps 4 to 6: everything that can be said about a call before it takes anything.

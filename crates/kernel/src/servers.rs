@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use chio_core::capability::ToolGrant;
 use chio_core::fidelity::{BridgeSemanticHints, target_protocol_of};
-use chio_core::manifest::{PricingModel, ToolDefinition};
+use chio_core::manifest::{PricingModel, ToolDefinition, ToolManifest};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 
@@ -16,6 +16,12 @@ use crate::tool_server::ToolServerConnection;
 /// A registered tool server.
 pub(crate) struct Server {
     connection: Box<dyn ToolServerConnection>,
+    catalogue: RwLock<Arc<Catalogue>>,
+}
+
+/// What is known of the tools of one manifest.
+struct Catalogue {
+    manifest: Arc<ToolManifest>,
     tools: HashMap<String, ToolFacts>,
 }
 
@@ -83,23 +89,33 @@ fn check_approval_hint(tool: &ToolDefinition) -> Result<(), KernelError> {
     Ok(())
 }
 
+impl ToolFacts {
+    /// What is known of something that costs nothing and changes nothing.
+    pub(crate) const fn plain(definition: Arc<ToolDefinition>) -> Self {
+        let (has_side_effects, approval_required) = (false, false);
+        Self { definition, has_side_effects, approval_required, price: Price::Free, target: None }
+    }
+
+    fn of(tool: &ToolDefinition) -> Result<Self, KernelError> {
+        check_approval_hint(tool)?;
+        let target = target_protocol_of(tool);
+        Ok(Self {
+            definition: Arc::new(tool.clone()),
+            has_side_effects: tool.has_side_effects,
+            approval_required: BridgeSemanticHints::of(tool).approval_required,
+            price: Price::of(tool),
+            target: target.map_err(|error| KernelError::Manifest(error.to_string()))?,
+        })
+    }
+}
+
 impl Server {
     pub(crate) fn new(connection: Box<dyn ToolServerConnection>) -> Result<Self, KernelError> {
-        let facts = |tool: &ToolDefinition| {
-            check_approval_hint(tool)?;
-            let target = target_protocol_of(tool);
-            let facts = ToolFacts {
-                definition: Arc::new(tool.clone()),
-                has_side_effects: tool.has_side_effects,
-                approval_required: BridgeSemanticHints::of(tool).approval_required,
-                price: Price::of(tool),
-                target: target.map_err(|error| KernelError::Manifest(error.to_string()))?,
-            };
-            Ok((tool.name.clone(), facts))
-        };
-        let tools =
-            connection.manifest().tools.iter().map(facts).collect::<Result<_, KernelError>>()?;
-        Ok(Self { connection, tools })
+        let manifest = connection.manifest();
+        let facts = |tool: &ToolDefinition| Ok((tool.name.clone(), ToolFacts::of(tool)?));
+        let tools = manifest.tools.iter().map(facts).collect::<Result<_, KernelError>>()?;
+        let catalogue = RwLock::new(Arc::new(Catalogue { manifest, tools }));
+        Ok(Self { connection, catalogue })
     }
 
     pub(crate) fn connection(&self) -> &dyn ToolServerConnection {
@@ -107,7 +123,25 @@ impl Server {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<ToolFacts> {
-        self.tools.get(name).cloned()
+        self.catalogue().tools.get(name).cloned()
+    }
+
+    /// What is known of the tools that the server has now. A tool that cannot be understood is left
+    /// out: it cannot be called.
+    fn catalogue(&self) -> Arc<Catalogue> {
+        let manifest = self.connection.manifest();
+        {
+            let known = self.catalogue.read().unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&known.manifest, &manifest) {
+                return Arc::clone(&known);
+            }
+        }
+        let facts = |tool: &ToolDefinition| Some((tool.name.clone(), ToolFacts::of(tool).ok()?));
+        let tools = manifest.tools.iter().filter_map(facts).collect();
+        let catalogue = Arc::new(Catalogue { manifest, tools });
+        let mut known = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::clone(&catalogue);
+        catalogue
     }
 }
 

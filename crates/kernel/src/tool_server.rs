@@ -1,5 +1,7 @@
 //! Tool servers, as the kernel sees them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chio_core::manifest::ToolManifest;
 use chio_core::money::MonetaryAmount;
@@ -7,6 +9,7 @@ use chio_core::protocol::DiscoveryProtocol;
 use serde_json::Value;
 
 use crate::error::KernelError;
+use crate::library::Library;
 use crate::line::Line;
 use crate::road::Permit;
 
@@ -51,8 +54,9 @@ impl ToolOutput {
 /// It is dropped at any await point when the call is called off or its time is up.
 #[async_trait]
 pub trait ToolServerConnection: Send + Sync {
-    /// What it offers, and under which name. Tools that it does not list are never called.
-    fn manifest(&self) -> &ToolManifest;
+    /// What it offers now, and under which name, which never changes. Tools that it does not list
+    /// are never called.
+    fn manifest(&self) -> Arc<ToolManifest>;
 
     /// What it really speaks.
     fn protocol(&self) -> DiscoveryProtocol {
@@ -69,4 +73,9 @@ pub trait ToolServerConnection: Send + Sync {
         invocation: ToolInvocation,
         line: &Line<'_>,
     ) -> Result<ToolOutput, KernelError>;
+
+    /// What it has besides tools.
+    fn library(&self) -> Option<&dyn Library> {
+        None
+    }
 }

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 /// A server that speaks MCP, says so, and counts its runs.
 struct Server {
-    manifest: ToolManifest,
+    manifest: Arc<ToolManifest>,
     runs: Arc<AtomicUsize>,
 }
 
@@ -58,14 +58,14 @@ impl Server {
             required_permissions: None,
             public_key: kernel.public_key().clone(),
         };
-        Self { manifest, runs: Arc::clone(runs) }
+        Self { manifest: Arc::new(manifest), runs: Arc::clone(runs) }
     }
 }
 
 #[async_trait]
 impl ToolServerConnection for Server {
-    fn manifest(&self) -> &ToolManifest {
-        &self.manifest
+    fn manifest(&self) -> Arc<ToolManifest> {
+        Arc::clone(&self.manifest)
     }
 
     fn protocol(&self) -> DiscoveryProtocol {

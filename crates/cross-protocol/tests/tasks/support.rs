@@ -78,7 +78,7 @@ impl Told {
 }
 
 struct Tools {
-    manifest: ToolManifest,
+    manifest: Arc<ToolManifest>,
     told: Told,
 }
 
@@ -111,14 +111,14 @@ impl Tools {
             required_permissions: None,
             public_key: key(5).public_key().clone(),
         };
-        Self { manifest, told: told.clone() }
+        Self { manifest: Arc::new(manifest), told: told.clone() }
     }
 }
 
 #[async_trait]
 impl ToolServerConnection for Tools {
-    fn manifest(&self) -> &ToolManifest {
-        &self.manifest
+    fn manifest(&self) -> Arc<ToolManifest> {
+        Arc::clone(&self.manifest)
     }
 
     async fn invoke(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use chio_core::frame::{FrameError, MAX_PAYLOAD};
 use chio_core::message::{KernelMessage, encode_response};
-use chio_cross_protocol::{AskError, Caller, Evaluation, Gone, Question, Session};
+use chio_cross_protocol::{ApprovalRequest, AskError, Caller, Evaluation, Gone, Question, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -103,8 +103,8 @@ impl Caller for NativeCaller {
         &self.link.cancellation
     }
 
-    fn parked(&self, waits: bool) {
-        if waits {
+    fn parked(&self, waits_for: Option<&ApprovalRequest>) {
+        if waits_for.is_some() {
             self.link.parked.begin(self.weight);
         } else {
             self.link.parked.end(self.weight);

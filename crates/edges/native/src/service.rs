@@ -63,7 +63,7 @@ impl<T: Road> NativeService<T> {
             Door::Stdio => OnEof::Finish,
             _ => OnEof::Cancel,
         };
-        let info = ConnectionInfo { protocol: DiscoveryProtocol::Native, door };
+        let info = ConnectionInfo::new(DiscoveryProtocol::Native, door);
         let peer = self.admission.admit(&info).await?;
         let options = ConnectionOptions { peer, limits: self.limits.clone(), on_eof };
         serve_connection(reader, writer, Arc::clone(&self.road), options, shutdown).await

@@ -41,7 +41,7 @@ impl Need {
     }
 
     /// The denial of a call that does not get what it needs.
-    fn unmet(&self, problem: &str) -> Denial {
+    pub(super) fn unmet(&self, problem: &str) -> Denial {
         let reason = format!("an approval is needed ({}), {problem}", self.reason);
         Denial::by_guard(&self.asked_by, reason)
     }
@@ -51,15 +51,15 @@ impl Need {
 struct Parked<'a>(&'a dyn Caller);
 
 impl<'a> Parked<'a> {
-    fn new(caller: &'a dyn Caller) -> Self {
-        caller.parked(true);
+    fn new(caller: &'a dyn Caller, request: &ApprovalRequest) -> Self {
+        caller.parked(Some(request));
         Self(caller)
     }
 }
 
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
-        self.0.parked(false);
+        self.0.parked(None);
     }
 }
 
@@ -210,7 +210,7 @@ impl Inner {
             intent,
             resumes: draft.intent,
             proofs: std::mem::take(&mut draft.proofs),
-            waits_for: Some(request),
+            waits_for: Some(request.clone()),
             claims: None,
         });
         match opened.await.map_err(|error| deny_store(&error))? {
@@ -223,7 +223,7 @@ impl Inner {
         }
         draft.resumed = true;
         let answer = {
-            let _parked = Parked::new(&**caller);
+            let _parked = Parked::new(&**caller, &request);
             self.wait_for_answer(&id, need, caller, draft).await?
         };
         self.accept(call, &answer, &call.request_id, &stated.hash, draft)?;

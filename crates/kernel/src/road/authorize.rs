@@ -26,6 +26,15 @@ pub(crate) struct Authorized {
 }
 
 impl Authorized {
+    /// What a read is: it costs nothing and asks for nothing.
+    pub(super) const fn to_read(
+        known: Arc<KnownToken>,
+        server: Arc<Server>,
+        tool: ToolFacts,
+    ) -> Self {
+        Self { known, server, tool, alternatives: Vec::new(), asks_proof: false, need: None }
+    }
+
     /// Whether a grant asks for a proof of possession.
     pub(super) const fn asks_proof(&self) -> bool {
         self.asks_proof

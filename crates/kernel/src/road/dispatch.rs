@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use chio_core::money::MonetaryAmount;
 use chio_core::registry::ErrorCode;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::reserve::Held;
 use super::{Draft, Ending, Permit, Reviewers};
@@ -13,35 +15,27 @@ use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
 use crate::guard::{GuardInput, Known};
 use crate::kernel::Inner;
+use crate::library::{ReadKind, Reading};
 use crate::line::Line;
-use crate::tool_server::{ToolInvocation, ToolOutput};
-use tokio::time::Instant;
+use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 
 impl Inner {
-    /// Steps 8 and 9 of the road.
+    /// Steps 8 and 9 of the road, for a tool or for a read. With the code of an error that a server
+    /// answered with.
     pub(super) async fn dispatch(
         &self,
         permit: Permit,
         held: Held,
-        mut call: Box<ToolCall>,
+        (mut call, read): (Box<ToolCall>, Option<ReadKind>),
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
-    ) -> Ending {
+    ) -> (Ending, Option<i64>) {
         if caller.cancellation().is_cancelled() {
             let reason = "called off before it began".to_owned();
-            return Ending::before_dispatch(Outcome::Cancelled { reason, chunks: 0 });
+            let outcome = Outcome::Cancelled { reason, chunks: 0 };
+            return (Ending::before_dispatch(outcome), None);
         }
-        let invocation = ToolInvocation {
-            request_id: call.request_id.clone(),
-            trace_id: draft.trace_id.clone(),
-            tool_name: call.tool_name.clone(),
-            // The receipt has its own copy; only guards that review output look at these again.
-            arguments: if draft.pipeline.reviews() {
-                call.arguments.clone()
-            } else {
-                std::mem::take(&mut call.arguments)
-            },
-        };
+        let errand = Errand::of(&mut call, read, draft);
         let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
         let known = Known {
             argument_bytes: draft.argument_bytes,
@@ -56,16 +50,16 @@ impl Inner {
         let reviewers = Reviewers::new(&pipeline, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
-            let tool = held.server.connection().invoke(permit, invocation, &line);
-            outcome(Catch::new(tool).await, &line).await
+            let ran = errand.run(permit, held.server.connection(), &line);
+            outcome(Catch::new(ran).await, &line).await
         };
         // The whole way of the output to the caller can be called off, not only the tool.
-        let (outcome, cost) = tokio::select! {
+        let (outcome, cost, code) = tokio::select! {
             biased;
             ended = run => ended,
             reason = self.called_off(caller, draft.deadline) => {
                 let (reason, chunks) = (reason.to_owned(), line.chunks_sent());
-                (Outcome::Cancelled { reason, chunks }, None)
+                (Outcome::Cancelled { reason, chunks }, None, None)
             }
         };
         line.settle().await;
@@ -75,7 +69,7 @@ impl Inner {
         let ending = Ending { outcome, content_hash, stream, remarks, cost, dispatched: true };
         let intent = line.into_intent();
         draft.intent = draft.intent.or(intent);
-        ending
+        (ending, code)
     }
 
     /// Waits until the call is called off, and says by what.
@@ -93,24 +87,74 @@ impl Inner {
     }
 }
 
+/// What a server is asked to do.
+enum Errand {
+    Tool(ToolInvocation),
+    Read(Reading),
+}
+
+impl Errand {
+    /// Takes the arguments out of the call, unless guards look at them again. The receipt has its
+    /// own copy.
+    fn of(call: &mut ToolCall, read: Option<ReadKind>, draft: &Draft) -> Self {
+        let arguments = if draft.pipeline.reviews() {
+            call.arguments.clone()
+        } else {
+            std::mem::take(&mut call.arguments)
+        };
+        let request_id = call.request_id.clone();
+        match read {
+            None => Self::Tool(ToolInvocation {
+                request_id,
+                trace_id: draft.trace_id.clone(),
+                tool_name: call.tool_name.clone(),
+                arguments,
+            }),
+            Some(kind) => {
+                let params = match arguments {
+                    Value::Object(params) => params,
+                    _ => Map::new(),
+                };
+                Self::Read(Reading { request_id, kind, params })
+            }
+        }
+    }
+
+    async fn run(
+        self,
+        permit: Permit,
+        server: &dyn ToolServerConnection,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, KernelError> {
+        match self {
+            Self::Tool(invocation) => server.invoke(permit, invocation, line).await,
+            Self::Read(reading) => match server.library() {
+                Some(library) => Ok(ToolOutput::value(library.read(permit, reading, line).await?)),
+                None => Err(KernelError::ToolServerError("the server has only tools".to_owned())),
+            },
+        }
+    }
+}
+
 /// What the run came to, after the output guards.
 async fn outcome(
     ran: Result<Result<ToolOutput, KernelError>, Panicked>,
     line: &Line<'_>,
-) -> (Outcome, Option<MonetaryAmount>) {
-    let Ok(result) = ran else { return (failure("the tool panicked"), None) };
+) -> (Outcome, Option<MonetaryAmount>, Option<i64>) {
+    let Ok(result) = ran else { return (failure("the tool panicked"), None, None) };
     // Why a stream broke off says more than the error that the tool made of it.
     match (line.broken(), result) {
-        (Some(outcome), _) => (outcome, None),
+        (Some(outcome), _) => (outcome, None, None),
         (None, Err(error)) => {
-            let words = match error {
-                KernelError::ToolServerError(detail) => detail,
-                other => other.to_string(),
+            let (words, code) = match error {
+                KernelError::ToolServerError(detail) => (detail, None),
+                KernelError::Answered { code, message } => (message, Some(code)),
+                other => (other.to_string(), None),
             };
             // They reach the caller and the receipt, as a result would.
-            (failure(&line.review_failure(words).await), None)
+            (failure(&line.review_failure(words).await), None, code)
         }
-        (None, Ok(output)) => (line.finish(output.value).await, output.cost),
+        (None, Ok(output)) => (line.finish(output.value).await, output.cost, None),
     }
 }
 

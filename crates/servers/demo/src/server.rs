@@ -32,7 +32,7 @@ pub struct DemoOptions {
 
 /// A tool server that runs in the process.
 pub struct DemoServer {
-    manifest: ToolManifest,
+    manifest: Arc<ToolManifest>,
     clock: Arc<dyn Clock>,
     notes: Arc<Notebook>,
 }
@@ -44,7 +44,7 @@ impl DemoServer {
     /// When the folder of the notes cannot be used.
     pub fn new(options: DemoOptions) -> io::Result<Self> {
         let notes = Arc::new(Notebook::open(options.notes.as_deref())?);
-        let manifest = manifest::manifest(options.public_key);
+        let manifest = Arc::new(manifest::manifest(options.public_key));
         Ok(Self { manifest, clock: options.clock, notes })
     }
 
@@ -145,8 +145,8 @@ impl Tool {
 
 #[async_trait]
 impl ToolServerConnection for DemoServer {
-    fn manifest(&self) -> &ToolManifest {
-        &self.manifest
+    fn manifest(&self) -> Arc<ToolManifest> {
+        Arc::clone(&self.manifest)
     }
 
     async fn invoke(

@@ -19,7 +19,7 @@ use super::{Journal, SERVER, usd};
 
 /// A tool server whose tools do what their arguments say.
 pub(crate) struct TestTools {
-    manifest: ToolManifest,
+    manifest: Arc<ToolManifest>,
     journal: Journal,
     gate: Arc<Semaphore>,
 }
@@ -59,7 +59,7 @@ impl TestTools {
             required_permissions: None,
             public_key: key(5).public_key().clone(),
         };
-        Self { manifest, journal: journal.clone(), gate: Arc::clone(gate) }
+        Self { manifest: Arc::new(manifest), journal: journal.clone(), gate: Arc::clone(gate) }
     }
 }
 
@@ -107,8 +107,8 @@ async fn stream(arguments: &Value, line: &Line<'_>) -> ToolOutput {
 
 #[async_trait]
 impl ToolServerConnection for TestTools {
-    fn manifest(&self) -> &ToolManifest {
-        &self.manifest
+    fn manifest(&self) -> Arc<ToolManifest> {
+        Arc::clone(&self.manifest)
     }
 
     async fn invoke(

@@ -1,5 +1,6 @@
 //! Tools that break in every way that a tool can.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -35,7 +36,7 @@ const TOOLS: [(&str, bool); 8] = [
 
 /// A tool server that runs in the process.
 pub(crate) struct TestServer {
-    manifest: ToolManifest,
+    manifest: Arc<ToolManifest>,
 }
 
 impl TestServer {
@@ -60,7 +61,7 @@ impl TestServer {
             required_permissions: None,
             public_key,
         };
-        Self { manifest }
+        Self { manifest: Arc::new(manifest) }
     }
 }
 
@@ -101,8 +102,8 @@ async fn stream(arguments: &Value, line: &Line<'_>) -> Result<ToolOutput, Kernel
 
 #[async_trait]
 impl ToolServerConnection for TestServer {
-    fn manifest(&self) -> &ToolManifest {
-        &self.manifest
+    fn manifest(&self) -> Arc<ToolManifest> {
+        Arc::clone(&self.manifest)
     }
 
     #[expect(clippy::panic, reason = "to see what a panic comes to")]

@@ -165,8 +165,8 @@ fn demo_tool(call: &ExampleCall) -> Result<Option<ToolDefinition>> {
         clock: Arc::new(SystemClock::default()),
         notes: None,
     })?;
-    let mut tools = server.manifest().tools.iter();
-    Ok(tools.find(|tool| tool.name == call.tool_name).cloned())
+    let manifest = server.manifest();
+    Ok(manifest.tools.iter().find(|tool| tool.name == call.tool_name).cloned())
 }
 
 /// What a call costs whose price is fixed.

@@ -1,0 +1,98 @@
+//! Reads and sessions: what an edge asks of a server besides calling its tools.
+
+use std::sync::Arc;
+
+use chio_core::capability::PresentedToken;
+use chio_core::crypto::PublicKey;
+use chio_kernel::{
+    Caller, KernelError, Offer, Read, ReadCall, ReadKind, Session, Shelf, ToolCall, Word,
+};
+use serde_json::{Map, Value};
+
+use crate::orchestrator::CrossProtocolOrchestrator;
+
+/// A look into a server's library, as an edge hands it over.
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// How.
+    pub kind: ReadKind,
+    /// The authority that is presented.
+    pub token: PresentedToken,
+    /// Who looks.
+    pub agent: PublicKey,
+    /// Where.
+    pub server_id: String,
+    /// For what.
+    pub params: Map<String, Value>,
+}
+
+impl CrossProtocolOrchestrator<'_> {
+    /// Looks something up, with the same checks as a call. Dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// When no receipt could be made durable: then nothing may be released.
+    pub async fn read(
+        &self,
+        request: ReadRequest,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Read, KernelError> {
+        let ReadRequest { kind, token, agent, server_id, params } = request;
+        let request_id = self.kernel().new_request_id();
+        let params = Value::Object(params);
+        let call = ToolCall::new(request_id, token, server_id, kind.name(), params);
+        let call = ToolCall { agent, ..call };
+        self.kernel().read(ReadCall { kind, call }, caller).await
+    }
+
+    /// Begins a session with a server; see [`chio_kernel::Library::open`]. None for a server that
+    /// has only tools.
+    ///
+    /// # Errors
+    /// When the server cannot be had.
+    pub async fn begin_session(
+        &self,
+        server_id: &str,
+        caller: Arc<dyn Caller>,
+        token: PresentedToken,
+        client: Map<String, Value>,
+    ) -> Result<Option<Offer>, KernelError> {
+        self.kernel().open_session(server_id, caller, token, client).await
+    }
+
+    /// Ends a session with a server, and all that was kept for it.
+    pub async fn end_session(&self, server_id: &str, session_id: &str) {
+        self.kernel().close_session(server_id, session_id).await;
+    }
+
+    /// What is on a shelf of a server, as it writes it. None for a server that has only tools.
+    ///
+    /// # Errors
+    /// When the server does not say.
+    pub async fn list(
+        &self,
+        server_id: &str,
+        session: &Session,
+        shelf: Shelf,
+    ) -> Result<Option<Vec<Value>>, KernelError> {
+        self.kernel().list(server_id, session, shelf).await
+    }
+
+    /// Lets a server know something.
+    ///
+    /// # Errors
+    /// When the server does not take it.
+    pub async fn tell(
+        &self,
+        server_id: &str,
+        session: &Session,
+        word: Word,
+    ) -> Result<(), KernelError> {
+        self.kernel().tell(server_id, session, word).await
+    }
+
+    /// Now, in Unix seconds, as the kernel sees it.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.kernel().clock().unix_seconds()
+    }
+}

@@ -1,0 +1,175 @@
+//! Whether a token's grants allow a read.
+
+use std::sync::Arc;
+
+use chio_core::capability::{ChioScope, Operation};
+use chio_core::registry::ErrorCode;
+use serde_json::Value;
+
+use super::authorize::Authorized;
+use super::read::read_tool;
+use super::verify::Verified;
+use crate::call::{Denial, ToolCall};
+use crate::kernel::{Inner, ToolFacts};
+use crate::library::ReadKind;
+
+impl Inner {
+    /// Step 5 of the road, for a read.
+    pub(super) fn authorize_read(
+        &self,
+        kind: ReadKind,
+        call: &ToolCall,
+        verified: &Verified,
+    ) -> Result<Authorized, Denial> {
+        let known = Arc::clone(verified.known());
+        check(kind, &call.arguments, &known.token.scope)?;
+        let Some(server) = self.server(&call.server_id) else {
+            let reason = format!("no tool server `{}` is registered", call.server_id);
+            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
+        };
+        if server.connection().library().is_none() {
+            let reason = format!("tool server `{}` has only tools", call.server_id);
+            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
+        }
+        Ok(Authorized::to_read(known, server, ToolFacts::plain(read_tool(kind))))
+    }
+}
+
+/// Whether some grant of the scope allows the read.
+fn check(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial> {
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let missing = |what: &str| {
+        let reason = format!("expected {what}, found none");
+        Denial::by_kernel(ErrorCode::InvalidRequestShape, reason)
+    };
+    match kind {
+        ReadKind::Resource => {
+            let uri = text(params, "uri").ok_or_else(|| missing("a `uri`"))?;
+            resource(&uri, Operation::Read, scope)
+        }
+        ReadKind::Subscribe | ReadKind::Unsubscribe => {
+            let uri = text(params, "uri").ok_or_else(|| missing("a `uri`"))?;
+            resource(&uri, Operation::Subscribe, scope)
+        }
+        ReadKind::Prompt => {
+            let name = text(params, "name").ok_or_else(|| missing("a `name`"))?;
+            prompt(&name, scope)
+        }
+        ReadKind::Completion => {
+            let of = params.get("ref").unwrap_or(&Value::Null);
+            match text(of, "type").as_deref() {
+                Some("ref/prompt") => {
+                    let name = text(of, "name").ok_or_else(|| missing("a `ref.name`"))?;
+                    prompt(&name, scope)
+                }
+                Some("ref/resource") => {
+                    let uri = text(of, "uri").ok_or_else(|| missing("a `ref.uri`"))?;
+                    resource(&uri, Operation::Read, scope)
+                }
+                _ => Err(missing("a `ref` to a prompt or a resource")),
+            }
+        }
+    }
+}
+
+fn resource(uri: &str, operation: Operation, scope: &ChioScope) -> Result<(), Denial> {
+    // SECURITY: grants go by prefixes, and a server may walk up from there.
+    if walks_up(uri) {
+        let reason = "expected a URI without `.` and `..` segments, found one with them";
+        return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
+    }
+    let grants = &scope.resource_grants;
+    let allows = grants.iter().any(|it| it.covers(uri) && it.operations.contains(&operation));
+    if allows {
+        return Ok(());
+    }
+    let what = if operation == Operation::Subscribe { "subscribing to" } else { "reading" };
+    let reason = format!("no grant of the token allows {what} this resource");
+    Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason))
+}
+
+fn prompt(name: &str, scope: &ChioScope) -> Result<(), Denial> {
+    let mut grants = scope.prompt_grants.iter();
+    if grants.any(|it| it.covers(name) && it.operations.contains(&Operation::Get)) {
+        return Ok(());
+    }
+    let reason = "no grant of the token allows this prompt";
+    Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason))
+}
+
+/// Whether a URI has dot segments, however they are written.
+fn walks_up(uri: &str) -> bool {
+    let mut plain = uri.to_ascii_lowercase();
+    // Some servers decode more than once.
+    for _ in 0..3 {
+        plain = plain.replace("%25", "%").replace("%2e", ".").replace("%2f", "/");
+        plain = plain.replace("%5c", "/").replace('\\', "/");
+    }
+    plain.split(['/', '?', '#']).any(|segment| segment == "." || segment == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_core::capability::{PromptGrant, ResourceGrant};
+    use serde_json::json;
+
+    use super::*;
+
+    fn scope() -> ChioScope {
+        let resource = |uri: &str, operations: &[Operation]| ResourceGrant {
+            uri_pattern: uri.to_owned(),
+            operations: operations.to_vec(),
+        };
+        let prompt =
+            PromptGrant { prompt_name: "greet*".to_owned(), operations: vec![Operation::Get] };
+        ChioScope {
+            resource_grants: vec![
+                resource("file:///work/*", &[Operation::Read]),
+                resource("test://watched", &[Operation::Read, Operation::Subscribe]),
+            ],
+            prompt_grants: vec![prompt],
+            ..ChioScope::default()
+        }
+    }
+
+    #[test]
+    fn a_read_needs_a_grant_for_exactly_that() {
+        use ErrorCode::{CapabilityDenied, InvalidRequestShape};
+        use ReadKind::{Completion, Prompt, Resource, Subscribe, Unsubscribe};
+        let cases = [
+            (Resource, json!({"uri": "file:///work/a.txt"}), None),
+            (Resource, json!({"uri": "file:///etc/passwd"}), Some(CapabilityDenied)),
+            (Resource, json!({"uri": "file:///work/../etc/passwd"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///work/%2E%2e/etc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///work/%252e%252e/etc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///work/..%5cetc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///work/..?x"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///work/a..b/c.d"}), None),
+            (Resource, json!({}), Some(InvalidRequestShape)),
+            (Subscribe, json!({"uri": "file:///work/a.txt"}), Some(CapabilityDenied)),
+            (Subscribe, json!({"uri": "test://watched"}), None),
+            (Unsubscribe, json!({"uri": "test://watched"}), None),
+            (Prompt, json!({"name": "greeting"}), None),
+            (Prompt, json!({"name": "other"}), Some(CapabilityDenied)),
+            (Prompt, json!({"name": 7}), Some(InvalidRequestShape)),
+            (Completion, json!({"ref": {"type": "ref/prompt", "name": "greet"}}), None),
+            (
+                Completion,
+                json!({"ref": {"type": "ref/prompt", "name": "x"}}),
+                Some(CapabilityDenied),
+            ),
+            (
+                Completion,
+                json!({"ref": {"type": "ref/resource", "uri": "file:///work/{name}"}}),
+                None,
+            ),
+            (Completion, json!({"ref": {"type": "ref/tool"}}), Some(InvalidRequestShape)),
+            (Completion, json!({}), Some(InvalidRequestShape)),
+        ];
+        for (kind, params, expected) in cases {
+            let found = check(kind, &params, &scope()).err().map(|denial| denial.code);
+            assert_eq!(found, expected, "{kind:?} {params}");
+        }
+    }
+}
