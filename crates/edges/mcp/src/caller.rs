@@ -1,0 +1,229 @@
+//! The client, as the kernel sees it while one request runs, and outside of any.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chio_core::receipt::OperationKind;
+use chio_cross_protocol::jsonrpc::{Notification, Params, RequestId};
+use chio_cross_protocol::{ApprovalRequest, AskError, Caller, Gone, Notice, Question, Session};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::events::{NOTIFICATIONS, StreamId};
+use crate::session::McpSession;
+
+/// The most bytes of chunks that are collected for one result.
+const MAX_COLLECTED: usize = 8 << 20;
+/// How often a client that waits for an approval hears of it.
+const REMINDER: Duration = Duration::from_secs(10);
+const PROGRESS: &str = "notifications/progress";
+const CHUNK: &str = "notifications/chio/tool_call_chunk";
+
+/// What a client is asked by.
+pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
+    match kind {
+        OperationKind::CreateMessage => Some("sampling/createMessage"),
+        OperationKind::CreateElicitation => Some("elicitation/create"),
+        OperationKind::ListRoots => Some("roots/list"),
+        _ => None,
+    }
+}
+
+/// The client of a session, for one request or outside of any.
+pub(crate) struct McpCaller {
+    session: Arc<McpSession>,
+    stream: StreamId,
+    cancellation: CancellationToken,
+    /// The client's name for the request; none outside of any.
+    request: Option<RequestId>,
+    /// The client's name for the progress of the request.
+    progress: Option<Value>,
+    collected: Mutex<Collected>,
+    /// Cancelled when the call waits for no approval.
+    waiting: Mutex<Option<CancellationToken>>,
+}
+
+#[derive(Default)]
+struct Collected {
+    chunks: Vec<Value>,
+    bytes: usize,
+}
+
+impl McpCaller {
+    /// The client while a request runs.
+    pub(crate) fn for_request(
+        session: &Arc<McpSession>,
+        stream: StreamId,
+        cancellation: CancellationToken,
+        (request, progress): (Option<RequestId>, Option<Value>),
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            session: Arc::clone(session),
+            stream,
+            cancellation,
+            request,
+            progress,
+            collected: Mutex::default(),
+            waiting: Mutex::default(),
+        })
+    }
+
+    /// The client outside of any request.
+    pub(crate) fn for_session(session: &Arc<McpSession>) -> Arc<Self> {
+        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), (None, None))
+    }
+
+    /// The chunks that a streaming tool gave.
+    pub(crate) fn take_chunks(&self) -> Vec<Value> {
+        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut collected.chunks)
+    }
+
+    fn report(
+        session: &McpSession,
+        stream: StreamId,
+        progress: Option<(&Value, u32)>,
+        words: &str,
+    ) {
+        let message = |method: &str, params: Value| {
+            let Value::Object(params) = params else { return };
+            session.notify(stream, Notice { method: method.to_owned(), params });
+        };
+        if let Some((token, step)) = progress {
+            // Progress has to grow, and the tool has not begun: hardly any.
+            let progress = f64::from(step) / 1e6;
+            let params = json!({"progressToken": token, "progress": progress, "message": words});
+            message(PROGRESS, params);
+        }
+        let data = json!({"level": "notice", "logger": "chio", "data": words});
+        message("notifications/message", data);
+    }
+
+    /// Tells the client that its call waits, now and then again, and asks its user where policy
+    /// allows that.
+    fn wait(&self, request: &ApprovalRequest) {
+        let waiting = self.cancellation.child_token();
+        let mut current = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(waiting.clone());
+        drop(current);
+        let (session, stream) = (Arc::clone(&self.session), self.stream);
+        let (progress, request) = (self.progress.clone(), request.clone());
+        tokio::spawn(async move {
+            let words = format!(
+                "waiting for an approval ({}): an operator answers with `chio approvals approve {}`",
+                request.reason, request.id
+            );
+            let remind = async {
+                for step in 0.. {
+                    let progress = progress.as_ref().map(|token| (token, step));
+                    Self::report(&session, stream, progress, &words);
+                    tokio::time::sleep(REMINDER).await;
+                }
+            };
+            let asked = ask_user(&session, stream, &request);
+            tokio::select! {
+                () = waiting.cancelled() => {}
+                () = async { tokio::join!(remind, asked); } => {}
+            }
+        });
+    }
+}
+
+/// Asks the client's user to approve, where policy allows that.
+async fn ask_user(session: &McpSession, stream: StreamId, request: &ApprovalRequest) {
+    let Some(approvals) = &session.shared.options.user_approvals else { return };
+    if !approvals.may_ask(request) {
+        return;
+    }
+    let (server, tool) = (&request.server_id, &request.tool_name);
+    let message = format!("Allow `{tool}` of `{server}`? It needs an approval: {}", request.reason);
+    let params = json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "approve": {"type": "boolean", "title": "Allow this call", "default": false},
+            },
+            "required": ["approve"],
+        },
+    });
+    let question = Question { kind: OperationKind::CreateElicitation, params };
+    let Ok(answer) = session.ask(stream, question).await else { return };
+    let approved = match answer.get("action").and_then(Value::as_str) {
+        Some("accept") => answer.pointer("/content/approve") == Some(&Value::Bool(true)),
+        Some("decline") => false,
+        // Whoever closed the question has not answered it.
+        _ => return,
+    };
+    if let Err(problem) = approvals.answer(request, approved).await {
+        session.shared.options.log.line(&format!("a user's answer was not kept: {problem}"));
+    }
+}
+
+#[async_trait]
+impl Caller for McpCaller {
+    fn session(&self) -> &Session {
+        &self.session.peer.session
+    }
+
+    async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
+        if let Some(request) = self.request.as_ref().filter(|_| self.session.takes_chunks()) {
+            let params = json!({"requestId": request, "chunkIndex": index, "chunk": data});
+            let Value::Object(params) = params else { return Err(Gone) };
+            let params = Params::Object(params);
+            let notification = Notification { method: CHUNK.to_owned(), params };
+            // The result does not repeat it, so it is not one to lose.
+            self.session.outlet.send(self.stream, notification.to_text(), false);
+            return Ok(());
+        }
+        let size = data.to_string().len();
+        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        collected.bytes = collected.bytes.saturating_add(size);
+        if collected.bytes > MAX_COLLECTED {
+            // One result has to hold them all.
+            return Err(Gone);
+        }
+        collected.chunks.push(data);
+        Ok(())
+    }
+
+    async fn ask(&self, question: Question) -> Result<Value, AskError> {
+        self.session.ask(self.stream, question).await
+    }
+
+    fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    fn parked(&self, waits_for: Option<&ApprovalRequest>) {
+        match waits_for {
+            Some(request) => self.wait(request),
+            None => {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(waiting) = waiting.take() {
+                    waiting.cancel();
+                }
+            }
+        }
+    }
+
+    async fn notice(&self, notice: Notice) {
+        let Notice { method, mut params } = notice;
+        if method == PROGRESS {
+            // Nobody hears of progress that nobody asked for.
+            let Some(token) = &self.progress else { return };
+            let mut named = Map::new();
+            named.insert("progressToken".to_owned(), token.clone());
+            params.remove("progressToken");
+            named.extend(params);
+            params = named;
+        }
+        self.session.notify(self.stream, Notice { method, params });
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.progress.is_some()
+    }
+}

@@ -1,0 +1,89 @@
+//! Errors as the protocol carries them: JSON-RPC codes, with the registry's account beside them.
+
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::jsonrpc::RpcError;
+use serde_json::{Value, json};
+
+/// The code of a session that is not ready, and of a resource that is not there.
+pub(crate) const NOT_READY: i64 = -32002;
+/// The code of a request that was called off.
+pub(crate) const CANCELLED: i64 = -32800;
+
+/// What the registry says about a code.
+pub(crate) fn chio_error(code: ErrorCode) -> Value {
+    json!({
+        "code": code.number(),
+        "name": code.name(),
+        "category": code.category(),
+        "transient": code.is_transient(),
+        "retry": {"strategy": code.retry(), "guidance": guidance(code)},
+    })
+}
+
+/// What a caller can do, in one sentence.
+pub(crate) const fn guidance(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::ProtocolVersionUnsupported => {
+            "Initialize again with one of the supported protocol versions."
+        }
+        ErrorCode::SessionNotInitialized => {
+            "Open a new session with `initialize`, then send `notifications/initialized`."
+        }
+        ErrorCode::InvalidRequestShape => "Mend the request before it is sent again.",
+        ErrorCode::AuthMissingOrInvalid => "Renew the credentials, then try again.",
+        ErrorCode::CapabilityDenied => {
+            "Trying again does not help: the capability does not allow this. Use another tool, or \
+             ask the operator for more."
+        }
+        ErrorCode::CapabilityExpired | ErrorCode::CapabilityRevoked => {
+            "Get a fresh capability (a new session gets one), then try again."
+        }
+        ErrorCode::GuardDenied => {
+            "Trying the same again does not help: policy forbids it. Do it another way, or ask the \
+             operator."
+        }
+        ErrorCode::BudgetExhausted => "Wait until the budget is raised, then try again.",
+        ErrorCode::ToolServerError => "The tool failed. Try again later, or with other arguments.",
+        ErrorCode::InternalError => "Try again in a moment.",
+    }
+}
+
+/// An error with the registry's account of it.
+pub(crate) fn registered(jsonrpc: i64, message: impl Into<String>, code: ErrorCode) -> RpcError {
+    RpcError::new(jsonrpc, message).with_data(json!({"chioError": chio_error(code)}))
+}
+
+/// A session that is not ready.
+pub(crate) fn not_ready(method: &str) -> RpcError {
+    let message = format!(
+        "`{method}` needs a session that is ready: `initialize`, then `notifications/initialized`"
+    );
+    registered(NOT_READY, message, ErrorCode::SessionNotInitialized)
+}
+
+/// A session that is over, or never was.
+pub(crate) fn no_session(state: &str) -> RpcError {
+    let message = format!("expected a session that is open, found one that is {state}");
+    registered(RpcError::INVALID_REQUEST, message, ErrorCode::SessionNotInitialized)
+}
+
+/// A request that is not as it should be.
+pub(crate) fn invalid(message: impl Into<String>) -> RpcError {
+    registered(RpcError::INVALID_REQUEST, message, ErrorCode::InvalidRequestShape)
+}
+
+/// Params that are not as they should be.
+pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
+    registered(RpcError::INVALID_PARAMS, message, ErrorCode::InvalidRequestShape)
+}
+
+/// Somebody whom nobody knows.
+pub(crate) fn unauthenticated(message: impl Into<String>) -> RpcError {
+    registered(RpcError::INVALID_REQUEST, message, ErrorCode::AuthMissingOrInvalid)
+}
+
+/// Nothing may be released, because nothing could be made durable.
+pub(crate) fn unreleased() -> RpcError {
+    let message = "no receipt could be made durable, so nothing is released";
+    registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
+}

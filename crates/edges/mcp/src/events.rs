@@ -1,0 +1,375 @@
+//! The events of one session: what was sent on its streams, kept for a while, so that a stream that
+//! broke off can go on where it was.
+//!
+//! One sequence numbers the events of all streams. A reader sees those of its own stream only.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// A stream of a session: the number of its first event.
+pub(crate) type StreamId = u64;
+
+/// The stream of what belongs to no request.
+pub(crate) const NOTIFICATIONS: StreamId = 0;
+
+/// How many bytes all sessions keep.
+#[derive(Debug, Default)]
+pub(crate) struct Retained(AtomicUsize);
+
+/// How much one session keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+    /// Beyond so many bytes of all sessions together, each keeps only its newest event.
+    pub(crate) retained: usize,
+    pub(crate) queued: usize,
+}
+
+/// The events of one session.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    session_id: String,
+    window: Window,
+    all: Arc<Retained>,
+    state: Mutex<State>,
+    /// The number of the newest event, for those who wait.
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The number of the oldest event that is kept.
+    first: u64,
+    events: VecDeque<Kept>,
+    bytes: usize,
+    /// The streams that have not ended.
+    streams: HashMap<StreamId, Open>,
+    /// The newest event of the notification stream that a reader was given.
+    notified: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    stream: StreamId,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Only a number, from which a client can go on.
+    Priming,
+    Message(Arc<str>),
+    /// There was no room for it.
+    Gone,
+}
+
+/// A stream that has not ended.
+#[derive(Debug, Default)]
+struct Open {
+    /// Who reads it: a number for each who began to.
+    reader: u64,
+    is_read: bool,
+    unread: usize,
+}
+
+/// Why a stream cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// Somebody reads the notification stream already.
+    Busy,
+    /// The event is not of this session, or no longer kept.
+    Outside,
+    /// The stream has ended, and its reader had everything.
+    Finished,
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// An event as it goes over the wire.
+    Event(String),
+    /// Nothing will come any more.
+    Ended,
+    /// An event was not kept long enough, or somebody else reads on.
+    Lost,
+}
+
+impl EventLog {
+    pub(crate) fn new(session_id: String, window: Window, all: Arc<Retained>) -> Self {
+        let streams = HashMap::from([(NOTIFICATIONS, Open::default())]);
+        let state = State { first: 1, events: VecDeque::new(), bytes: 0, streams, notified: 0 };
+        let (newest, _) = watch::channel(0);
+        Self { session_id, window, all, state: Mutex::new(state), newest }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the stream of a request. Its first event is a number to go on from.
+    pub(crate) fn open(&self) -> StreamId {
+        let mut state = self.state();
+        let stream = state.newest() + 1;
+        state.streams.insert(stream, Open::default());
+        self.push(&mut state, stream, Body::Priming);
+        stream
+    }
+
+    /// Whether nothing was sent on a request's stream yet.
+    pub(crate) fn is_untouched(&self, stream: StreamId) -> bool {
+        self.state().streams.get(&stream).is_some_and(|open| open.unread <= 1)
+    }
+
+    /// Sends a message. One that may be lost is dropped when too many wait for their reader.
+    pub(crate) fn send(&self, stream: StreamId, text: &str, may_be_lost: bool) {
+        let mut state = self.state();
+        // What comes after the end of its stream belongs to nobody.
+        let Some(open) = state.streams.get(&stream) else { return };
+        if may_be_lost && open.unread >= self.window.queued {
+            return;
+        }
+        self.push(&mut state, stream, Body::Message(text.into()));
+    }
+
+    /// Ends a stream: its reader gets what is left.
+    pub(crate) fn end(&self, stream: StreamId) {
+        self.state().streams.remove(&stream);
+        self.newest.send_modify(|_| ());
+    }
+
+    fn push(&self, state: &mut State, stream: StreamId, body: Body) {
+        let size = body.size();
+        state.bytes += size;
+        self.all.0.fetch_add(size, Ordering::Relaxed);
+        state.events.push_back(Kept { stream, body });
+        if let Some(open) = state.streams.get_mut(&stream) {
+            open.unread += 1;
+        }
+        while state.events.len() > self.window.events.max(1) {
+            if let Some(oldest) = state.events.pop_front() {
+                self.forget(&mut state.bytes, oldest.body.size());
+            }
+            state.first += 1;
+        }
+        let crowded = self.all.0.load(Ordering::Relaxed) > self.window.retained;
+        if crowded || state.bytes > self.window.bytes {
+            self.make_room(state, if crowded { 0 } else { self.window.bytes });
+        }
+        let newest = state.newest();
+        self.newest.send_replace(newest);
+    }
+
+    /// Drops the bodies of the oldest events, never that of the newest.
+    fn make_room(&self, state: &mut State, most: usize) {
+        let last = state.events.len().saturating_sub(1);
+        let State { events, bytes, .. } = state;
+        for kept in events.iter_mut().take(last) {
+            if *bytes <= most {
+                break;
+            }
+            if let Body::Message(text) = &kept.body {
+                let size = text.len();
+                kept.body = Body::Gone;
+                self.forget(bytes, size);
+            }
+        }
+    }
+
+    fn forget(&self, bytes: &mut usize, size: usize) {
+        *bytes = bytes.saturating_sub(size);
+        self.all.0.fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// Reads a request's stream from its beginning.
+    pub(crate) fn read(self: &Arc<Self>, stream: StreamId) -> EventReader {
+        let mut state = self.state();
+        let reader = state.begin_reading(stream);
+        drop(state);
+        self.reader(stream, stream.saturating_sub(1), reader)
+    }
+
+    /// Reads the notification stream from what its last reader was given.
+    pub(crate) fn read_notifications(self: &Arc<Self>) -> Result<EventReader, Conflict> {
+        let mut state = self.state();
+        if state.is_read(NOTIFICATIONS) {
+            return Err(Conflict::Busy);
+        }
+        let after = state.notified;
+        let reader = state.begin_reading(NOTIFICATIONS);
+        self.push(&mut state, NOTIFICATIONS, Body::Priming);
+        drop(state);
+        Ok(self.reader(NOTIFICATIONS, after, reader))
+    }
+
+    /// Reads on after an event.
+    pub(crate) fn resume(self: &Arc<Self>, last_event_id: &str) -> Result<EventReader, Conflict> {
+        let (session_id, number) = last_event_id.rsplit_once('-').ok_or(Conflict::Outside)?;
+        let after: u64 = number.parse().map_err(|_| Conflict::Outside)?;
+        // Not every way to write a number is one that we write.
+        if session_id != self.session_id || number != after.to_string() {
+            return Err(Conflict::Outside);
+        }
+        let mut state = self.state();
+        let at = after.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
+        let kept = at.and_then(|at| state.events.get(at)).ok_or(Conflict::Outside)?;
+        let stream = kept.stream;
+        let mut later = 0_usize;
+        for kept in state.events.iter().skip(at.unwrap_or_default() + 1) {
+            if kept.stream == stream {
+                later += 1;
+                if matches!(kept.body, Body::Gone) {
+                    return Err(Conflict::Outside);
+                }
+            }
+        }
+        if stream == NOTIFICATIONS && state.is_read(stream) {
+            return Err(Conflict::Busy);
+        }
+        if later == 0 && !state.streams.contains_key(&stream) {
+            return Err(Conflict::Finished);
+        }
+        let reader = state.begin_reading(stream);
+        drop(state);
+        Ok(self.reader(stream, after, reader))
+    }
+
+    fn reader(self: &Arc<Self>, stream: StreamId, after: u64, reader: u64) -> EventReader {
+        EventReader { log: Arc::clone(self), stream, after, reader, news: self.newest.subscribe() }
+    }
+
+    /// Whether somebody reads the notification stream.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.state().is_read(NOTIFICATIONS)
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        let bytes = self.state().bytes;
+        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Body {
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(text) => text.len(),
+            Self::Priming | Self::Gone => 0,
+        }
+    }
+}
+
+impl State {
+    fn newest(&self) -> u64 {
+        let kept = u64::try_from(self.events.len()).unwrap_or(u64::MAX);
+        self.first.saturating_add(kept).saturating_sub(1)
+    }
+
+    fn is_read(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|open| open.is_read)
+    }
+
+    /// The number of who reads a stream from now on; whoever read it before reads no more.
+    fn begin_reading(&mut self, stream: StreamId) -> u64 {
+        match self.streams.get_mut(&stream) {
+            Some(open) => {
+                open.reader += 1;
+                open.is_read = true;
+                open.reader
+            }
+            None => 0,
+        }
+    }
+}
+
+/// Reads one stream.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    log: Arc<EventLog>,
+    stream: StreamId,
+    /// Everything up to here was looked at.
+    after: u64,
+    reader: u64,
+    news: watch::Receiver<u64>,
+}
+
+impl EventReader {
+    /// The next event, if it is there already.
+    pub(crate) fn try_next(&mut self, retry_ms: u64) -> Option<Next> {
+        let log = Arc::clone(&self.log);
+        let mut state = log.state();
+        let open = state.streams.get(&self.stream);
+        let (is_open, is_mine) =
+            (open.is_some(), open.is_none_or(|open| open.reader == self.reader));
+        if !is_mine {
+            return Some(Next::Lost);
+        }
+        if self.after + 1 < state.first {
+            // Some events are gone; whether they were this stream's nobody knows any more.
+            let missed = self.stream != NOTIFICATIONS;
+            self.after = state.first - 1;
+            if missed && is_open {
+                return Some(Next::Lost);
+            }
+        }
+        let skip = usize::try_from(self.after + 1 - state.first).unwrap_or(usize::MAX);
+        let mut found = None;
+        for kept in state.events.iter().skip(skip) {
+            self.after += 1;
+            if kept.stream == self.stream {
+                found = Some(self.written(&kept.body, retry_ms));
+                break;
+            }
+        }
+        let Some(next) = found else { return (!is_open).then_some(Next::Ended) };
+        if self.stream == NOTIFICATIONS {
+            state.notified = self.after;
+        }
+        if let Some(open) = state.streams.get_mut(&self.stream) {
+            open.unread = open.unread.saturating_sub(1);
+        }
+        Some(next)
+    }
+
+    /// An event as it goes over the wire.
+    fn written(&self, body: &Body, retry_ms: u64) -> Next {
+        let (session, number) = (&self.log.session_id, self.after);
+        match body {
+            // No `data` at all: an empty one is given to JSON parsers by some clients.
+            Body::Priming => Next::Event(format!("id: {session}-{number}\nretry: {retry_ms}\n\n")),
+            Body::Message(text) => Next::Event(format!("id: {session}-{number}\ndata: {text}\n\n")),
+            Body::Gone => Next::Lost,
+        }
+    }
+
+    /// Waits for the next event.
+    pub(crate) async fn next(&mut self, retry_ms: u64) -> Next {
+        loop {
+            self.news.mark_unchanged();
+            if let Some(next) = self.try_next(retry_ms) {
+                return next;
+            }
+            if self.news.changed().await.is_err() {
+                return Next::Ended;
+            }
+        }
+    }
+}
+
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        let mut state = self.log.state();
+        if let Some(open) = state.streams.get_mut(&self.stream)
+            && open.reader == self.reader
+        {
+            open.is_read = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

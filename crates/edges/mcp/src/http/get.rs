@@ -1,0 +1,71 @@
+//! `GET /mcp`: what belongs to no request, and the rest of streams that broke off.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::jsonrpc::RpcError;
+
+use super::body::{Sending, stream};
+use super::door::{Entrance, accepts};
+use super::reply::{Reply, events, no_stream, refusal};
+use crate::error::{invalid, registered};
+use crate::events::Conflict;
+use crate::negotiation::primes;
+use crate::outlet::Outlet;
+
+/// The header that names the last event that a client has.
+const LAST_EVENT: &str = "last-event-id";
+
+/// Opens a stream, or goes on with one.
+pub(super) async fn handle(
+    State(entrance): State<Entrance>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Reply {
+    answer(&entrance, from, (&headers, &uri)).await.unwrap_or_else(|reply| *reply)
+}
+
+async fn answer(
+    entrance: &Entrance,
+    from: SocketAddr,
+    (headers, uri): (&HeaderMap, &Uri),
+) -> Result<Reply, Box<Reply>> {
+    let client = entrance.admit((headers, uri), from).await?;
+    if !accepts(headers, &["text/event-stream"]) {
+        let error = invalid("expected `Accept: text/event-stream`");
+        return Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, error)));
+    }
+    let session = entrance.session(headers, &client)?;
+    let Outlet::Events(log) = &session.outlet else { return Ok(no_stream()) };
+    let log = Arc::clone(log);
+    let last = headers.get(LAST_EVENT).map(|id| id.to_str().unwrap_or_default());
+    let (read, mode) = match last {
+        Some(last) => (log.resume(last), "get_sse_replay"),
+        None => (log.read_notifications(), "get_sse_live"),
+    };
+    let reader = match read {
+        Ok(reader) => reader,
+        Err(Conflict::Finished) => return Ok(no_stream()),
+        Err(conflict) => {
+            let message = match conflict {
+                Conflict::Busy => "expected no other notification stream of the session, found one",
+                _ => "expected a `Last-Event-ID` within the events that are kept, found another",
+            };
+            let code = ErrorCode::InvalidRequestShape;
+            let error = registered(RpcError::INVALID_REQUEST, message, code);
+            return Err(Box::new(refusal(StatusCode::CONFLICT, None, error)));
+        }
+    };
+    let shared = &entrance.shared;
+    let sending = Sending {
+        rotate: shared.options.rotate_streams,
+        retry_ms: shared.retry_ms(),
+        primes: primes(&session.version),
+        until: session.ended.clone(),
+    };
+    Ok(events(mode, stream(reader, sending)))
+}

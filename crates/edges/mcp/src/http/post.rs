@@ -1,0 +1,217 @@
+//! `POST /mcp`: one message, and the answer to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use chio_cross_protocol::jsonrpc::{
+    Inbound, Incoming, Message, Request, RequestId, Response, RpcError,
+};
+use serde_json::Value;
+
+use super::body::{Sending, stream};
+use super::door::{Entrance, accepts, is_json, proof};
+use super::reply::{Reply, SESSION, empty, events, json, later, refusal};
+use crate::error::invalid;
+use crate::events::{EventLog, Next, StreamId};
+use crate::methods::{self, Client};
+use crate::negotiation::primes;
+use crate::outlet::Outlet;
+use crate::session::McpSession;
+
+/// How long an answer may take that goes out in one piece. Later ones go out as a stream.
+const AT_ONCE: Duration = Duration::from_millis(25);
+/// When a client that has too many sessions may come again, in seconds.
+const LATER: u64 = 30;
+
+/// Answers a message.
+pub(super) async fn handle(
+    State(entrance): State<Entrance>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Reply {
+    answer(&entrance, from, (&headers, &uri), body).await.unwrap_or_else(|reply| *reply)
+}
+
+async fn answer(
+    entrance: &Entrance,
+    from: SocketAddr,
+    (headers, uri): (&HeaderMap, &Uri),
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Reply, Box<Reply>> {
+    let client = entrance.admit((headers, uri), from).await?;
+    let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
+    if !accepts(headers, &["application/json", "text/event-stream"]) {
+        let message = "expected `Accept: application/json, text/event-stream`";
+        return Err(refuse(StatusCode::NOT_ACCEPTABLE, message));
+    }
+    if !is_json(headers) {
+        let message = "expected `Content-Type: application/json`";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let body = body.map_err(|error| {
+        let most = entrance.shared.options.limits.message_bytes;
+        let message = format!("expected a body of at most {most} bytes: {error}");
+        refuse(error.status(), &message)
+    })?;
+    let message = read(&body)?;
+    let request = match message {
+        Message::Request(request) if request.method == "initialize" => {
+            if headers.contains_key(SESSION) {
+                let message = "expected `initialize` without `MCP-Session-Id`, found it";
+                let reply = refusal(StatusCode::BAD_REQUEST, Some(request.id), invalid(message));
+                return Err(Box::new(reply));
+            }
+            return Ok(initialize(entrance, client, request).await);
+        }
+        Message::Notification(notification) if notification.method == "initialize" => {
+            let message = "expected `initialize` to be a request with an id, found a notification";
+            return Err(refuse(StatusCode::BAD_REQUEST, message));
+        }
+        Message::Notification(notification) => {
+            let session = entrance.session(headers, &client)?;
+            methods::take(&session, notification).await;
+            return Ok(empty(StatusCode::ACCEPTED));
+        }
+        Message::Response(response) => {
+            let session = entrance.session(headers, &client)?;
+            session.pending.resolve(response);
+            return Ok(empty(StatusCode::ACCEPTED));
+        }
+        Message::Request(request) => request,
+    };
+    let session = entrance.session(headers, &client)?;
+    let proof = proof(headers)?;
+    let Outlet::Events(log) = &session.outlet else {
+        return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
+    };
+    let log = Arc::clone(log);
+    Ok(run(entrance, session, log, request, proof).await)
+}
+
+/// Reads the one message of a body.
+fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
+    match Inbound::new().read(body) {
+        Ok(Incoming::One(message)) => Ok(message),
+        Ok(Incoming::Batch(_)) => {
+            let error = invalid("expected one message, found a batch");
+            Err(Box::new(refusal(StatusCode::BAD_REQUEST, None, error)))
+        }
+        Err(rejected) => {
+            let (id, error) = (rejected.answer_to.clone(), *rejected.error);
+            Err(Box::new(refusal(StatusCode::BAD_REQUEST, id, error)))
+        }
+    }
+}
+
+/// Opens a session. Its answer is a stream that ends with it.
+async fn initialize(entrance: &Entrance, client: Client, request: Request) -> Reply {
+    let shared = &entrance.shared;
+    let id = request.id;
+    let params = match request.params.into_object() {
+        Ok(params) if !id.is_null() => params,
+        Ok(_) => {
+            let error = invalid("expected a request id that is not null");
+            return refusal(StatusCode::BAD_REQUEST, Some(id), error);
+        }
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(id), error),
+    };
+    let events_of = |session_id: &str| {
+        let log =
+            EventLog::new(session_id.to_owned(), shared.window(), Arc::clone(&shared.retained));
+        Outlet::Events(Arc::new(log))
+    };
+    let opened = methods::open(shared, client, params, events_of).await;
+    let (session, result) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return unopened(id, error),
+    };
+    let Outlet::Events(log) = &session.outlet else { return empty(StatusCode::NOT_FOUND) };
+    let stream = log.open();
+    let body = one_piece(&session, log, stream, &Response::ok(id, result));
+    let mut reply = events("initialize_sse", body);
+    if let Ok(name) = HeaderValue::from_str(&session.id) {
+        reply.headers_mut().insert(SESSION, name);
+    }
+    reply
+}
+
+/// Why there is no session.
+fn unopened(id: RequestId, error: RpcError) -> Reply {
+    let code = error.data.as_ref().and_then(|data| data.pointer("/chioError/code"));
+    let code = code.and_then(Value::as_u64).unwrap_or_default();
+    match code {
+        1100 => refusal(StatusCode::UNAUTHORIZED, Some(id), error),
+        6100 => later(StatusCode::SERVICE_UNAVAILABLE, LATER, error),
+        5100 => refusal(StatusCode::BAD_GATEWAY, Some(id), error),
+        // The answer to a message that was understood, as clients expect it.
+        _ => json(StatusCode::OK, &Response::err(id, error)),
+    }
+}
+
+/// Runs a request: what is ready at once goes out in one piece, the rest as a stream.
+async fn run(
+    entrance: &Entrance,
+    session: Arc<McpSession>,
+    log: Arc<EventLog>,
+    request: Request,
+    proof: Option<Box<chio_core::capability::DpopProof>>,
+) -> Reply {
+    let (id, streams) = (request.id.clone(), methods::streams(&request.method));
+    let stream_id = log.open();
+    let worker = Arc::clone(&session);
+    let mut work = Box::pin(async move {
+        let outcome = methods::answer(&worker, request, stream_id, proof).await;
+        Response { id, outcome: outcome.map(Into::into) }
+    });
+    if let Ok(response) = tokio::time::timeout(AT_ONCE, &mut work).await {
+        // Some clients do not take an error for the answer when it comes in a stream.
+        if (response.outcome.is_err() || !streams) && log.is_untouched(stream_id) {
+            log.end(stream_id);
+            return json(StatusCode::OK, &response);
+        }
+        return events("post_request_sse", one_piece(&session, &log, stream_id, &response));
+    }
+    let shared = &entrance.shared;
+    let sending = Sending {
+        rotate: shared.options.rotate_streams,
+        retry_ms: shared.retry_ms(),
+        primes: primes(&session.version),
+        until: shared.closing.clone(),
+    };
+    let reader = log.read(stream_id);
+    // The answer is kept for a client that comes back for it, also when this one is gone.
+    tokio::spawn(async move {
+        let response = work.await;
+        log.send(stream_id, &response.to_text(), false);
+        log.end(stream_id);
+    });
+    events("post_request_sse", stream(reader, sending))
+}
+
+/// A finished stream as one piece.
+fn one_piece(
+    session: &McpSession,
+    log: &Arc<EventLog>,
+    stream: StreamId,
+    response: &Response,
+) -> Body {
+    log.send(stream, &response.to_text(), false);
+    let mut reader = log.read(stream);
+    let (retry_ms, primes) = (session.shared.retry_ms(), primes(&session.version));
+    let mut text = String::new();
+    while let Some(Next::Event(event)) = reader.try_next(retry_ms) {
+        if primes || event.contains("\ndata: ") {
+            text.push_str(&event);
+        }
+    }
+    drop(reader);
+    log.end(stream);
+    Body::from(text)
+}

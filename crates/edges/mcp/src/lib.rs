@@ -1,0 +1,32 @@
+//! The Model Context Protocol, as a server: sessions over HTTP (`POST`, `GET` and `DELETE` on
+//! `/mcp`) and over standard input and output.
+//!
+//! A session belongs to the identity that opened it. What it may do is said by the tokens that
+//! [`chio_cross_protocol::Admission`] gives for it; every `tools/call` goes through the
+//! orchestrator, and reads of resources, prompts and completions take the same checks. What a
+//! server asks its client during a call is forwarded, and answered through the session.
+
+mod answer;
+mod bridge;
+mod caller;
+mod error;
+mod events;
+mod http;
+mod limits;
+mod methods;
+mod names;
+mod negotiation;
+mod outlet;
+mod pending;
+mod rate;
+mod service;
+mod session;
+mod sessions;
+mod stdio;
+mod tasks;
+
+pub use bridge::McpBridge;
+pub use http::{HttpDoor, serve};
+pub use limits::{McpLimits, Rate};
+pub use negotiation::SUPPORTED;
+pub use service::{McpOptions, McpService, UserApprovals};

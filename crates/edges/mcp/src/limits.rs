@@ -1,0 +1,66 @@
+//! How much a client may ask for.
+
+use std::time::Duration;
+
+/// So many requests in such a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many.
+    pub requests: u32,
+    /// In how long.
+    pub window: Duration,
+}
+
+/// How much a client may ask for.
+#[derive(Debug, Clone)]
+pub struct McpLimits {
+    /// How many sessions there may be.
+    pub sessions: usize,
+    /// How many of them one identity may have.
+    pub sessions_per_identity: usize,
+    /// How long a session lives that nobody uses.
+    pub idle: Duration,
+    /// How many requests one identity may send; no limit when absent.
+    pub rate: Option<Rate>,
+    /// How large one message may be, in bytes.
+    pub message_bytes: usize,
+    /// How many requests of one session run at once.
+    pub running: usize,
+    /// How many events of a session are kept for clients that come back.
+    pub window_events: usize,
+    /// How many bytes of them. The newest is always kept.
+    pub window_bytes: usize,
+    /// How many bytes of events all sessions together keep.
+    pub retained_bytes: usize,
+    /// How many notifications wait for a reader that is slow; more are dropped.
+    pub queued_notifications: usize,
+    /// How many entries a page of a list has.
+    pub page: usize,
+    /// How long a deferred task is kept when its caller does not say.
+    pub task_ttl: Duration,
+    /// How long a deferred task is kept at most.
+    pub max_task_ttl: Duration,
+    /// How many tasks a session may have.
+    pub tasks: usize,
+}
+
+impl Default for McpLimits {
+    fn default() -> Self {
+        Self {
+            sessions: 1024,
+            sessions_per_identity: 256,
+            idle: Duration::from_secs(15 * 60),
+            rate: None,
+            message_bytes: 8 << 20,
+            running: 64,
+            window_events: 1024,
+            window_bytes: 2 << 20,
+            retained_bytes: 256 << 20,
+            queued_notifications: 256,
+            page: 50,
+            task_ttl: Duration::from_secs(300),
+            max_task_ttl: Duration::from_secs(3600),
+            tasks: 256,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `initialize`: a session is opened, with every server that it will use.
+
+use std::sync::Arc;
+
+use chio_core::capability::PresentedToken;
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::jsonrpc::RpcError;
+use chio_cross_protocol::{ConnectionInfo, DiscoveryProtocol, Door, Offer, Peer};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::caller::McpCaller;
+use crate::error::{invalid_params, registered, unauthenticated};
+use crate::negotiation::{self, chio_protocol};
+use crate::outlet::Outlet;
+use crate::service::Shared;
+use crate::session::{McpSession, Opening};
+
+/// Who opens a session, and how they are reached.
+pub(crate) struct Client {
+    pub(crate) door: Door,
+    pub(crate) principal: Option<String>,
+    pub(crate) presented: Option<PresentedToken>,
+    /// Everything that tells this client from others.
+    pub(crate) identity: String,
+}
+
+/// Opens a session. `outlet` makes its way to the client from its id.
+pub(crate) async fn open(
+    shared: &Arc<Shared>,
+    client: Client,
+    params: Map<String, Value>,
+    outlet: impl FnOnce(&str) -> Outlet,
+) -> Result<(Arc<McpSession>, Value), RpcError> {
+    let version = negotiation::select(&params, &shared.options.versions)?;
+    let capabilities = match params.get("capabilities") {
+        None => Map::new(),
+        Some(Value::Object(capabilities)) => capabilities.clone(),
+        Some(_) => return Err(invalid_params("expected `capabilities` to be an object")),
+    };
+    let limits = &shared.options.limits;
+    let (most, each) = (limits.sessions, limits.sessions_per_identity);
+    let place = shared.sessions.reserve(&client.identity, most, each).ok_or_else(|| {
+        let message = format!("expected at most {most} sessions, and {each} of one client");
+        registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
+    })?;
+    let info = ConnectionInfo {
+        protocol: DiscoveryProtocol::Mcp,
+        door: client.door,
+        principal: client.principal,
+        presented: client.presented,
+    };
+    let refused = |error: chio_cross_protocol::Refused| unauthenticated(error.to_string());
+    let peer: Peer = shared.admission.admit(&info).await.map_err(refused)?;
+    let tokens = shared.admission.tokens(&peer).await.map_err(refused)?;
+    let Some(first) = tokens.first().cloned() else {
+        return Err(unauthenticated("there is no capability for this client"));
+    };
+    // Two of them, for enough that nobody can guess.
+    let id = format!("{}{}", Uuid::now_v7().simple(), Uuid::now_v7().simple());
+    let opening = Opening {
+        outlet: outlet(&id),
+        id,
+        identity: client.identity,
+        peer,
+        version,
+        client: capabilities,
+        tokens,
+    };
+    let session = McpSession::new(shared, opening);
+    let offers = match join_servers(&session, &first).await {
+        Ok(offers) => offers,
+        Err(error) => {
+            session.leave_servers().await;
+            return Err(error);
+        }
+    };
+    place.take(Arc::clone(&session));
+    let result = result(&session, &offers);
+    Ok((session, result))
+}
+
+/// Begins the session with every server that has more than tools.
+async fn join_servers(
+    session: &Arc<McpSession>,
+    token: &PresentedToken,
+) -> Result<Vec<Offer>, RpcError> {
+    let (shared, mut offers) = (&session.shared, Vec::new());
+    for server in shared.names.servers() {
+        let caller = McpCaller::for_session(session);
+        let client = session.client.clone();
+        let begun = shared.orchestrator.begin_session(server, caller, token.clone(), client).await;
+        match begun {
+            Ok(offer) => offers.extend(offer),
+            Err(error) => {
+                let message = format!("server `{server}` cannot be had: {error}");
+                shared.options.log.line(&message);
+                let code = ErrorCode::ToolServerError;
+                return Err(registered(RpcError::INTERNAL_ERROR, message, code));
+            }
+        }
+    }
+    Ok(offers)
+}
+
+/// What the client is told.
+fn result(session: &McpSession, offers: &[Offer]) -> Value {
+    let supported = &session.shared.options.versions;
+    let has = |name: &str| offers.iter().any(|offer| offer.capabilities.contains_key(name));
+    let subscribes = offers.iter().any(|offer| {
+        let resources = offer.capabilities.get("resources");
+        resources.and_then(|it| it.get("subscribe")) == Some(&Value::Bool(true))
+    });
+    let mut capabilities = Map::new();
+    let mut insert = |name: &str, value: Value| drop(capabilities.insert(name.to_owned(), value));
+    insert("tools", json!({"listChanged": true}));
+    if has("resources") {
+        insert("resources", json!({"subscribe": subscribes, "listChanged": true}));
+    }
+    if has("prompts") {
+        insert("prompts", json!({"listChanged": true}));
+    }
+    if has("completions") {
+        insert("completions", json!({}));
+    }
+    insert("logging", json!({}));
+    insert("tasks", json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}));
+    let protocol = chio_protocol(&session.version, supported);
+    let streaming = json!({"toolCallChunkNotifications": true});
+    let experimental = json!({"chioProtocol": protocol, "chioToolStreaming": streaming});
+    insert("experimental", experimental);
+    let mut result = json!({
+        "protocolVersion": session.version,
+        "capabilities": capabilities,
+        "serverInfo": {"name": "chio", "title": "Chio", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let instructions: Vec<&str> =
+        offers.iter().filter_map(|offer| offer.instructions.as_deref()).collect();
+    if let (false, Value::Object(members)) = (instructions.is_empty(), &mut result) {
+        members.insert("instructions".to_owned(), json!(instructions.join("\n\n")));
+    }
+    result
+}

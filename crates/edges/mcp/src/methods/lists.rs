@@ -1,0 +1,182 @@
+//! Lists: what the session's capabilities let it use, page by page, as the servers write it.
+
+use std::sync::Arc;
+
+use chio_core::capability::{ChioScope, Operation, PresentedToken};
+use chio_core::manifest::ToolDefinition;
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::Shelf;
+use chio_cross_protocol::jsonrpc::RpcError;
+use serde_json::{Map, Value, json};
+
+use super::Turn;
+use crate::error::{invalid_params, registered, unauthenticated};
+use crate::session::McpSession;
+
+/// Answers a request for a list.
+pub(super) async fn answer(turn: Turn<'_>, shelf: Shelf) -> Result<Value, RpcError> {
+    let from = match turn.params.get("cursor") {
+        None => 0,
+        Some(cursor) => {
+            let number = cursor.as_str().and_then(|cursor| cursor.parse::<usize>().ok());
+            number.ok_or_else(|| invalid_params("expected a `cursor` that a list has given"))?
+        }
+    };
+    let session = turn.session;
+    let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
+    let mut entries = Vec::new();
+    for server in session.shared.names.servers() {
+        entries.extend(of_server(session, server, shelf, &tokens).await?);
+    }
+    if from > entries.len() {
+        return Err(invalid_params("expected a `cursor` that a list has given"));
+    }
+    let page = session.shared.options.limits.page.max(1);
+    let until = from.saturating_add(page).min(entries.len());
+    let (total, entries) = (entries.len(), entries.into_iter().skip(from).take(page));
+    let mut result = Map::new();
+    result.insert(member(shelf).to_owned(), Value::Array(entries.collect()));
+    if until < total {
+        result.insert("nextCursor".to_owned(), json!(until.to_string()));
+    }
+    Ok(Value::Object(result))
+}
+
+const fn member(shelf: Shelf) -> &'static str {
+    match shelf {
+        Shelf::Tools => "tools",
+        Shelf::Resources => "resources",
+        Shelf::ResourceTemplates => "resourceTemplates",
+        Shelf::Prompts => "prompts",
+    }
+}
+
+/// What of a server's shelf the session may use.
+async fn of_server(
+    session: &McpSession,
+    server: &str,
+    shelf: Shelf,
+    tokens: &Arc<[PresentedToken]>,
+) -> Result<Vec<Value>, RpcError> {
+    let (shared, names) = (&session.shared, &session.shared.names);
+    let listed = shared.orchestrator.list(server, &session.peer.session, shelf).await;
+    let listed = listed.map_err(|error| {
+        let message = format!("server `{server}` does not say what it has: {error}");
+        registered(RpcError::INTERNAL_ERROR, message, ErrorCode::ToolServerError)
+    })?;
+    let entries = match listed {
+        Some(entries) => entries,
+        // A server that has only tools says so in its manifest.
+        None if shelf == Shelf::Tools => {
+            let manifests = shared.orchestrator.manifests();
+            let manifest = manifests.into_iter().find(|manifest| manifest.server_id == server);
+            manifest.into_iter().flat_map(|it| it.tools).map(|tool| of_manifest(&tool)).collect()
+        }
+        None => Vec::new(),
+    };
+    let may_use =
+        |entry: &Value| tokens.iter().any(|token| allows(&token.scope, server, shelf, entry));
+    let mut visible: Vec<Value> = entries.into_iter().filter(may_use).collect();
+    for entry in &mut visible {
+        let Value::Object(entry) = entry else { continue };
+        if matches!(shelf, Shelf::Tools | Shelf::Prompts)
+            && let Some(Value::String(name)) = entry.get_mut("name")
+        {
+            *name = names.public(server, name);
+        }
+        if shelf == Shelf::Tools {
+            // Whatever the server can, we can run a call as a task and wait for one.
+            entry.insert("execution".to_owned(), json!({"taskSupport": "optional"}));
+        }
+    }
+    Ok(visible)
+}
+
+/// Whether a scope lets its holder use an entry of a list.
+fn allows(scope: &ChioScope, server: &str, shelf: Shelf, entry: &Value) -> bool {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    match shelf {
+        Shelf::Tools => text("name").is_some_and(|name| {
+            let mut grants = scope.grants.iter();
+            grants.any(|it| it.covers(server, name) && it.operations.contains(&Operation::Invoke))
+        }),
+        Shelf::Resources => text("uri").is_some_and(|uri| {
+            let mut grants = scope.resource_grants.iter();
+            grants.any(|it| it.covers(uri) && it.operations.contains(&Operation::Read))
+        }),
+        Shelf::ResourceTemplates => text("uriTemplate").is_some_and(|template| {
+            let fixed = template.split('{').next().unwrap_or_default();
+            scope.resource_grants.iter().any(|it| {
+                let reaches = it.covers(template) || it.uri_pattern.starts_with(fixed);
+                reaches && it.operations.contains(&Operation::Read)
+            })
+        }),
+        Shelf::Prompts => text("name").is_some_and(|name| {
+            let mut grants = scope.prompt_grants.iter();
+            grants.any(|it| it.covers(name) && it.operations.contains(&Operation::Get))
+        }),
+    }
+}
+
+/// A tool of a manifest, as MCP writes it.
+fn of_manifest(tool: &ToolDefinition) -> Value {
+    let mut schema = tool.input_schema.clone();
+    schema.entry("type").or_insert_with(|| json!("object"));
+    let mut entry = json!({
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": schema,
+        "annotations": {
+            "readOnlyHint": !tool.has_side_effects,
+            "destructiveHint": tool.has_side_effects,
+        },
+    });
+    // MCP knows only objects as structured results.
+    let output = tool.output_schema.as_ref();
+    let output = output.filter(|schema| schema.get("type") == Some(&json!("object")));
+    if let (Some(schema), Value::Object(members)) = (output, &mut entry) {
+        members.insert("outputSchema".to_owned(), json!(schema));
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_core::capability::{PromptGrant, ResourceGrant, ToolGrant};
+
+    use super::*;
+
+    #[test]
+    fn a_list_shows_what_a_grant_speaks_of() {
+        let scope = ChioScope {
+            grants: vec![
+                ToolGrant::new("files", "read", &[Operation::Invoke]),
+                ToolGrant::new("files", "write", &[Operation::ReadResult]),
+            ],
+            resource_grants: vec![ResourceGrant {
+                uri_pattern: "file:///work/*".to_owned(),
+                operations: vec![Operation::Read],
+            }],
+            prompt_grants: vec![PromptGrant {
+                prompt_name: "greet".to_owned(),
+                operations: vec![Operation::Get],
+            }],
+        };
+        let cases = [
+            (Shelf::Tools, "files", json!({"name": "read"}), true),
+            (Shelf::Tools, "other", json!({"name": "read"}), false),
+            (Shelf::Tools, "files", json!({"name": "write"}), false),
+            (Shelf::Tools, "files", json!({"title": "read"}), false),
+            (Shelf::Resources, "any", json!({"uri": "file:///work/a"}), true),
+            (Shelf::Resources, "any", json!({"uri": "file:///etc/a"}), false),
+            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///work/{a}"}), true),
+            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///{a}"}), true),
+            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "test://{a}"}), false),
+            (Shelf::Prompts, "any", json!({"name": "greet"}), true),
+            (Shelf::Prompts, "any", json!({"name": "other"}), false),
+        ];
+        for (shelf, server, entry, expected) in cases {
+            assert_eq!(allows(&scope, server, shelf, &entry), expected, "{shelf:?} {entry}");
+        }
+    }
+}

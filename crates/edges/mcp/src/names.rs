@@ -1,0 +1,70 @@
+//! What clients call the tools and prompts of several servers.
+//!
+//! With one server, names are its own. With several, each is `server__name`: a server that adds a
+//! tool never takes a name away from another.
+
+/// Between a server's name and a tool's.
+const SEPARATOR: &str = "__";
+
+/// The servers that are offered, in order.
+#[derive(Debug, Clone)]
+pub(crate) struct Names(Vec<String>);
+
+impl Names {
+    pub(crate) const fn new(servers: Vec<String>) -> Self {
+        Self(servers)
+    }
+
+    /// The servers, in order.
+    pub(crate) fn servers(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether names carry their server's.
+    pub(crate) fn is_qualified(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// What clients call something of a server.
+    pub(crate) fn public(&self, server: &str, name: &str) -> String {
+        if self.is_qualified() { format!("{server}{SEPARATOR}{name}") } else { name.to_owned() }
+    }
+
+    /// Whose it is, and what its server calls it. The longest server's name wins.
+    pub(crate) fn resolve<'a>(&'a self, public: &'a str) -> Option<(&'a str, &'a str)> {
+        if !self.is_qualified() {
+            return self.0.first().map(|server| (server.as_str(), public));
+        }
+        let of = |server: &'a String| {
+            let name = public.strip_prefix(server.as_str())?.strip_prefix(SEPARATOR)?;
+            Some((server.as_str(), name))
+        };
+        self.0.iter().filter_map(of).max_by_key(|(server, _)| server.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+
+    #[test]
+    fn one_server_keeps_its_names_and_several_put_theirs_before() {
+        let names =
+            |servers: &[&str]| Names::new(servers.iter().map(|&it| it.to_owned()).collect());
+        let one = names(&["files"]);
+        assert_eq!(one.public("files", "read"), "read");
+        assert_eq!(one.resolve("read"), Some(("files", "read")));
+        let several = names(&["files", "git", "files__old"]);
+        assert_eq!(several.public("git", "log"), "git__log");
+        for (public, found) in [
+            ("git__log", Some(("git", "log"))),
+            ("files__old__read", Some(("files__old", "read"))),
+            ("files__read", Some(("files", "read"))),
+            ("log", None),
+            ("git_log", None),
+        ] {
+            assert_eq!(several.resolve(public), found, "{public}");
+        }
+        assert_eq!(names(&[]).resolve("x"), None);
+    }
+}

@@ -1,0 +1,349 @@
+//! One session: who opened it, what they may do, and what runs for them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chio_core::capability::PresentedToken;
+use chio_cross_protocol::jsonrpc::{Notification, Params, Request, RequestId, RpcError};
+use chio_cross_protocol::{AskError, Notice, Peer, Question, Refused};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::method_of;
+use crate::error::invalid;
+use crate::events::StreamId;
+use crate::outlet::Outlet;
+use crate::pending::Pending;
+use crate::service::Shared;
+use crate::tasks::TaskTable;
+
+/// How long before its end a token is replaced, in seconds.
+const RENEW: u64 = 30;
+
+/// Where a session is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Opened, and the client has not said that it is ready.
+    Initializing,
+    /// At work.
+    Ready,
+    /// Ending: nothing new is begun.
+    Draining,
+    /// Ended by its client.
+    Deleted,
+    /// Ended because nobody used it.
+    Expired,
+    /// Ended with the server.
+    Closed,
+}
+
+impl Stage {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Initializing => "initializing",
+            Self::Ready => "ready",
+            Self::Draining => "draining",
+            Self::Deleted => "deleted",
+            Self::Expired => "expired",
+            Self::Closed => "closed",
+        }
+    }
+
+    const fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Initializing,
+            1 => Self::Ready,
+            2 => Self::Draining,
+            3 => Self::Deleted,
+            4 => Self::Expired,
+            _ => Self::Closed,
+        }
+    }
+
+    /// Whether new work is taken on, or will be.
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Self::Initializing | Self::Ready)
+    }
+}
+
+/// One session.
+pub(crate) struct McpSession {
+    /// Its name on the transport. Whoever knows it may be its client, so it stays out of receipts.
+    pub(crate) id: String,
+    /// Who opened it.
+    pub(crate) identity: String,
+    /// Whom the kernel knows them as.
+    pub(crate) peer: Peer,
+    /// The version of the protocol.
+    pub(crate) version: String,
+    /// What the client can do, as it says itself.
+    pub(crate) client: Map<String, Value>,
+    pub(crate) outlet: Outlet,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pending: Pending,
+    pub(crate) tasks: TaskTable,
+    stage: AtomicU8,
+    held: Mutex<Arc<[PresentedToken]>>,
+    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    log_level: Mutex<Option<usize>>,
+    last_used: Mutex<Instant>,
+    /// Cancelled when the session ends.
+    pub(crate) ended: CancellationToken,
+}
+
+impl fmt::Debug for McpSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpSession")
+            .field("session", &self.peer.session.id)
+            .field("stage", &self.stage())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a session is opened with.
+pub(crate) struct Opening {
+    pub(crate) id: String,
+    pub(crate) identity: String,
+    pub(crate) peer: Peer,
+    pub(crate) version: String,
+    pub(crate) client: Map<String, Value>,
+    pub(crate) outlet: Outlet,
+    pub(crate) tokens: Vec<PresentedToken>,
+}
+
+/// Log levels, from the least to the most urgent.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// The place of a level among the levels.
+fn level(name: &str) -> Option<usize> {
+    LEVELS.iter().position(|level| *level == name)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl McpSession {
+    pub(crate) fn new(shared: &Arc<Shared>, opening: Opening) -> Arc<Self> {
+        Arc::new(Self {
+            id: opening.id,
+            identity: opening.identity,
+            peer: opening.peer,
+            version: opening.version,
+            client: opening.client,
+            outlet: opening.outlet,
+            shared: Arc::clone(shared),
+            pending: Pending::default(),
+            tasks: TaskTable::default(),
+            stage: AtomicU8::new(0),
+            held: Mutex::new(opening.tokens.into()),
+            running: Mutex::default(),
+            log_level: Mutex::default(),
+            last_used: Mutex::new(Instant::now()),
+            ended: CancellationToken::new(),
+        })
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        Stage::of(self.stage.load(Ordering::Acquire))
+    }
+
+    /// The client is ready.
+    pub(crate) fn become_ready(&self) {
+        let (from, to) = (Stage::Initializing as u8, Stage::Ready as u8);
+        let _ = self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The session ends so: what runs is called off.
+    pub(crate) fn finish(&self, stage: Stage) {
+        if self.stage().is_open() || self.stage() == Stage::Draining {
+            self.stage.store(stage as u8, Ordering::Release);
+        }
+        self.ended.cancel();
+    }
+
+    /// Nothing new is begun.
+    pub(crate) fn drain(&self) {
+        if self.stage().is_open() {
+            self.stage.store(Stage::Draining as u8, Ordering::Release);
+        }
+    }
+
+    /// Notes that somebody uses the session.
+    pub(crate) fn touch(&self) {
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Whether nobody has used the session for so long: nothing runs, and nobody listens.
+    pub(crate) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        let listens = match &self.outlet {
+            Outlet::Events(events) => events.is_watched(),
+            Outlet::Lines(_) => true,
+        };
+        !listens
+            && lock(&self.running).is_empty()
+            && !self.tasks.any_running()
+            && now.duration_since(*lock(&self.last_used)) >= idle
+    }
+
+    /// The tokens that the session has, renewed in time.
+    pub(crate) async fn tokens(&self) -> Result<Arc<[PresentedToken]>, Refused> {
+        let held = Arc::clone(&lock(&self.held));
+        let now = self.shared.orchestrator.now();
+        if held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
+            return Ok(held);
+        }
+        let renewed = self.shared.admission.tokens(&self.peer).await?;
+        let renewed: Arc<[PresentedToken]> = renewed.into();
+        *lock(&self.held) = Arc::clone(&renewed);
+        Ok(renewed)
+    }
+
+    /// Begins a request: it can be called off by its id.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        id: &RequestId,
+    ) -> Result<(CancellationToken, Running), RpcError> {
+        let mut running = lock(&self.running);
+        if running.contains_key(id) {
+            return Err(invalid("expected an id that no running request of this session has"));
+        }
+        let most = self.shared.options.limits.running;
+        if running.len() >= most {
+            return Err(invalid(format!("expected at most {most} requests at once, found more")));
+        }
+        let token = self.ended.child_token();
+        running.insert(id.clone(), token.clone());
+        Ok((token, Running { session: Arc::clone(self), id: id.clone() }))
+    }
+
+    /// Calls off a running request.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        if let Some(token) = lock(&self.running).get(id) {
+            token.cancel();
+        }
+    }
+
+    /// Waits until nothing runs.
+    pub(crate) async fn idle(&self) {
+        while !lock(&self.running).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// From which level on the client wants to read logs.
+    pub(crate) fn set_log_level(&self, name: &str) -> bool {
+        let level = level(name);
+        if level.is_some() {
+            *lock(&self.log_level) = level;
+        }
+        level.is_some()
+    }
+
+    fn wants_log(&self, params: &Map<String, Value>) -> bool {
+        let least = *lock(&self.log_level);
+        let found = params.get("level").and_then(Value::as_str).and_then(level);
+        least.is_none_or(|least| found.is_some_and(|found| found >= least))
+    }
+
+    /// Lets the client know something.
+    pub(crate) fn notify(&self, stream: StreamId, notice: Notice) {
+        let Notice { method, params } = notice;
+        if method == "notifications/message" && !self.wants_log(&params) {
+            return;
+        }
+        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
+        let text = Notification { method, params }.to_text();
+        self.outlet.send(stream, text, true);
+    }
+
+    /// Whether the client takes the chunks of a stream one by one.
+    pub(crate) fn takes_chunks(&self) -> bool {
+        let experimental = self.client.get("experimental");
+        experimental.and_then(|it| it.get("chioToolStreaming")).is_some()
+    }
+
+    /// Whether the client takes this kind of question.
+    fn takes(&self, method: &str) -> bool {
+        let capability = match method {
+            "sampling/createMessage" => "sampling",
+            "elicitation/create" => "elicitation",
+            "roots/list" => "roots",
+            _ => return false,
+        };
+        self.client.contains_key(capability)
+    }
+
+    /// Asks the client something, on the stream of the request that it is asked for.
+    pub(crate) async fn ask(
+        &self,
+        stream: StreamId,
+        question: Question,
+    ) -> Result<Value, AskError> {
+        let method = method_of(question.kind).ok_or(AskError::Unsupported)?;
+        if !self.takes(method) {
+            return Err(AskError::Unsupported);
+        }
+        let params = match question.params {
+            Value::Object(params) if params.is_empty() => Params::Absent,
+            Value::Object(params) => Params::Object(params),
+            _ => Params::Absent,
+        };
+        let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
+        let (id, answer) = self.pending.begin().ok_or_else(too_many)?;
+        let asked = Asked { session: self, stream, id: id.clone() };
+        let request = Request { id, method: method.to_owned(), params };
+        self.outlet.send(stream, request.to_text(), false);
+        let answer = tokio::select! {
+            answer = answer => answer.unwrap_or(Err(AskError::Gone)),
+            () = self.ended.cancelled() => Err(AskError::Gone),
+        };
+        drop(asked);
+        answer
+    }
+
+    /// Lets every server end what it keeps for the session.
+    pub(crate) async fn leave_servers(&self) {
+        for server in self.shared.names.servers() {
+            self.shared.orchestrator.end_session(server, &self.peer.session.id).await;
+        }
+    }
+}
+
+/// A question that waits. When nobody waits for its answer any more, the client is told.
+struct Asked<'a> {
+    session: &'a McpSession,
+    stream: StreamId,
+    id: RequestId,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if self.session.pending.forget(&self.id) {
+            let params = json!({"requestId": self.id, "reason": "nobody waits for the answer"});
+            let Value::Object(params) = params else { return };
+            let method = "notifications/cancelled".to_owned();
+            self.session.notify(self.stream, Notice { method, params });
+        }
+    }
+}
+
+/// A request that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    session: Arc<McpSession>,
+    id: RequestId,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.session.running).remove(&self.id);
+        self.session.touch();
+    }
+}

@@ -1,0 +1,170 @@
+//! All sessions: those that are open, and for a while those that were.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::session::{McpSession, Stage};
+
+/// How long it is remembered how a session ended.
+const REMEMBERED: Duration = Duration::from_secs(30 * 60);
+/// Of how many sessions it is remembered.
+const MOST_REMEMBERED: usize = 4096;
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<String, Arc<McpSession>>,
+    /// Places taken by sessions that are being opened, by identity.
+    opening: HashMap<String, usize>,
+    over: HashMap<String, Over>,
+    /// In the order in which they ended.
+    order: VecDeque<(Instant, String)>,
+}
+
+#[derive(Debug, Clone)]
+struct Over {
+    stage: Stage,
+    identity: String,
+}
+
+/// What is known of a session id.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// It is open.
+    Open(Arc<McpSession>),
+    /// It was, and ended so.
+    Over(Stage),
+    /// It belongs to somebody else.
+    Foreign,
+    /// Nothing.
+    Unknown,
+}
+
+/// A place for a session that is being opened.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    sessions: &'a Sessions,
+    identity: String,
+}
+
+impl Sessions {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.table().open.len()
+    }
+
+    /// Takes a place, if there is one left.
+    pub(crate) fn reserve(&self, identity: &str, most: usize, each: usize) -> Option<Place<'_>> {
+        let mut table = self.table();
+        let opening: usize = table.opening.values().sum();
+        let of_it = table.open.values().filter(|session| session.identity == identity).count();
+        let opening_of_it = table.opening.get(identity).copied().unwrap_or_default();
+        if table.open.len() + opening >= most || of_it + opening_of_it >= each {
+            return None;
+        }
+        *table.opening.entry(identity.to_owned()).or_default() += 1;
+        Some(Place { sessions: self, identity: identity.to_owned() })
+    }
+
+    /// The session of this id, for this identity.
+    pub(crate) fn find(&self, id: &str, identity: &str) -> Found {
+        let table = self.table();
+        if let Some(session) = table.open.get(id) {
+            if session.identity != identity {
+                return Found::Foreign;
+            }
+            return Found::Open(Arc::clone(session));
+        }
+        match table.over.get(id) {
+            Some(over) if over.identity != identity => Found::Foreign,
+            Some(over) => Found::Over(over.stage),
+            None => Found::Unknown,
+        }
+    }
+
+    /// Takes a session out, and remembers how it ended.
+    pub(crate) fn end(&self, session: &McpSession, stage: Stage) {
+        session.finish(stage);
+        let mut table = self.table();
+        if table.open.remove(&session.id).is_some() {
+            table.remember(session, stage);
+        }
+    }
+
+    /// Ends those that nobody has used for so long.
+    pub(crate) fn expire(&self, idle: Duration) {
+        let now = Instant::now();
+        let expired: Vec<_> = {
+            let table = self.table();
+            table.open.values().filter(|session| session.is_idle(now, idle)).cloned().collect()
+        };
+        for session in expired {
+            self.end(&session, Stage::Expired);
+            tokio::spawn(async move { session.leave_servers().await });
+        }
+        self.table().forget(now);
+    }
+
+    /// All that are open.
+    pub(crate) fn all(&self) -> Vec<Arc<McpSession>> {
+        self.table().open.values().cloned().collect()
+    }
+
+    /// Ends all.
+    pub(crate) fn close_all(&self) -> Vec<Arc<McpSession>> {
+        let open = self.all();
+        for session in &open {
+            self.end(session, Stage::Closed);
+        }
+        open
+    }
+}
+
+impl Place<'_> {
+    /// Puts the session into its place.
+    pub(crate) fn take(self, session: Arc<McpSession>) {
+        self.sessions.table().open.insert(session.id.clone(), session);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut table = self.sessions.table();
+        if let Some(number) = table.opening.get_mut(&self.identity) {
+            *number = number.saturating_sub(1);
+            if *number == 0 {
+                table.opening.remove(&self.identity);
+            }
+        }
+    }
+}
+
+impl Table {
+    fn remember(&mut self, session: &McpSession, stage: Stage) {
+        let over = Over { stage, identity: session.identity.clone() };
+        self.over.insert(session.id.clone(), over);
+        self.order.push_back((Instant::now(), session.id.clone()));
+        while self.order.len() > MOST_REMEMBERED {
+            if let Some((_, id)) = self.order.pop_front() {
+                self.over.remove(&id);
+            }
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.order.front().is_some_and(|(at, _)| now.duration_since(*at) > REMEMBERED) {
+            if let Some((_, id)) = self.order.pop_front() {
+                self.over.remove(&id);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Sessions over standard input and output: a message on each line.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_cross_protocol::Door;
+use chio_cross_protocol::jsonrpc::{
+    Inbound, Incoming, Message, Request, RequestId, Response, RpcError,
+};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{invalid, not_ready};
+use crate::events::NOTIFICATIONS;
+use crate::methods::{self, Client};
+use crate::outlet::{LineQueue, Lines, Outlet};
+use crate::service::McpService;
+use crate::session::{McpSession, Stage};
+
+/// Who is at the other end: whoever started the process.
+const IDENTITY: &str = "stdio";
+/// How long requests may still run when the input has ended or everything ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl McpService {
+    /// Serves one client over a pair of byte streams until its input ends.
+    ///
+    /// # Errors
+    /// When the streams fail.
+    pub async fn serve_stdio<R, W>(
+        &self,
+        reader: R,
+        writer: W,
+        shutdown: CancellationToken,
+    ) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (lines, queue) = Lines::new();
+        let writing = tokio::spawn(write(queue, writer));
+        let mut conversation =
+            Conversation { service: self, lines, session: None, running: JoinSet::new() };
+        let read = tokio::select! {
+            read = conversation.read(reader) => read,
+            () = shutdown.cancelled() => Ok(()),
+        };
+        conversation.end().await;
+        drop(conversation);
+        let _ = tokio::time::timeout(PATIENCE, writing).await;
+        read
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(mut queue: LineQueue, mut writer: W) -> io::Result<()> {
+    while let Some(mut line) = queue.next().await {
+        line.push('\n');
+        writer.write_all(line.as_bytes()).await?;
+        writer.flush().await?;
+    }
+    Ok(())
+}
+
+struct Conversation<'a> {
+    service: &'a McpService,
+    lines: Lines,
+    session: Option<Arc<McpSession>>,
+    running: JoinSet<()>,
+}
+
+impl Conversation<'_> {
+    async fn read<R: AsyncRead + Unpin>(&mut self, reader: R) -> io::Result<()> {
+        let most = self.service.shared.options.limits.message_bytes;
+        let mut reader = BufReader::with_capacity(64 << 10, reader);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match read_line(&mut reader, &mut line, most).await? {
+                Line::End => return Ok(()),
+                Line::TooLong => {
+                    let message = format!("expected a message of at most {most} bytes, found more");
+                    self.reply(&Response::err(RequestId::NULL, invalid(message)));
+                }
+                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Whole => self.take(&line).await,
+            }
+            while self.running.try_join_next().is_some() {}
+            // Whoever does not read answers gets no new ones.
+            while self.lines.is_full() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+
+    fn reply(&self, response: &Response) {
+        self.lines.send(response.to_text(), false);
+    }
+
+    async fn take(&mut self, line: &[u8]) {
+        let message = match Inbound::new().read(line) {
+            Ok(Incoming::One(message)) => message,
+            Ok(Incoming::Batch(_)) => return,
+            Err(rejected) => {
+                if let Some(answer) = rejected.into_answer() {
+                    self.reply(&answer);
+                }
+                return;
+            }
+        };
+        match message {
+            Message::Request(request) => self.request(request).await,
+            Message::Notification(notification) => {
+                if let Some(session) = &self.session {
+                    methods::take(session, notification).await;
+                }
+            }
+            Message::Response(response) => {
+                if let Some(session) = &self.session {
+                    session.pending.resolve(response);
+                }
+            }
+        }
+    }
+
+    async fn request(&mut self, request: Request) {
+        let id = request.id.clone();
+        let Some(session) = self.session.clone() else {
+            let outcome = match request.method.as_str() {
+                "initialize" => self.initialize(request).await,
+                "ping" => Ok(serde_json::json!({})),
+                method => Err(not_ready(method)),
+            };
+            self.reply(&Response { id, outcome: outcome.map(Into::into) });
+            return;
+        };
+        let lines = self.lines.clone();
+        self.running.spawn(async move {
+            let outcome = methods::answer(&session, request, NOTIFICATIONS, None).await;
+            lines.send(Response { id, outcome: outcome.map(Into::into) }.to_text(), false);
+        });
+    }
+
+    async fn initialize(&mut self, request: Request) -> Result<serde_json::Value, RpcError> {
+        let params = request.params.into_object()?;
+        let client = Client {
+            door: Door::Stdio,
+            principal: Some(IDENTITY.to_owned()),
+            presented: None,
+            identity: IDENTITY.to_owned(),
+        };
+        let lines = self.lines.clone();
+        let shared = &self.service.shared;
+        let opened = methods::open(shared, client, params, |_| Outlet::Lines(lines)).await;
+        let (session, result) = opened?;
+        self.session = Some(session);
+        Ok(result)
+    }
+
+    /// Lets what runs end, then ends the session.
+    async fn end(&mut self) {
+        let all = async { while self.running.join_next().await.is_some() {} };
+        let Some(session) = self.session.take() else { return all.await };
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            session.ended.cancel();
+            while self.running.join_next().await.is_some() {}
+        }
+        self.service.shared.sessions.end(&session, Stage::Closed);
+        session.leave_servers().await;
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads one line. One that is too long is skipped without being kept.
+async fn read_line<R: AsyncBufReadExt + Unpin>(
+    reader: &mut R,
+    line: &mut Vec<u8>,
+    most: usize,
+) -> io::Result<Line> {
+    let mut too_long = false;
+    loop {
+        let available = reader.fill_buf().await?;
+        if available.is_empty() {
+            // The last line may come without its end.
+            return Ok(if line.is_empty() || too_long { Line::End } else { Line::Whole });
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(available.len());
+        if line.len() + taken > most {
+            too_long = true;
+            line.clear();
+        }
+        if !too_long {
+            line.extend(available.iter().take(taken));
+        }
+        reader.consume(taken + usize::from(end.is_some()));
+        if end.is_some() {
+            return Ok(if too_long { Line::TooLong } else { Line::Whole });
+        }
+    }
+}
