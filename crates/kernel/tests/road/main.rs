@@ -23,6 +23,7 @@ mod policy_change;
 mod possession;
 mod presented;
 mod questions;
+mod reads;
 mod recovery;
 mod redaction;
 mod review;

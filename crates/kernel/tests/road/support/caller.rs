@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{AskError, Caller, Gone, Outcome, Question, Session};
+use chio_kernel::{AskError, Caller, Gone, Notice, Outcome, Question, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,7 @@ pub(crate) struct TestCaller {
     journal: Journal,
     chunks: Mutex<Vec<(u64, Value)>>,
     questions: Mutex<Vec<Question>>,
+    notices: Mutex<Vec<Notice>>,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
     /// After so many chunks it is gone.
     gone_after: Option<usize>,
@@ -42,6 +43,7 @@ impl TestCaller {
             journal: journal.clone(),
             chunks: Mutex::default(),
             questions: Mutex::default(),
+            notices: Mutex::default(),
             answers: Mutex::default(),
             gone_after: None,
             stuck_at: None,
@@ -89,6 +91,10 @@ impl TestCaller {
         self.questions.lock().unwrap().clone()
     }
 
+    pub(crate) fn notices(&self) -> Vec<Notice> {
+        self.notices.lock().unwrap().clone()
+    }
+
     /// Calls off.
     pub(crate) fn cancel(&self) {
         self.cancellation.cancel();
@@ -122,6 +128,11 @@ impl Caller for TestCaller {
         }
         let next = self.answers.lock().unwrap().pop_front();
         next.unwrap_or(Err(AskError::Unsupported))
+    }
+
+    async fn notice(&self, notice: Notice) {
+        self.journal.note("notice");
+        self.notices.lock().unwrap().push(notice);
     }
 
     fn cancellation(&self) -> &CancellationToken {
