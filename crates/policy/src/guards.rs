@@ -3,7 +3,7 @@
 //! A guard file has one `pub(crate) const KIND`, and a line in [`KINDS`]. The order there is the
 //! order in which guards are asked.
 
-mod approvals;
+pub(crate) mod approvals;
 mod bridge;
 mod browser_automation;
 mod budget;

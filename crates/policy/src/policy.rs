@@ -9,7 +9,7 @@ use chio_kernel::{Guard, Pipeline, Shared, Verdict, ask};
 use crate::capabilities::{self, DefaultCapability};
 use crate::document::{self, Document, Node, NodeKind, Problem, Problems, Section};
 use crate::example::ExampleCall;
-use crate::guards::{Building, KINDS, human_in_loop};
+use crate::guards::{Building, KINDS, approvals, human_in_loop};
 use crate::judge::{self, Judged};
 use crate::state::State;
 
@@ -22,6 +22,7 @@ pub struct Policy {
     forbidden: Vec<(&'static str, ExampleCall)>,
     capabilities: Vec<DefaultCapability>,
     approval_timeout: Option<Duration>,
+    asks_client: bool,
     files: Vec<PathBuf>,
 }
 
@@ -84,6 +85,10 @@ impl Policy {
             let (path, keys) = (human_in_loop::SECTION, human_in_loop::KEYS);
             Section::new(node, path, keys, &problems).duration("timeout_seconds")
         });
+        let asks_client = find(&document.root, approvals::SECTION).is_some_and(|node| {
+            let (path, keys) = (approvals::SECTION, approvals::KEYS);
+            Section::new(node, path, keys, &problems).flag("ask_client", false)
+        });
         if !problems.is_empty() {
             return Err(problems.into_sorted());
         }
@@ -105,7 +110,22 @@ impl Policy {
         let files = document.files.iter().cloned().chain(extra.into_iter().map(|(path, _)| path));
         let files = files.collect();
         let capabilities = capabilities.unwrap_or_default();
-        Ok(Self { hash, guards, forbidden, capabilities, approval_timeout, files, document })
+        Ok(Self {
+            hash,
+            guards,
+            forbidden,
+            capabilities,
+            approval_timeout,
+            asks_client,
+            files,
+            document,
+        })
+    }
+
+    /// Whether the user of a calling client may answer its requests for approval.
+    #[must_use]
+    pub const fn asks_client(&self) -> bool {
+        self.asks_client
     }
 
     /// The name of the policy in receipts: the hash of what is in force, not of how it is written.

@@ -18,8 +18,18 @@ use crate::pattern::ToolPatterns;
 
 const NAME: &str = "approval";
 
-const KEYS: &[Key] = &[
+/// The section.
+pub(crate) const SECTION: &str = "chio.approvals";
+
+pub(crate) const KEYS: &[Key] = &[
     Key::ENABLED,
+    Key::new(
+        "ask_client",
+        "true or false",
+        "false",
+        "whether the user of the calling client may answer, where its protocol can ask them \
+         (MCP elicitation); otherwise only approvers do",
+    ),
     Key::new("rules", "a list of maps", "[]", "which calls wait, and why").of(RULE),
 ];
 
@@ -39,7 +49,7 @@ const RULE: &[Key] = &[
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: NAME,
-    section: "chio.approvals",
+    section: SECTION,
     about: "Parks calls in the inbox until somebody approves them: tools by name, all that have \
             side effects, calls that write to chosen paths or run chosen commands. All that a rule \
             says has to fit. Tools published with `x-chio-approval-required` always wait.",
