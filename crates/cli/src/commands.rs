@@ -1,21 +1,30 @@
 //! The commands, one file each.
 
 mod approvals;
+mod call;
 mod canonicalize;
 mod capability;
 mod checks;
+mod doctor;
+mod init;
 mod kernel;
 mod key;
 mod log;
 mod manifest;
+mod mcp;
 mod native;
 mod policy;
 mod receipt;
+mod serve;
+mod tools;
 mod tour;
 mod up;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+pub(crate) use native::SOCKET;
+pub(crate) use receipt::Summary;
 
 use crate::io::Io;
 use crate::outcome::Outcome;
@@ -24,6 +33,10 @@ use crate::outcome::Outcome;
 const NOTES: &str = "\
 Examples:
   chio up                                    run a kernel with demo tools, state in .chio
+  chio mcp serve -- npx -y @modelcontextprotocol/server-filesystem .
+                                             in front of the MCP server that you have
+  chio init && chio serve                    several servers, from a file
+  chio call demo echo '{\"text\": \"hello\"}'  call a tool of what runs here
   chio tour                                  a short tour, in a folder of its own
   chio policy init                           a policy of your own, to be changed
   chio key new --out authority.key           a key to issue capabilities with
@@ -47,6 +60,14 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Args),
+    #[command(subcommand)]
+    Mcp(Box<mcp::Command>),
+    Init(init::Args),
+    Serve(serve::Args),
+    Doctor(doctor::Args),
+    #[command(subcommand)]
+    Tools(tools::Command),
+    Call(call::Args),
     Tour(tour::Args),
     #[command(subcommand)]
     Native(Box<native::Command>),
@@ -74,6 +95,12 @@ impl CommandLine {
     pub(crate) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
         match &self.command {
             Command::Up(args) => up::run(args, io),
+            Command::Mcp(command) => command.run(io),
+            Command::Init(args) => init::run(args, io),
+            Command::Serve(args) => serve::run(args, io),
+            Command::Doctor(args) => doctor::run(args, io),
+            Command::Tools(command) => command.run(io),
+            Command::Call(args) => call::run(args, io),
             Command::Tour(args) => tour::run(args, io),
             Command::Native(command) => command.run(io),
             Command::Key(command) => command.run(io),

@@ -16,6 +16,12 @@ pub(crate) fn utc(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// Unix seconds as `22:13:20`, UTC.
+pub(crate) fn time_of_day(seconds: u64) -> String {
+    let (hour, minute, second) = (seconds / HOUR % 24, seconds / MINUTE % 60, seconds % MINUTE);
+    format!("{hour:02}:{minute:02}:{second:02}")
+}
+
 /// Year, month and day of the day with this number, from 1970 on.
 ///
 /// Years begin in March here, so that the leap day is the last: months then have a pattern of

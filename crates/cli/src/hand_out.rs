@@ -41,49 +41,64 @@ fn is_same(token: &CapabilityToken, capability: &DefaultCapability) -> bool {
     token.scope == capability.scope && ttl == capability.ttl && token.delegation_chain.is_empty()
 }
 
-/// Hands the capabilities of the policy in force to one peer.
+/// Hands the capabilities of the policy in force to whoever comes.
 pub(crate) struct HandOut {
     kernel: ChioKernel,
     authority: Keypair,
-    peer: PublicKey,
     capabilities: Capabilities,
+    /// What is handed out where the policy says nothing.
+    otherwise: Vec<DefaultCapability>,
     /// Connections that come together get the same tokens.
     one_at_a_time: Mutex<()>,
 }
 
 impl HandOut {
-    pub(crate) fn new(
-        kernel: ChioKernel,
-        authority: Keypair,
-        peer: PublicKey,
-        capabilities: Capabilities,
-    ) -> Self {
-        Self { kernel, authority, peer, capabilities, one_at_a_time: Mutex::default() }
+    pub(crate) fn new(kernel: ChioKernel, authority: Keypair, capabilities: Capabilities) -> Self {
+        let (otherwise, one_at_a_time) = (Vec::new(), Mutex::default());
+        Self { kernel, authority, capabilities, otherwise, one_at_a_time }
     }
 
-    /// Sees to it that the peer has them: those that it has and that are good for a while yet, or
-    /// new ones. One that was revoked is not replaced before its time would have come: whoever
-    /// lost it does not get it back by connecting again.
-    pub(crate) async fn run(&self) -> Result<()> {
-        let capabilities = self.capabilities.now();
+    /// The same, with this where the policy says nothing.
+    #[must_use]
+    pub(crate) fn or_else(mut self, otherwise: Vec<DefaultCapability>) -> Self {
+        self.otherwise = otherwise;
+        self
+    }
+
+    /// The key that issues what is handed out.
+    pub(crate) const fn authority(&self) -> &Keypair {
+        &self.authority
+    }
+
+    /// What the peer may do: the tokens that it has and that are good for a while yet, or new
+    /// ones. One that was revoked is not replaced before its time would have come: whoever lost
+    /// it does not get it back by connecting again.
+    pub(crate) async fn tokens(&self, peer: &PublicKey) -> Result<Vec<CapabilityToken>> {
+        let said = self.capabilities.now();
+        let capabilities = if said.is_empty() { &*self.otherwise } else { &*said };
         if capabilities.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let _turn = self.one_at_a_time.lock().await;
         let (store, now) = (self.kernel.store(), self.kernel.clock().unix_seconds());
-        let held = store.held_by(&self.peer, now, MOST).await?;
-        let own: Vec<_> =
-            held.iter().filter(|it| it.issuer == *self.authority.public_key()).collect();
-        for capability in &*capabilities {
-            let revoked =
-                |it: &&CapabilityToken| is_same(it, capability) && self.kernel.is_revoked(it);
-            let fresh = |it: &&CapabilityToken| is_fresh(it, capability, now);
-            if own.iter().copied().any(|it| revoked(&it) || fresh(&it)) {
+        let mut held = store.held_by(peer, now, MOST).await?;
+        held.retain(|it| it.issuer == *self.authority.public_key());
+        let mut tokens = Vec::with_capacity(capabilities.len());
+        for capability in capabilities {
+            let fresh = |it: &&CapabilityToken| {
+                is_fresh(it, capability, now) && !self.kernel.is_revoked(it)
+            };
+            if let Some(token) = held.iter().find(fresh) {
+                tokens.push(token.clone());
                 continue;
             }
-            let token = issue(&self.authority, &self.peer, capability, now)?;
+            if held.iter().any(|it| is_same(it, capability) && self.kernel.is_revoked(it)) {
+                continue;
+            }
+            let token = issue(&self.authority, peer, capability, now)?;
             store.remember(&token).await?;
+            tokens.push(token);
         }
-        Ok(())
+        Ok(tokens)
     }
 }

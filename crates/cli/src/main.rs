@@ -1,17 +1,29 @@
 //! The `chio` command: keys, capabilities, receipts and manifests from the shell.
 
+mod admission;
+mod approving;
 mod clock;
 mod commands;
+mod config;
 mod date;
 mod duration;
+mod edge_args;
+mod endpoint_file;
 mod files;
 mod hand_out;
+mod http_door;
 mod io;
 mod key_file;
+mod live;
+mod mcp_client;
 mod outcome;
 mod policies;
 mod policy_args;
 mod policy_watch;
+mod program;
+mod request_id;
+mod server_name;
+mod servers;
 mod serving;
 mod store_args;
 mod strict_input;

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use chio_kernel::Pipeline;
 use chio_policy::capabilities::DefaultCapability;
-use chio_policy::document::Problem;
+use chio_policy::document::{Problem, RULESETS};
 use chio_policy::shadow::Shadow;
 use chio_policy::state::State;
 use chio_policy::{Policy, Unproved};
@@ -14,6 +14,15 @@ use crate::text;
 
 /// How much of a hash tells policies apart for people.
 const SHORT: usize = 12;
+
+/// The policy that is in force when nobody says otherwise.
+pub(crate) const DEFAULT: &str = "default";
+
+/// Whether the program itself has a policy of this name.
+pub(crate) fn is_built_in(reference: &str) -> bool {
+    let name = ["chio:", "hushspec:"].iter().find_map(|it| reference.strip_prefix(it));
+    RULESETS.iter().any(|ruleset| ruleset.name == name.unwrap_or(reference))
+}
 
 /// Where a policy comes from, and what its guards remember while it is read anew.
 #[derive(Debug, Clone)]
@@ -47,6 +56,11 @@ impl Source {
     pub(crate) fn new(reference: &str, base: &Path) -> Self {
         let (reference, base) = (reference.to_owned(), base.to_owned());
         Self { reference, base, state: Arc::default() }
+    }
+
+    /// Whether it is what is in force when nobody says otherwise.
+    pub(crate) fn is_default(&self) -> bool {
+        self.reference == DEFAULT
     }
 
     /// Reads it as it is now.

@@ -25,13 +25,20 @@ impl PolicyArgs {
     pub(crate) async fn load(&self, io: &mut Io<'_>) -> Result<Policies> {
         let in_force = Source::new(&self.policy, io.folder);
         let on_trial = self.shadow_policy.as_ref().map(|it| Source::new(it, io.folder));
-        match Policies::load(in_force, on_trial).await {
-            Ok(policies) => Ok(policies),
-            Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
-            Err((_, Unusable::Unproved(unproved))) => {
-                Err(Refused::new(unproved.to_string()).into())
-            }
-        }
+        load(io, in_force, on_trial).await
+    }
+}
+
+/// Reads policies, and tells what is wrong with the one that cannot be used.
+pub(crate) async fn load(
+    io: &mut Io<'_>,
+    in_force: Source,
+    on_trial: Option<Source>,
+) -> Result<Policies> {
+    match Policies::load(in_force, on_trial).await {
+        Ok(policies) => Ok(policies),
+        Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
+        Err((_, Unusable::Unproved(unproved))) => Err(Refused::new(unproved.to_string()).into()),
     }
 }
 

@@ -1,45 +1,64 @@
 //! Composition: a kernel on a store, with its tool servers, behind its doors.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use async_trait::async_trait;
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_cross_protocol::{
-    Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
-};
-use chio_demo::{DemoOptions, DemoServer};
+use chio_cross_protocol::{CrossProtocolOrchestrator, Log};
+use chio_kernel::store::Ledger;
 use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
+use chio_mcp_edge::{McpOptions, McpService, UserApprovals};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
-use chio_store::{OpenStore, StoreUrl};
+use chio_policy::capabilities::DefaultCapability;
+use chio_store::OpenStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::{Anonymous, McpAdmission, SamePeer, everything_of};
+use crate::approving::{ByClientUser, client_user};
 use crate::hand_out::HandOut;
+use crate::live;
 use crate::policies::Policies;
 use crate::policy_watch::watch;
+use crate::servers::{Servers, ToolServer};
 use crate::text;
 use crate::trust::Trust;
 
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where the demo server keeps its notes, below the store's folder.
-const NOTES: &str = "notes";
 
 /// What a kernel is started with.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) store: OpenStore,
-    /// Where the demo server keeps its notes; in memory when absent.
-    pub(crate) notes: Option<PathBuf>,
+    pub(crate) servers: Vec<ToolServer>,
     pub(crate) kernel_key: Option<Keypair>,
     pub(crate) trust: Trust,
     pub(crate) deadline: Option<Duration>,
     pub(crate) policies: Policies,
+    /// Who wants to see each receipt.
+    pub(crate) receipts: Option<live::Sink>,
+    /// Whether users of clients may approve calls.
+    pub(crate) ask_user: bool,
+}
+
+impl Setup {
+    /// A kernel on a store with these servers, and the usual for the rest.
+    pub(crate) fn new(store: OpenStore, servers: Vec<ToolServer>, policies: Policies) -> Self {
+        Self {
+            store,
+            servers,
+            kernel_key: None,
+            trust: Trust::default(),
+            deadline: None,
+            policies,
+            receipts: None,
+            ask_user: false,
+        }
+    }
 }
 
 /// A running kernel and what it stands on.
@@ -49,39 +68,72 @@ pub(crate) struct Served {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) store: OpenStore,
     pub(crate) policies: Policies,
+    pub(crate) servers: Servers,
+    /// The key that answers for users of clients, where they may approve.
+    client_user: Option<Arc<Keypair>>,
 }
 
 impl Served {
-    /// Starts a kernel with the demo tools. The store's authority is trusted to issue, its
+    /// Starts a kernel with its tool servers. The store's authority is trusted to issue, its
     /// approver to approve.
     pub(crate) async fn start(setup: Setup) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let store = setup.store;
         let given = setup.kernel_key.as_ref().map(Keypair::public_key);
-        let trust = setup.trust.of_store(&store, given).await?;
+        let client_user = if setup.ask_user { client_user(&store)?.map(Arc::new) } else { None };
+        let trust = match &client_user {
+            Some(key) => setup.trust.and_approver(key.public_key().clone()),
+            None => setup.trust,
+        };
+        let trust = trust.of_store(&store, given).await?;
         let slot = store.take_slot(setup.kernel_key)?;
         trust.check_kernel(slot.key.public_key())?;
         let mut config = trust.config();
         config.limits.deadline = setup.deadline.unwrap_or(config.limits.deadline);
-        let demo = DemoServer::new(DemoOptions {
-            public_key: slot.key.public_key().clone(),
-            clock: Arc::clone(&clock),
-            notes: setup.notes,
-        });
+        let log = operator_log();
+        let starting = Servers::start(setup.servers, slot.key.public_key(), &clock, &log);
+        let (servers, connections) = starting.await?;
+        let ledger: Arc<dyn Ledger> = match setup.receipts {
+            Some(sink) => live::Watched::new(slot.ledger, Arc::clone(&clock), sink),
+            None => slot.ledger,
+        };
         let kernel = ChioKernel::start(KernelParts {
             config,
             key: slot.key,
-            ledger: slot.ledger,
+            ledger,
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
             pipeline: setup.policies.pipeline(),
         })
         .await?;
-        let demo = demo.context("cannot keep the demo server's notes")?;
-        kernel.register_tool_server(Box::new(demo))?;
+        for connection in connections {
+            kernel.register_tool_server(connection)?;
+        }
         let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
-        Ok(Self { kernel, orchestrator, store, policies: setup.policies })
+        let policies = setup.policies;
+        Ok(Self { kernel, orchestrator, store, policies, servers, client_user })
+    }
+
+    /// Says what was started, for the operator.
+    pub(crate) fn tell(&self) {
+        let log = operator_log();
+        log.line(&format!("kernel {}", self.kernel.public_key()));
+        log.line(&format!("policy {}", self.policies.in_force.summary()));
+        if let Some(trial) = &self.policies.on_trial {
+            log.line(&format!("shadow policy {}", trial.summary()));
+        }
+        for manifest in self.kernel.manifests() {
+            let tools = text::count(manifest.tools.len(), "tool");
+            log.line(&format!("server {} ({}): {tools}", manifest.server_id, manifest.name));
+        }
+    }
+
+    /// What hands out the capabilities of the policy; none where the authority's key is elsewhere.
+    fn hand_out(&self) -> Result<Option<HandOut>> {
+        let capabilities = self.policies.capabilities().clone();
+        let authority = self.store.authority()?;
+        Ok(authority.map(|key| HandOut::new(self.kernel.clone(), key, capabilities)))
     }
 
     /// The native service of this kernel, for a peer that is known or not. One that is known is
@@ -91,21 +143,35 @@ impl Served {
         peer: Option<PublicKey>,
     ) -> Result<NativeService<CrossProtocolOrchestrator<'static>>> {
         let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
-        let hand_out = match (&peer, self.store.authority()?) {
-            (Some(peer), Some(authority)) => {
-                let capabilities = self.policies.capabilities().clone();
-                Some(HandOut::new(self.kernel.clone(), authority, peer.clone(), capabilities))
-            }
-            (Some(_), None) if !self.policies.capabilities().now().is_empty() => {
-                log.line("the authority's key is kept elsewhere: the peer is handed nothing");
-                None
-            }
-            _ => None,
-        };
+        let hand_out = if peer.is_some() { self.hand_out()? } else { None };
+        let hands_out = !self.policies.capabilities().now().is_empty();
+        if peer.is_some() && hand_out.is_none() && hands_out {
+            log.line("the authority's key is kept elsewhere: the peer is handed nothing");
+        }
         let admission = SamePeer { orchestrator, peer, hand_out, log: log.clone() };
         let mut service = NativeService::new(Arc::clone(&self.orchestrator), Arc::new(admission));
         service.log = log;
         Ok(service)
+    }
+
+    /// The MCP service of this kernel. Whoever comes is handed what the policy says, and where it
+    /// says nothing, this; by default, everything that the servers have.
+    pub(crate) fn mcp(
+        &self,
+        anonymous: Anonymous,
+        otherwise: Option<DefaultCapability>,
+        mut options: McpOptions,
+    ) -> Result<McpService> {
+        let otherwise = otherwise.unwrap_or_else(|| everything_of(&self.servers.ids));
+        let hand_out = self.hand_out()?.map(|it| it.or_else(vec![otherwise]));
+        let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
+        let admission = McpAdmission::new(orchestrator, hand_out, anonymous, log.clone());
+        options.log = log;
+        options.user_approvals = self.client_user.as_ref().map(|key| {
+            let (kernel, key) = (self.kernel.clone(), Arc::clone(key));
+            Arc::new(ByClientUser { kernel, key }) as Arc<dyn UserApprovals>
+        });
+        Ok(McpService::new(Arc::clone(&self.orchestrator), Arc::new(admission), options))
     }
 
     /// Serves until there is nothing more to serve or the process is told to end, then ends in
@@ -131,42 +197,13 @@ impl Served {
         self.end().await
     }
 
-    /// Ends in good order: running calls, the last checkpoint, the store.
+    /// Ends in good order: running calls, the last checkpoint, the tool servers, the store.
     pub(crate) async fn end(self) -> Result<()> {
         let drained = self.kernel.drain(PATIENCE).await;
+        self.servers.stop().await;
         drop((self.kernel, self.orchestrator));
         self.store.close();
         Ok(drained?)
-    }
-}
-
-/// Where the demo server keeps its notes on this store.
-pub(crate) fn notes_folder(url: &StoreUrl) -> Option<PathBuf> {
-    match url {
-        StoreUrl::Sqlite(folder) => Some(Path::new(folder).join(NOTES)),
-        StoreUrl::Memory => None,
-    }
-}
-
-/// Whoever reaches the door is this peer, or nobody in particular.
-struct SamePeer {
-    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
-    peer: Option<PublicKey>,
-    hand_out: Option<HandOut>,
-    log: Log,
-}
-
-#[async_trait]
-impl Admission for SamePeer {
-    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
-        if let Some(hand_out) = &self.hand_out
-            && let Err(error) = hand_out.run().await
-        {
-            // Whoever is handed nothing can still come with a token of its own.
-            self.log.line(&format!("the peer is handed nothing: {error:#}"));
-        }
-        let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
-        Ok(Peer { subject: self.peer.clone(), session })
     }
 }
 

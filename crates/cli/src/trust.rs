@@ -54,6 +54,18 @@ pub(crate) struct Trust {
     allow_self_approval: bool,
 }
 
+impl Default for Trust {
+    fn default() -> Self {
+        Self {
+            issuers: Vec::new(),
+            approvers: Vec::new(),
+            kernels: Vec::new(),
+            approval_timeout: KernelConfig::default().approval_timeout,
+            allow_self_approval: false,
+        }
+    }
+}
+
 impl Trust {
     /// The same with the store's own authority and approver, if no key has two parts to play: a
     /// kernel neither issues nor approves, and who issues does not approve.
@@ -73,6 +85,13 @@ impl Trust {
         }
         kernel_key.map_or(Ok(()), |key| self.check_kernel(key))?;
         Ok(self)
+    }
+
+    /// The same, with another who may approve.
+    #[must_use]
+    pub(crate) fn and_approver(mut self, key: PublicKey) -> Self {
+        self.approvers.push(key);
+        self
     }
 
     /// Refuses a kernel's key that has another part to play.

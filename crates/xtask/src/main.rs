@@ -5,6 +5,7 @@ mod check;
 mod deps;
 mod fuzz;
 mod help;
+mod mcp;
 mod output;
 mod reference;
 mod requirements;
@@ -64,6 +65,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--quick] [PART]...",
         summary: "what the core and the road cost, against floors measured in the same run",
         run: bench::run,
+    },
+    Command {
+        name: "mcp",
+        arguments: "[PART]...",
+        summary: "official MCP suites, clients and servers against the built binary",
+        run: mcp::run,
     },
     Command {
         name: "reference",
@@ -138,7 +145,7 @@ mod tests {
         let message = error.to_string();
         assert!(message.contains("`chekc`"), "{message}");
         assert!(
-            message.contains("check, test, requirements, deps, fuzz, bench, reference, help"),
+            message.contains("check, test, requirements, deps, fuzz, bench, mcp, reference, help"),
             "{message}"
         );
     }
@@ -153,9 +160,15 @@ mod tests {
 
     #[test]
     fn unknown_arguments_are_refused() {
-        for line in
-            ["check --fast", "test all", "requirements --jsn", "deps x", "reference x", "help me"]
-        {
+        for line in [
+            "check --fast",
+            "test all",
+            "requirements --jsn",
+            "deps x",
+            "mcp x",
+            "reference x",
+            "help me",
+        ] {
             assert!(run(&words(line)).unwrap_err().is::<Usage>(), "{line}");
         }
     }

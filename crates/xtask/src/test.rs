@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::requirements::Coverage;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{check, deps, fuzz, no_arguments, tree};
+use crate::{check, deps, fuzz, mcp, no_arguments, tree};
 
 const BUILD: &[&str] =
     &["test", "--workspace", "--lib", "--bins", "--tests", "--examples", "--no-run"];
@@ -62,6 +62,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         } else {
             steps.skip(name, "the build failed");
         }
+    }
+    if built {
+        steps.run("mcp suites", mcp::suites);
+    } else {
+        steps.skip("mcp suites", "the build failed");
     }
     sum_up(&steps, &fs::read_to_string(&skips)?);
     Ok(steps.count().1 == 0)

@@ -1,36 +1,48 @@
 //! `chio up`: the product on its embedded defaults.
 
 mod agent;
+mod welcome;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use chio_kernel::SystemClock;
-use chio_native_edge::Endpoint;
+use chio_mcp_edge::{McpOptions, McpService};
+use chio_native_edge::{Endpoint, NativeListener};
 use chio_store::{OpenStore, StoreUrl};
+use tokio_util::sync::CancellationToken;
 
 use super::native::SOCKET;
+use crate::config::DEFAULT_LISTEN;
+use crate::endpoint_file::{EndpointFile, Kept};
+use crate::http_door::{Access, Listener, Taken};
 use crate::io::Io;
+use crate::live;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::serving::{Served, Setup, listen, notes_folder, run_server, shutdown_on_signal};
+use crate::servers::ToolServer;
+use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
 use crate::store_args::DEFAULT_FOLDER;
-use crate::text;
 use crate::trust::TrustArgs;
-use agent::Tokens;
+
+/// How another address is chosen.
+const CHOOSE: &str = "`chio up --listen 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
-Starts a kernel with the demo tools. State is kept in .chio: the authority that issues tokens, the
-kernel's key, the receipt log, and a demo agent with a token for the demo tools. Leave it running
-and call it from another terminal; the commands to do so are printed. Calls that need approval wait
-until `chio approvals` answers them.
+Starts a kernel with the demo tools, behind MCP over HTTP and the native socket. State is kept in
+.chio: the authority that issues tokens, the kernel's key, the receipt log, and a demo agent with a
+token for the demo tools. Whoever is on this machine may come in over MCP, as the demo agent. Leave
+it running and call it from another terminal; the commands to do so are printed, and then a line for
+each call. Calls that need approval wait until `chio approvals` answers them.
 
 Calls are judged by --policy; a change of its files takes effect within seconds, and a broken change
 is told and changes nothing. Where the policy has default capabilities, the demo agent gets those.
 
 Examples:
   chio up --data /tmp/chio-demo
+  chio up --listen 127.0.0.1:0
   chio up --policy policy.yaml --shadow-policy strict";
 
 /// Run a kernel with demo tools, state in .chio
@@ -40,10 +52,19 @@ pub(crate) struct Args {
     /// Keep state in this folder
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
+    /// Where MCP is served; only on this machine, and port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
+    listen: SocketAddr,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     trust: TrustArgs,
+}
+
+/// The doors, before anybody is let in.
+struct Doors {
+    mcp: Listener,
+    native: NativeListener,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -53,67 +74,61 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     run_server(async {
         let shutdown = shutdown_on_signal()?;
         let policies = args.policy.load(io).await?;
+        // Doors are tried before a kernel starts, so that one that is refused leaves no trace.
+        let taken = Taken { choose: CHOOSE, data: Some(&folder) };
+        let mcp = Listener::bind(args.listen, None, taken).await?;
         let store = OpenStore::open(&url, Arc::new(SystemClock::default()))?;
-        // The door is tried before a kernel starts, so that one that is refused leaves no trace.
-        let listener = listen(&Endpoint::Unix(folder.join(SOCKET))).await?;
-        let served = Served::start(Setup {
-            store,
-            notes: notes_folder(&url),
-            kernel_key: None,
-            trust,
-            deadline: None,
-            policies,
-        })
-        .await?;
-        let tokens = agent::tokens(io, &served, &args.data).await?;
-        welcome(io, args, &served, &tokens)?;
+        let native = listen(&Endpoint::Unix(folder.join(SOCKET))).await?;
+        let doors = Doors { mcp, native };
+        let (sink, receipts) = live::channel();
+        let setup = Setup::new(store, vec![ToolServer::demo(&url)], policies);
+        let setup = Setup { trust, receipts: Some(sink), ..setup };
+        let served = Served::start(setup).await?;
+        let agent = agent::ready(io, &served, &args.data).await?;
+        let options = McpOptions::new(served.servers.ids.clone());
+        let service = served.mcp(agent.anonymous(), Some(agent::every_demo_tool()), options)?;
+        let kept = reachable(io, &args.data, &doors, &served)?;
+        welcome::print(io, args, &served, (&agent.tokens, &doors.mcp.url()))?;
         io.flush()?;
-        let (service, until) = (served.native(None)?, shutdown.clone());
-        served.serve(listener.serve(service, shutdown), &until).await?;
+        let until = shutdown.clone();
+        let serving = serve(&served, &service, doors, shutdown)?;
+        receipts.print_during(io, served.serve(serving, &until)).await?;
+        drop(kept);
         io.say("ended: everything that ran is in the log")
     })?;
     Ok(Outcome::Well)
 }
 
-fn welcome(io: &mut Io<'_>, args: &Args, served: &Served, tokens: &Tokens) -> Result<()> {
-    let data = args.data.display();
-    io.field("kernel", served.kernel.public_key())?;
-    io.field("state", &data)?;
-    io.field("native", format_args!("unix:{}", args.data.join(SOCKET).display()))?;
-    for manifest in served.kernel.manifests() {
-        let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
-        io.field("tools", format_args!("{}: {}", manifest.server_id, tools.join(", ")))?;
-    }
-    io.field("policy", served.policies.in_force.summary())?;
-    if let Some(trial) = &served.policies.on_trial {
-        io.field("on trial", trial.summary())?;
-    }
-    for line in tokens.more() {
-        io.field("token", line)?;
-    }
-    let is_default = args.data == Path::new(DEFAULT_FOLDER);
-    let (unix, place) = if is_default {
-        (String::new(), String::new())
-    } else {
-        let socket = args.data.join(SOCKET);
-        (format!(" --unix {}", quoted(&socket)), format!(" --data {}", quoted(&args.data)))
+/// Tells other commands where this process can be reached.
+fn reachable(io: &Io<'_>, data: &Path, doors: &Doors, served: &Served) -> Result<Kept> {
+    let socket = std::path::absolute(io.folder.join(data).join(SOCKET));
+    let socket = socket.context("cannot tell where the socket is")?;
+    let file = EndpointFile {
+        mcp: doors.mcp.url(),
+        native: Some(Endpoint::Unix(socket).to_string()),
+        token: None,
+        servers: served.servers.ids.clone(),
+        process: std::process::id(),
     };
-    let (token, tool, arguments) = tokens.example();
-    let token = quoted(token);
-    io.say("")?;
-    io.say("In another terminal:")?;
-    for line in [
-        format!("  chio native call{unix} --token {token} demo {tool}{arguments}"),
-        format!("  chio receipt list{place}"),
-        format!("  chio log audit{place}"),
-    ] {
-        io.say(line)?;
-    }
-    io.say("")?;
-    io.say("Ctrl-C ends it.")
+    file.write_in(io, data)
 }
 
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    text::quoted(&path.display().to_string())
+/// Both doors, until they close.
+fn serve(
+    served: &Served,
+    service: &McpService,
+    doors: Doors,
+    shutdown: CancellationToken,
+) -> Result<impl Future<Output = ()> + use<>> {
+    let (native, mcp) = (served.native(None)?, service.clone());
+    let until = shutdown.clone();
+    Ok(async move {
+        let over_http = async {
+            if let Err(error) = doors.mcp.serve(&mcp, Access::default(), until).await {
+                operator_log().line(&format!("MCP is served no more: {error}"));
+            }
+            mcp.close().await;
+        };
+        tokio::join!(over_http, doors.native.serve(native, shutdown));
+    })
 }

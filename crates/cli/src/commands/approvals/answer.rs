@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use chio_core::crypto::{Keypair, Signature};
+use chio_core::crypto::Keypair;
 use chio_core::governance::{ApprovalDecision, ApprovalToken};
-use chio_core::signed::Signed;
 use chio_kernel::store::{Answered, Approval, ApprovalRequest, ApprovalState};
 use chio_store::OpenStore;
-use uuid::Uuid;
 
 use super::find;
+use crate::approving::{Answer, SOON};
 use crate::date::{relative, utc};
 use crate::duration;
 use crate::io::Io;
@@ -63,23 +62,13 @@ pub(crate) struct DenyArgs {
     answer: AnswerArgs,
 }
 
-/// How long a kernel may take to see a denial.
-const DENIAL_LIFETIME: u64 = 300;
-
-/// What is answered, for how long.
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    decision: ApprovalDecision,
-    valid_for: u64,
-}
-
 pub(super) fn approve(args: &ApproveArgs, io: &mut Io<'_>) -> Result<Outcome> {
     let (decision, valid_for) = (ApprovalDecision::Approved, args.valid_for);
     args.answer.give(io, Answer { decision, valid_for })
 }
 
 pub(super) fn deny(args: &DenyArgs, io: &mut Io<'_>) -> Result<Outcome> {
-    let (decision, valid_for) = (ApprovalDecision::Denied, DENIAL_LIFETIME);
+    let (decision, valid_for) = (ApprovalDecision::Denied, SOON);
     args.answer.give(io, Answer { decision, valid_for })
 }
 
@@ -102,7 +91,7 @@ impl AnswerArgs {
             let shared = store.shared();
             let approval = find::request(&shared, &self.id).await?;
             check_waiting(&approval, now)?;
-            let token = sign(&approval.request, answer, now, &key)?;
+            let token = answer.sign(&approval.request, now, &key)?;
             match shared.answer(&approval.request.id, &token, now).await? {
                 Answered::Recorded => Ok((approval, token)),
                 Answered::Over(state) => Err(over(&approval, state, now).into()),
@@ -147,29 +136,6 @@ fn over(approval: &Approval, state: ApprovalState, now: u64) -> Refused {
         ApprovalState::Pending => "cannot be answered now".to_owned(),
     };
     Refused::new(format!("`{id}` {what}"))
-}
-
-/// The signed answer to exactly this request.
-fn sign(
-    request: &ApprovalRequest,
-    answer: Answer,
-    now: u64,
-    key: &Keypair,
-) -> Result<ApprovalToken> {
-    let token = ApprovalToken {
-        id: format!("approval-{}", Uuid::now_v7()),
-        approver: key.public_key().clone(),
-        subject: request.subject.clone(),
-        governed_intent_hash: request.intent_hash.clone(),
-        request_id: request.request_id.clone(),
-        threshold_proposal_hash: None,
-        issued_at: now,
-        expires_at: now.saturating_add(answer.valid_for),
-        decision: answer.decision,
-        algorithm: None,
-        signature: Signature::blank(),
-    };
-    Ok(token.signed(key)?)
 }
 
 fn report(io: &mut Io<'_>, request: &ApprovalRequest, token: &ApprovalToken) -> Result<()> {

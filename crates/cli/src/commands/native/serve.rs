@@ -11,9 +11,8 @@ use crate::duration;
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::serving::{
-    Served, Setup, listen, notes_folder, operator_log, run_server, shutdown_on_signal,
-};
+use crate::servers::ToolServer;
+use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
 
@@ -88,21 +87,12 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             Some(endpoint) => Some(listen(endpoint).await?),
             None => None,
         };
-        let served = Served::start(Setup {
-            store: args.store.open(io)?,
-            notes: notes_folder(&args.store.url(io)?),
-            kernel_key,
-            trust,
-            deadline: args.deadline.map(Duration::from_secs),
-            policies,
-        })
-        .await?;
+        let demo = ToolServer::demo(&args.store.url(io)?);
+        let setup = Setup::new(args.store.open(io)?, vec![demo], policies);
+        let deadline = args.deadline.map(Duration::from_secs);
+        let served = Served::start(Setup { kernel_key, trust, deadline, ..setup }).await?;
         let service = served.native(peer)?;
-        log.line(&format!("kernel {}", served.kernel.public_key()));
-        log.line(&format!("policy {}", served.policies.in_force.summary()));
-        if let Some(trial) = &served.policies.on_trial {
-            log.line(&format!("shadow policy {}", trial.summary()));
-        }
+        served.tell();
         let served_until = shutdown.clone();
         let serving = async {
             match listener {

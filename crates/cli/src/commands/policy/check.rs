@@ -1,7 +1,7 @@
 //! `chio policy check`: whether a document is one, and what it comes to.
 
 use anyhow::Result;
-use chio_policy::document::{Problem, RULESETS};
+use chio_policy::document::Problem;
 use chio_policy::{Policy, Unproved};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::place::documents;
 use crate::date::span;
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::policies::Source;
+use crate::policies::{Source, is_built_in};
 use crate::policy_args::broken;
 use crate::store_args::block_on;
 use crate::text;
@@ -57,9 +57,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 
 /// Whether there is a document to speak of.
 fn is_there(args: &Args, io: &Io<'_>) -> bool {
-    let name = ["chio:", "hushspec:"].iter().find_map(|it| args.policy.strip_prefix(it));
-    let name = name.unwrap_or(&args.policy);
-    RULESETS.iter().any(|ruleset| ruleset.name == name) || io.folder.join(&args.policy).is_file()
+    is_built_in(&args.policy) || io.folder.join(&args.policy).is_file()
 }
 
 fn refuse(args: &Args, io: &mut Io<'_>, problems: &[Problem]) -> Result<Outcome> {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, WILDCARD};
-use chio_core::crypto::Keypair;
+use chio_core::crypto::{Keypair, PublicKey};
 use chio_demo::SERVER_ID;
 use chio_policy::capabilities::DefaultCapability;
 
+use crate::admission::Anonymous;
 use crate::files::Access;
 use crate::hand_out::{is_fresh, issue};
 use crate::io::Io;
@@ -34,36 +35,51 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(super) struct Tokens(Vec<(PathBuf, ChioScope)>);
 
 impl Tokens {
-    /// A token with a tool that it is good for, and arguments.
-    pub(super) fn example(&self) -> (&Path, &'static str, &'static str) {
+    /// A tool that one of them is good for, and arguments.
+    pub(super) fn example(&self) -> (&'static str, &'static str) {
         let granted = |scope: &ChioScope, tool: &str| {
             let is = |name: &str, wanted: &str| name == WILDCARD || name == wanted;
             scope.grants.iter().any(|it| is(&it.server_id, SERVER_ID) && is(&it.tool_name, tool))
         };
-        for (tool, arguments) in EXAMPLES {
-            if let Some((file, _)) = self.0.iter().find(|(_, scope)| granted(scope, tool)) {
-                return (file, tool, arguments);
-            }
-        }
-        // Whatever else the tokens are for; this call shows a denial.
-        let (tool, arguments) = EXAMPLES[0];
-        (self.0.first().map_or(Path::new(FIRST), |(file, _)| file), tool, arguments)
+        let allowed = |tool: &str| self.0.iter().any(|(_, scope)| granted(scope, tool));
+        // Whatever else the tokens are for; the first call then shows a denial.
+        EXAMPLES.into_iter().find(|(tool, _)| allowed(tool)).unwrap_or(EXAMPLES[0])
     }
 
-    /// A line about each, where there is more than one.
-    pub(super) fn more(&self) -> impl Iterator<Item = String> {
-        let more = self.0.len() > 1;
-        self.0.iter().filter(move |_| more).map(|(file, scope)| {
+    /// A line about each.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(file, scope)| {
             let tools = scope.grants.iter().map(|it| format!("{}/{}", it.server_id, it.tool_name));
             format!("{}: {}", file.display(), tools.collect::<Vec<_>>().join(", "))
         })
     }
 }
 
+/// The demo agent, with what it may do.
+#[derive(Debug)]
+pub(super) struct Agent {
+    key: PublicKey,
+    pub(super) tokens: Tokens,
+    /// The first of its tokens, where nobody here can issue another.
+    only: Option<CapabilityToken>,
+    is_renewed: bool,
+}
+
+impl Agent {
+    /// Whoever need not show anything is the demo agent.
+    pub(super) fn anonymous(&self) -> Anonymous {
+        match &self.only {
+            _ if self.is_renewed => Anonymous::Key(self.key.clone()),
+            Some(token) => Anonymous::Token(token.clone().into()),
+            None => Anonymous::Refused,
+        }
+    }
+}
+
 const FIRST: &str = "token.json";
 
-/// The demo agent's tokens: those that are there, or new ones when they end soon.
-pub(super) async fn tokens(io: &mut Io<'_>, served: &Served, data: &Path) -> Result<Tokens> {
+/// The demo agent with its tokens: those that are there, or new ones when they end soon.
+pub(super) async fn ready(io: &mut Io<'_>, served: &Served, data: &Path) -> Result<Agent> {
     let folder = data.join("demo");
     let key = folder.join("agent.key");
     private_folder(&io.folder.join(&folder)).context("cannot make the demo agent's folder")?;
@@ -84,7 +100,10 @@ pub(super) async fn tokens(io: &mut Io<'_>, served: &Served, data: &Path) -> Res
         renew(io, served, &agent, &file, &capability).await?;
         tokens.push((file, capability.scope));
     }
-    Ok(Tokens(tokens))
+    let first = folder.join(FIRST);
+    let only = io.read_json::<CapabilityToken>(&first, "a capability token").ok();
+    let (key, is_renewed) = (agent.public_key().clone(), served.store.authority()?.is_some());
+    Ok(Agent { key, tokens: Tokens(tokens), only, is_renewed })
 }
 
 /// Puts a new token into the file, unless the one in it will do.
@@ -126,7 +145,7 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Leave to use every demo tool, and to hand that on.
-fn every_demo_tool() -> DefaultCapability {
+pub(super) fn every_demo_tool() -> DefaultCapability {
     let operations = [Operation::Invoke, Operation::Delegate];
     let grant = ToolGrant::new(SERVER_ID, WILDCARD, &operations);
     let scope = ChioScope { grants: vec![grant], ..ChioScope::default() };

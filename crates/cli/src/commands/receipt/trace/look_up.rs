@@ -3,17 +3,15 @@
 use anyhow::Result;
 use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::commands::receipt::row;
 use crate::outcome::Refused;
+use crate::request_id::made_at;
 
 /// How many receipts are read at once.
 const PAGE: usize = 500;
 /// How many receipts are looked at for that of a request.
 const MOST_SEARCHED: usize = 100_000;
-/// How a kernel's own names of calls begin.
-const REQUEST: &str = "req-";
 /// Seconds by which clocks of kernels may differ.
 const SKEW: u64 = 60;
 
@@ -51,7 +49,7 @@ fn named_trace(body: &[u8]) -> Option<String> {
 /// The receipt of a request. Its name tells when it was made, and its receipt was signed after that.
 async fn of_request(store: &SharedStore, id: &str) -> Result<Option<ReceiptRow>> {
     let Some(made_at) = made_at(id) else { return Ok(None) };
-    let since = Some(made_at.saturating_sub(SKEW));
+    let since = Some((made_at / 1000).saturating_sub(SKEW));
     let mut query = ReceiptQuery { since, limit: PAGE, ..ReceiptQuery::default() };
     let mut seen = 0;
     loop {
@@ -71,12 +69,6 @@ async fn of_request(store: &SharedStore, id: &str) -> Result<Option<ReceiptRow>>
             return Err(Refused::new(message).into());
         }
     }
-}
-
-/// When a kernel made this name of a call, in Unix seconds.
-fn made_at(id: &str) -> Option<u64> {
-    let name = Uuid::try_parse(id.strip_prefix(REQUEST)?).ok()?;
-    Some(name.get_timestamp()?.to_unix().0)
 }
 
 /// The receipts of a trace, oldest first, at most so many; and whether there are more.
@@ -109,7 +101,7 @@ mod tests {
     use chio_store::{OpenStore, StoreUrl};
     use serde_json::json;
 
-    use super::{PAGE, made_at, named_trace, receipts};
+    use super::{PAGE, named_trace, receipts};
 
     #[tokio::test]
     async fn a_trace_is_read_page_by_page_up_to_its_bound() {
@@ -147,15 +139,5 @@ mod tests {
             assert_eq!(named_trace(body.as_bytes()).as_deref(), expected, "{body}");
         }
         assert_eq!(named_trace(b"no JSON"), None);
-    }
-
-    #[test]
-    fn the_name_of_a_request_tells_when_it_was_made() {
-        // The example of RFC 9562: Tuesday, 22 February 2022, 19:22:22 UTC.
-        let name = "req-017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
-        assert_eq!(made_at(name), Some(1_645_557_742));
-        for other in ["req-1", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "req-", ""] {
-            assert_eq!(made_at(other), None, "{other}");
-        }
     }
 }

@@ -1,0 +1,157 @@
+//! `chio doctor`: whether everything is in order, before it is run.
+
+mod checks;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::config::{Config, DEFAULT_FILE};
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::serving::run_server;
+use crate::text;
+
+const HELP: &str = "\
+Checks chio.yaml, or what `chio up` uses where there is none: the file, the policy, each server (its
+command is started and has to introduce itself), addresses, the folder of the store and the store.
+Nothing is changed. A line for each check, and what to do where something is wrong; exit code 1 then.
+
+Examples:
+  chio doctor
+  chio doctor --config agents/chio.yaml --json";
+
+/// Check that everything is in order
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The configuration [default: chio.yaml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Fine,
+    /// Worth knowing.
+    Note,
+    Wrong,
+}
+
+impl State {
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Note => "note",
+            Self::Wrong => "WRONG",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Note => "note",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Check {
+    state: State,
+    /// What was looked at.
+    what: String,
+    /// What was found.
+    found: String,
+    /// What to do about it.
+    to_do: Option<String>,
+}
+
+impl Check {
+    fn fine(what: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { state: State::Fine, what: what.into(), found: found.into(), to_do: None }
+    }
+
+    fn note(what: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { state: State::Note, ..Self::fine(what, found) }
+    }
+
+    fn wrong(what: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { state: State::Wrong, ..Self::fine(what, found) }
+    }
+
+    fn so(self, to_do: impl Into<String>) -> Self {
+        Self { to_do: Some(to_do.into()), ..self }
+    }
+
+    fn document(&self) -> Value {
+        json!({"check": self.what, "state": self.state.name(), "found": self.found,
+            "todo": self.to_do})
+    }
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let mut checks = Vec::new();
+    let config = config(args, io, &mut checks)?;
+    if let Some(config) = config {
+        checks.extend(run_server(checks::all(io, &config))?);
+    }
+    let wrong = checks.iter().filter(|check| check.state == State::Wrong).count();
+    if args.json {
+        let found: Vec<Value> = checks.iter().map(Check::document).collect();
+        io.json(&json!({"healthy": wrong == 0, "checks": found}))?;
+        return Ok(Outcome::of(wrong == 0));
+    }
+    for check in &checks {
+        let Check { state, what, found, to_do } = check;
+        io.say(format_args!("{:<5}  {what}: {found}", state.mark()))?;
+        if let Some(to_do) = to_do {
+            io.say(format_args!("       {to_do}"))?;
+        }
+    }
+    match wrong {
+        0 => io.field("result", "everything is in order")?,
+        wrong => {
+            io.field("result", format_args!("NOT IN ORDER, {}", text::count(wrong, "problem")))?
+        }
+    }
+    Ok(Outcome::of(wrong == 0))
+}
+
+/// The configuration to be checked: none where it cannot be read.
+fn config(args: &Args, io: &mut Io<'_>, checks: &mut Vec<Check>) -> Result<Option<Config>> {
+    let file = args.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    let what = file.display().to_string();
+    if args.config.is_none() && !io.folder.join(file).exists() {
+        let found = "there is none here; what `chio up` uses is checked";
+        checks.push(Check::note(what, found).so("`chio init` writes one"));
+        return Ok(Some(Config::of_up(io.folder)));
+    }
+    match Config::read(io, file) {
+        Ok(Ok(config)) => {
+            let servers = text::count(config.servers.len(), "server");
+            checks
+                .push(Check::fine(what, format!("{servers}: {}", config.server_ids().join(", "))));
+            Ok(Some(config))
+        }
+        Ok(Err(problems)) => {
+            let wrong = |it: &chio_policy::document::Problem| {
+                Check::wrong(it.place.to_string(), it.message.clone())
+            };
+            checks.extend(problems.iter().map(wrong));
+            Ok(None)
+        }
+        Err(error) => {
+            let to_do = "`chio init` writes one, --config names another";
+            checks.push(Check::wrong(what, format!("{error:#}")).so(to_do));
+            Ok(None)
+        }
+    }
+}

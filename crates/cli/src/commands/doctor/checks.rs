@@ -1,0 +1,180 @@
+//! What is looked at, in order.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use chio_kernel::SystemClock;
+use chio_net::peer::{PeerAuthenticator, check_bind};
+use chio_store::{OpenStore, StoreUrl};
+
+use super::{Check, server};
+use crate::commands::serve::said;
+use crate::config::{Config, McpEdge, NativeEdge};
+use crate::endpoint_file::EndpointFile;
+use crate::http_door::url;
+use crate::io::Io;
+use crate::policies::{Source, Unusable};
+
+/// What nobody but the owner may do.
+const OTHERS: u32 = 0o077;
+/// Files that hold secrets, below the folder of a store.
+const SECRETS: [&str; 3] = ["authority.key", "approver.key", "mcp.token"];
+/// The longest path that a socket may have.
+const MAX_SOCKET: usize = 107;
+
+/// Looks at everything that a configuration names.
+pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> {
+    let mut checks = vec![policy("policy", &config.policy, config).await];
+    if let Some(reference) = &config.shadow_policy {
+        checks.push(policy("shadow policy", reference, config).await);
+    }
+    for wanted in &config.servers {
+        checks.push(server::check(wanted).await);
+    }
+    let running = config.data().and_then(EndpointFile::read_in);
+    if let Some(edge) = &config.mcp {
+        checks.push(address(edge, running.as_ref()));
+        checks.extend(access(io, edge));
+    }
+    if let Some(edge) = &config.native {
+        checks.push(socket(edge, config));
+    }
+    if let Some(data) = config.data() {
+        checks.push(folder(data));
+    }
+    checks.push(store(&config.store));
+    Ok(checks)
+}
+
+async fn policy(what: &str, reference: &str, config: &Config) -> Check {
+    let source = Source::new(reference, &config.folder);
+    let to_do = format!("`chio policy check {reference}` tells more");
+    let policy = match source.read() {
+        Ok(policy) => policy,
+        Err(problems) => {
+            let found = Unusable::Broken(problems).lines().join("; ");
+            return Check::wrong(what, found).so(to_do);
+        }
+    };
+    match policy.proven().await {
+        Ok(_) => Check::fine(what, format!("{} holds", source.name(&policy))),
+        Err(unproved) => Check::wrong(what, unproved.to_string()).so(to_do),
+    }
+}
+
+/// Whether the address of MCP is free, and may be used.
+fn address(edge: &McpEdge, running: Option<&EndpointFile>) -> Check {
+    let (what, listen) = ("mcp", edge.listen);
+    if edge.tokens.is_empty()
+        && let Err(error) = check_bind(listen, &PeerAuthenticator::anonymous())
+    {
+        return Check::wrong(what, error.to_string()).so("add `tokens`, or listen on 127.0.0.1");
+    }
+    match TcpListener::bind(listen) {
+        Ok(_) => Check::fine(what, format!("{listen} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            if let Some(running) = running.filter(|running| running.mcp == url(listen)) {
+                let process = running.process;
+                return Check::note(what, format!("chio runs already, as process {process}"));
+            }
+            let port = listen.port();
+            Check::wrong(what, format!("{listen} is taken")).so(format!(
+                "`ss -ltnp 'sport = :{port}'` or `lsof -i :{port}` tells by whom; port 0 takes a \
+                 free one"
+            ))
+        }
+        Err(error) => Check::wrong(what, format!("cannot listen on {listen}: {error}")),
+    }
+}
+
+/// Whether what callers have to show can be used.
+fn access(io: &mut Io<'_>, edge: &McpEdge) -> Option<Check> {
+    match said(io, edge) {
+        Ok(None) => None,
+        Ok(Some(_)) if edge.anonymous.is_some() => {
+            Some(Check::note("access", "whoever is on this machine may come in"))
+        }
+        Ok(Some(_)) => {
+            let exposed = edge.tokens.iter().find(|(_, file)| is_exposed(file));
+            Some(match exposed {
+                Some((_, file)) => {
+                    let file = file.display();
+                    Check::wrong("access", format!("others can read {file}"))
+                        .so(format!("chmod 600 {file}"))
+                }
+                None => Check::fine("access", "every token can be used"),
+            })
+        }
+        Err(error) => Some(Check::wrong("access", format!("{error:#}"))),
+    }
+}
+
+/// Whether the native socket can be made.
+fn socket(edge: &NativeEdge, config: &Config) -> Check {
+    let (what, path) = ("native", &edge.socket);
+    let shown = path.display();
+    let length = path.as_os_str().len();
+    if length > MAX_SOCKET {
+        let found = format!("expected a path of at most {MAX_SOCKET} bytes, found {length}");
+        return Check::wrong(what, found).so("name a shorter one with `edges.native.socket`");
+    }
+    let parent = path.parent().unwrap_or(Path::new("."));
+    if !parent.is_dir() && config.data() != Some(parent) {
+        let found = format!("there is no folder for the socket {shown}");
+        return Check::wrong(what, found).so("make it, or name another socket");
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Check::note(what, format!("somebody answers on {shown} already")),
+        Err(_) => Check::fine(what, format!("{shown} can be used")),
+    }
+}
+
+/// Whether the folder of a store is its owner's alone.
+fn folder(data: &Path) -> Check {
+    let (what, shown) = ("folder", data.display());
+    if !data.exists() {
+        return Check::note(what, format!("there is no {shown}; the first start makes it"));
+    }
+    if is_exposed(data) {
+        return Check::wrong(what, format!("others can look into {shown}"))
+            .so(format!("chmod 700 {shown}"));
+    }
+    let exposed = SECRETS.iter().map(|name| data.join(name)).find(|file| is_exposed(file));
+    match exposed {
+        Some(file) => {
+            let file = file.display();
+            Check::wrong(what, format!("others can read {file}")).so(format!("chmod 600 {file}"))
+        }
+        None => Check::fine(what, format!("{shown} is yours alone")),
+    }
+}
+
+fn is_exposed(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
+}
+
+/// Whether the store can be opened.
+fn store(url: &StoreUrl) -> Check {
+    let what = "store";
+    match url {
+        StoreUrl::Memory => Check::note(what, "in memory: everything is gone when it ends"),
+        StoreUrl::Sqlite(folder) if !folder.exists() => {
+            Check::note(what, "there is none yet; the first start makes it")
+        }
+        StoreUrl::Sqlite(folder) => {
+            match OpenStore::open_existing(url, Arc::new(SystemClock::default())) {
+                Ok(store) => {
+                    store.close();
+                    Check::fine(what, format!("{} opens", folder.display()))
+                }
+                Err(error) => Check::wrong(what, error.to_string()),
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether a server can be started, and says what it has.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chio_core::crypto::Keypair;
+use chio_cross_protocol::Log;
+use chio_kernel::ToolServerConnection;
+
+use super::Check;
+use crate::program;
+use crate::servers::{McpCommand, ToolServer};
+use crate::text;
+
+/// Looks at one server.
+pub(super) async fn check(server: &ToolServer) -> Check {
+    let what = format!("server {}", server.id());
+    match server {
+        ToolServer::Demo { .. } => Check::fine(what, "the demo tools, which are built in"),
+        ToolServer::Mcp(command) => mcp(what, command).await,
+    }
+}
+
+async fn mcp(what: String, command: &McpCommand) -> Check {
+    let name = command.command.first().map(String::as_str).unwrap_or_default();
+    if let Some(folder) = &command.folder
+        && !folder.is_dir()
+    {
+        let found = format!("there is no folder {} for it to work in", folder.display());
+        return Check::wrong(what, found).so("make it, or name another with `folder`");
+    }
+    // A program with a folder in its name is looked for where the server works.
+    let path = match &command.folder {
+        Some(folder) if name.contains('/') => folder.join(name).display().to_string(),
+        _ => name.to_owned(),
+    };
+    if program::on_path(&path).is_none() {
+        let to_do = "install it, or name it with its whole path in `command`";
+        return Check::wrong(what, format!("`{name}` is not found")).so(to_do);
+    }
+    let last = Arc::new(Mutex::new(None::<String>));
+    let kept = Arc::clone(&last);
+    let log = Log::new(move |line| {
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
+    });
+    let key = Keypair::generate().public_key().clone();
+    match command.clone().start(key, log).await {
+        Ok(server) => {
+            let manifest = server.manifest();
+            let tools = text::count(manifest.tools.len(), "tool");
+            server.stop().await;
+            Check::fine(what, format!("{} {} answers, {tools}", manifest.name, manifest.version))
+        }
+        Err(error) => {
+            let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let found = match said {
+                Some(said) => format!("{error:#}; the last that it said: {said}"),
+                None => format!("{error:#}"),
+            };
+            Check::wrong(what, found).so("run its command by hand to see more")
+        }
+    }
+}

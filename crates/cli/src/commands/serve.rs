@@ -1,0 +1,199 @@
+//! `chio serve`: what chio.yaml says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use chio_kernel::SystemClock;
+use chio_mcp_edge::{McpOptions, McpService};
+use chio_native_edge::{Endpoint, NativeListener};
+use chio_store::OpenStore;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, DEFAULT_FILE, McpEdge};
+use crate::edge_args::limit_sessions;
+use crate::endpoint_file::{EndpointFile, Kept};
+use crate::http_door::{Access, Listener, Taken, anonymous, read_token};
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::policies::Source;
+use crate::policy_args;
+use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
+
+/// How another address is chosen.
+const CHOOSE: &str = "`edges.mcp.listen: 127.0.0.1:0` takes a free port";
+
+const HELP: &str = "\
+Runs the servers, the policy and the edges of chio.yaml (`chio init` writes one) until it is told to
+end (Ctrl-C), then finishes what runs. `chio doctor` tells what is wrong before.
+
+Examples:
+  chio serve
+  chio serve --config agents/chio.yaml
+  chio tools list                 in another terminal";
+
+/// Run what chio.yaml says
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    config: PathBuf,
+}
+
+/// The doors, before anybody is let in.
+struct Doors {
+    native: Option<NativeListener>,
+    mcp: Option<(Listener, Access)>,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let config = Config::load(io, &args.config)?;
+    run_server(async {
+        let shutdown = shutdown_on_signal()?;
+        let source = |reference: &String| Source::new(reference, &config.folder);
+        let on_trial = config.shadow_policy.as_ref().map(source);
+        let policies = policy_args::load(io, source(&config.policy), on_trial).await?;
+        let (store, mut doors) = open(io, &config).await?;
+        let ask_user = config.mcp.as_ref().is_some_and(|edge| edge.ask_user);
+        let setup = Setup::new(store, config.servers.clone(), policies);
+        let served = Served::start(Setup { ask_user, ..setup }).await?;
+        let service = match (&config.mcp, &mut doors.mcp) {
+            (Some(edge), Some((_, access))) => {
+                let anonymous = std::mem::take(&mut access.anonymous);
+                Some(served.mcp(anonymous, None, options(edge, &served))?)
+            }
+            _ => None,
+        };
+        let kept = reachable(io, &config, &doors, &served)?;
+        tell(&served, &doors);
+        let until = shutdown.clone();
+        let serving = serve(&served, service, doors, shutdown)?;
+        served.serve(serving, &until).await?;
+        drop(kept);
+        Ok(())
+    })?;
+    Ok(Outcome::Well)
+}
+
+/// Opens the store and the doors; what is refused leaves no kernel behind.
+async fn open(io: &mut Io<'_>, config: &Config) -> Result<(OpenStore, Doors)> {
+    let taken = Taken { choose: CHOOSE, data: config.data() };
+    let mcp = match &config.mcp {
+        Some(edge) => {
+            let said = said(io, edge)?;
+            Some((Listener::bind(edge.listen, said.as_ref(), taken).await?, said))
+        }
+        None => None,
+    };
+    let store = OpenStore::open(&config.store, Arc::new(SystemClock::default()))?;
+    let native = match &config.native {
+        Some(edge) => Some(listen(&Endpoint::Unix(edge.socket.clone())).await?),
+        None => None,
+    };
+    let mcp = match mcp {
+        Some((listener, Some(access))) => Some((listener, access)),
+        Some((listener, None)) => Some((listener, Access::own(io, &config.store)?)),
+        None => None,
+    };
+    Ok((store, Doors { native, mcp }))
+}
+
+/// Who may come in over HTTP, if the configuration says.
+pub(super) fn said(io: &mut Io<'_>, edge: &McpEdge) -> Result<Option<Access>> {
+    if let Some(said) = &edge.anonymous {
+        return anonymous(io, said).map(Some);
+    }
+    let mut access = None;
+    for (name, file) in &edge.tokens {
+        let token = read_token(io, file)?;
+        let known: Access = access.take().unwrap_or_default();
+        let mut known = known
+            .with_token(&token, Some(name))
+            .with_context(|| format!("cannot take the token of `{name}`"))?;
+        // The first is for the commands of whoever may read it here.
+        known.bearer.get_or_insert(token);
+        access = Some(known);
+    }
+    Ok(access)
+}
+
+fn options(edge: &McpEdge, served: &Served) -> McpOptions {
+    let mut options = McpOptions::new(served.servers.ids.clone());
+    if !edge.versions.is_empty() {
+        options.versions.clone_from(&edge.versions);
+    }
+    if let Some(most) = edge.max_sessions {
+        limit_sessions(&mut options, most);
+    }
+    options.rotate_streams = edge.rotate_streams;
+    options
+}
+
+/// Tells other commands where this process can be reached.
+fn reachable(io: &Io<'_>, config: &Config, doors: &Doors, served: &Served) -> Result<Option<Kept>> {
+    let (Some(data), Some((listener, access))) = (config.data(), &doors.mcp) else {
+        return Ok(None);
+    };
+    let native = doors.native.as_ref().map(|native| match native.endpoint() {
+        Endpoint::Unix(path) => Endpoint::Unix(whole(path)).to_string(),
+        other => other.to_string(),
+    });
+    let file = EndpointFile {
+        mcp: listener.url(),
+        native,
+        token: access.bearer.as_ref().map(|token| token.to_string()),
+        servers: served.servers.ids.clone(),
+        process: std::process::id(),
+    };
+    file.write_in(io, data).map(Some)
+}
+
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Says what was started.
+fn tell(served: &Served, doors: &Doors) {
+    served.tell();
+    let log = operator_log();
+    if let Some(native) = &doors.native {
+        log.line(&format!("native {}", native.endpoint()));
+    }
+    if let Some((listener, access)) = &doors.mcp {
+        log.line(&format!("listening on {}", listener.url()));
+        if let Some(told) = &access.told {
+            log.line(told);
+        }
+    }
+}
+
+/// All doors, until they close.
+fn serve(
+    served: &Served,
+    service: Option<McpService>,
+    doors: Doors,
+    shutdown: CancellationToken,
+) -> Result<impl Future<Output = ()> + use<>> {
+    let Doors { native, mcp } = doors;
+    let native = match native {
+        Some(listener) => Some((listener, served.native(None)?)),
+        None => None,
+    };
+    let until = shutdown.clone();
+    Ok(async move {
+        let over_http = async {
+            let (Some((listener, access)), Some(service)) = (mcp, service) else { return };
+            if let Err(error) = listener.serve(&service, access, until).await {
+                operator_log().line(&format!("MCP is served no more: {error}"));
+            }
+            service.close().await;
+        };
+        let over_socket = async {
+            if let Some((listener, service)) = native {
+                listener.serve(service, shutdown).await;
+            }
+        };
+        tokio::join!(over_http, over_socket);
+    })
+}

@@ -1,0 +1,111 @@
+//! A small MCP client over HTTP: one session, one request after another.
+
+mod exchange;
+mod place;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value, json};
+
+use exchange::Exchange;
+pub(crate) use place::{Place, PlaceArgs};
+
+/// The version that is asked for.
+const VERSION: &str = "2025-11-25";
+/// How many pages a list may have.
+const MOST_PAGES: usize = 1000;
+
+/// A session with a server.
+pub(crate) struct McpClient {
+    exchange: Exchange,
+    /// What the server says about itself.
+    servers: Vec<String>,
+}
+
+/// What a server let us know while we waited.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) method: String,
+    pub(crate) params: Value,
+}
+
+impl McpClient {
+    /// Begins a session.
+    pub(crate) async fn connect(place: &Place) -> Result<Self> {
+        let mut exchange = Exchange::new(place)?;
+        let client = json!({"name": "chio", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client});
+        let begun = exchange.request("initialize", params, &mut |_| ()).await?;
+        let version = begun.get("protocolVersion").and_then(Value::as_str);
+        exchange.version =
+            Some(version.context("expected a version of MCP, found none")?.to_owned());
+        exchange.notify("notifications/initialized").await?;
+        Ok(Self { exchange, servers: place.servers.clone() })
+    }
+
+    /// All tools, as the server lists them.
+    pub(crate) async fn tools(&mut self) -> Result<Vec<Value>> {
+        let (mut tools, mut params) = (Vec::new(), json!({}));
+        for _ in 0..MOST_PAGES {
+            let mut page = self.exchange.request("tools/list", params, &mut |_| ()).await?;
+            if let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) {
+                tools.extend(found);
+            }
+            match page.get("nextCursor").and_then(Value::as_str) {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => return Ok(tools),
+            }
+        }
+        bail!("expected at most {MOST_PAGES} pages of tools, found more")
+    }
+
+    /// Calls a tool of a server.
+    pub(crate) async fn call(
+        &mut self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        told: &mut dyn FnMut(Notice),
+    ) -> Result<Value> {
+        let name = self.name_of(server, tool).await?;
+        // Without a token of progress, nobody is told that a call waits.
+        let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}});
+        self.exchange.request("tools/call", params, told).await
+    }
+
+    /// What the endpoint calls a tool of a server: with several servers, `server__tool`.
+    async fn name_of(&mut self, server: &str, tool: &str) -> Result<String> {
+        let several = format!("{server}__{tool}");
+        if !self.servers.is_empty() {
+            if !self.servers.iter().any(|known| known == server) {
+                let known = self.servers.join("`, `");
+                return Err(anyhow!("there is no server `{server}` here; there is `{known}`"));
+            }
+            return Ok(if self.servers.len() > 1 { several } else { tool.to_owned() });
+        }
+        let of_server = format!("{server}__");
+        let listed = self.tools().await?;
+        let mut names = listed.iter().filter_map(|it| it.get("name").and_then(Value::as_str));
+        let qualified = names.any(|name| name.starts_with(&of_server));
+        Ok(if qualified { several } else { tool.to_owned() })
+    }
+
+    /// The server and the tool of a name that the endpoint has.
+    pub(crate) fn parts_of<'a>(&'a self, name: &'a str) -> (Option<&'a str>, &'a str) {
+        match self.servers.as_slice() {
+            [] => name.split_once("__").map_or((None, name), |(server, tool)| (Some(server), tool)),
+            [server] => (Some(server), name),
+            several => {
+                let of = |server: &'a String| {
+                    let tool = name.strip_prefix(server.as_str())?.strip_prefix("__")?;
+                    Some((Some(server.as_str()), tool))
+                };
+                several.iter().find_map(of).unwrap_or((None, name))
+            }
+        }
+    }
+
+    /// Ends the session. A server that is gone needs no farewell.
+    pub(crate) async fn close(self) {
+        let _ = self.exchange.end().await;
+    }
+}

@@ -1,0 +1,61 @@
+//! Where an MCP endpoint is, and what it is shown.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::endpoint_file::EndpointFile;
+use crate::http_door::read_token;
+use crate::io::Io;
+use crate::store_args::DEFAULT_FOLDER;
+
+/// Where an MCP endpoint is, as options say it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct PlaceArgs {
+    /// The folder of the store whose process is meant [default: .chio]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    data: Option<PathBuf>,
+    /// The URL of another endpoint, such as http://127.0.0.1:8931/mcp
+    #[arg(long)]
+    url: Option<String>,
+    /// The file of the bearer token to send
+    #[arg(long, value_name = "FILE", requires = "url")]
+    bearer_file: Option<PathBuf>,
+}
+
+/// Where an MCP endpoint is, and what it is shown.
+pub(crate) struct Place {
+    pub(crate) url: String,
+    pub(crate) bearer: Option<String>,
+    /// The servers that it offers, where that is known.
+    pub(crate) servers: Vec<String>,
+    /// What to do when nobody answers.
+    pub(super) way_out: &'static str,
+}
+
+/// What to do when the process is gone that said where it is.
+const START: &str = "; start it with `chio up` or `chio serve`";
+
+impl PlaceArgs {
+    /// The endpoint that was named, or that of the process that works on the store.
+    pub(crate) fn find(&self, io: &mut Io<'_>) -> Result<Place> {
+        if let Some(url) = &self.url {
+            let bearer = match &self.bearer_file {
+                Some(file) => Some(read_token(io, file)?.to_string()),
+                None => None,
+            };
+            let (url, servers) = (url.clone(), Vec::new());
+            return Ok(Place { url, bearer, servers, way_out: "" });
+        }
+        let data = self.data.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER));
+        let Some(found) = EndpointFile::read_in(&io.folder.join(data)) else {
+            let data = data.display();
+            bail!(
+                "nothing runs on {data}: start it with `chio up` or `chio serve`, or name an \
+                 endpoint with --url"
+            );
+        };
+        let EndpointFile { mcp: url, token: bearer, servers, .. } = found;
+        Ok(Place { url, bearer, servers, way_out: START })
+    }
+}

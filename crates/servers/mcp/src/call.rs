@@ -1,0 +1,134 @@
+//! One call of a child: the request, and what passes between child and caller until its answer.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use chio_kernel::Line;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use crate::conversation::{Asked, Conversation, Events, Held, Running};
+use crate::error::McpError;
+use crate::wire;
+
+/// Asks a child for something on behalf of a caller.
+///
+/// # Errors
+/// When there is no answer, or an error.
+pub(crate) async fn call(
+    conversation: &Arc<Conversation>,
+    method: &'static str,
+    params: Map<String, Value>,
+    line: &Line<'_>,
+) -> Result<Value, McpError> {
+    let (running, events) = conversation.begin();
+    let params = with_meta(params, &running, line);
+    attended(running, events, line, conversation.request(method, params)).await
+}
+
+/// Calls a tool that runs only as a task: it is made, and its result is waited for.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) async fn call_as_task(
+    conversation: &Arc<Conversation>,
+    mut params: Map<String, Value>,
+    line: &Line<'_>,
+) -> Result<Value, McpError> {
+    let (running, events) = conversation.begin();
+    let ttl = conversation.settings.limits.task_ttl.as_millis();
+    params.insert("task".to_owned(), json!({"ttl": u64::try_from(ttl).unwrap_or(u64::MAX)}));
+    let params = with_meta(params, &running, line);
+    let work = async {
+        let made = conversation.request("tools/call", params).await?;
+        let Some(task_id) = made.pointer("/task/taskId").and_then(Value::as_str) else {
+            // It made none after all.
+            return Ok(made);
+        };
+        let mut task = Task { conversation, id: task_id.to_owned(), waits: true };
+        let result = conversation.request("tasks/result", task.params()).await;
+        task.waits = false;
+        result
+    };
+    attended(running, events, line, work).await
+}
+
+/// A task that somebody waits for. It is called off with the wait.
+struct Task<'a> {
+    conversation: &'a Conversation,
+    id: String,
+    waits: bool,
+}
+
+impl Task<'_> {
+    fn params(&self) -> Map<String, Value> {
+        wire::members(json!({"taskId": self.id}))
+    }
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.conversation.request_blindly("tasks/cancel", &self.params());
+        }
+    }
+}
+
+/// The parameters with the name under which progress is told, if anybody wants to know.
+fn with_meta(
+    mut params: Map<String, Value>,
+    running: &Running,
+    line: &Line<'_>,
+) -> Map<String, Value> {
+    // What another hop said about its own messages means nothing on this one.
+    params.remove("_meta");
+    if line.wants_progress() {
+        params.insert("_meta".to_owned(), json!({"progressToken": running.token}));
+    }
+    params
+}
+
+/// Waits for `work`, and meanwhile passes on what the child says. What it said before its answer
+/// reaches the caller before the answer does.
+async fn attended(
+    running: Running,
+    events: Events,
+    line: &Line<'_>,
+    work: impl Future<Output = Result<Value, McpError>>,
+) -> Result<Value, McpError> {
+    let mut telling = pin!(tell(events.notices, line));
+    let answer = {
+        let mut asking = pin!(ask(events.questions, line));
+        let mut work = pin!(work);
+        let (mut told, mut answered) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut telling, if !told => told = true,
+                () = &mut asking, if !answered => answered = true,
+                answer = &mut work => break (answer, told),
+            }
+        }
+    };
+    // Nothing more can come: the notices end with the last that is there.
+    drop(running);
+    let (answer, told) = answer;
+    if !told {
+        telling.await;
+    }
+    answer
+}
+
+async fn tell(mut notices: mpsc::Receiver<Held>, line: &Line<'_>) {
+    while let Some(Held { notice, .. }) = notices.recv().await {
+        line.notice(notice).await;
+    }
+}
+
+/// Asks one question after the other.
+async fn ask(mut questions: mpsc::Receiver<Asked>, line: &Line<'_>) {
+    while let Some(Asked { question, reply, .. }) = questions.recv().await {
+        reply.give(line.ask(question).await);
+    }
+}

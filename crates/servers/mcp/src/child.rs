@@ -1,0 +1,148 @@
+//! One life of a child: from its first exchange to its end.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use chio_kernel::{Line, Offer, Shelf, ToolInvocation};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::call;
+use crate::conversation::Conversation;
+use crate::error::McpError;
+use crate::manifest::{self, Manifests};
+use crate::options::McpServerOptions;
+use crate::outside::{self, Home};
+use crate::stdio::{self, Link};
+use crate::{list, wire};
+
+/// What a child is started for.
+pub(crate) struct Place {
+    pub(crate) settings: Arc<McpServerOptions>,
+    pub(crate) manifests: Arc<Manifests>,
+    pub(crate) home: Home,
+}
+
+/// A child that has introduced itself.
+pub(crate) struct Child {
+    place: Arc<Place>,
+    pub(crate) conversation: Arc<Conversation>,
+    pub(crate) born: Instant,
+    pub(crate) offer: Offer,
+    /// Tools that run only as tasks.
+    task_tools: RwLock<HashSet<String>>,
+}
+
+impl Child {
+    /// Starts a child and learns what it offers.
+    ///
+    /// # Errors
+    /// When it does not start, or does not introduce itself.
+    pub(crate) async fn start(place: &Arc<Place>) -> Result<(Arc<Self>, Link), McpError> {
+        let settings = &place.settings;
+        let announced = place.home.announced();
+        let (conversation, outside) = Conversation::new(Arc::clone(settings), announced.clone());
+        let link = stdio::open(&conversation)?;
+        let introduced = introduce(&conversation, announced.unwrap_or_default()).await?;
+        let offer = offer(&introduced)?;
+        if place.home.session_id().is_none() {
+            place.manifests.describe(introduced.get("serverInfo").unwrap_or(&Value::Null));
+        }
+        let child = Arc::new(Self {
+            place: Arc::clone(place),
+            conversation,
+            born: Instant::now(),
+            offer,
+            task_tools: RwLock::default(),
+        });
+        child.list_tools().await?;
+        tokio::spawn(outside::attend(Arc::clone(place), Arc::clone(&child.conversation), outside));
+        tokio::spawn(outside::follow(Arc::clone(place), Arc::clone(&child)));
+        Ok((child, link))
+    }
+
+    /// Brings the manifest up to what the child offers now.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub(crate) async fn list_tools(&self) -> Result<(), McpError> {
+        let entries = self.list(Shelf::Tools).await?;
+        let Place { settings, manifests, home } = &*self.place;
+        let (tools, problems) = manifest::tools(&entries, &manifests.current());
+        problems.into_iter().for_each(|problem| settings.note(problem));
+        let task_tools = entries.iter().filter_map(task_tool).collect();
+        *self.task_tools.write().unwrap_or_else(PoisonError::into_inner) = task_tools;
+        manifests.set(home.session_id(), tools);
+        Ok(())
+    }
+
+    /// Everything on a shelf.
+    ///
+    /// # Errors
+    /// When the child does not say.
+    pub(crate) async fn list(&self, shelf: Shelf) -> Result<Arc<Vec<Value>>, McpError> {
+        list::entries(&self.conversation, &self.offer.capabilities, shelf).await
+    }
+
+    /// Runs a tool.
+    ///
+    /// # Errors
+    /// When there is no result, or an error.
+    pub(crate) async fn call_tool(
+        &self,
+        invocation: ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<Value, McpError> {
+        let ToolInvocation { tool_name, arguments, .. } = invocation;
+        let as_task =
+            self.task_tools.read().unwrap_or_else(PoisonError::into_inner).contains(&tool_name);
+        let mut params = Map::from_iter([("name".to_owned(), Value::String(tool_name))]);
+        if !arguments.is_null() {
+            params.insert("arguments".to_owned(), arguments);
+        }
+        if as_task {
+            call::call_as_task(&self.conversation, params, line).await
+        } else {
+            call::call(&self.conversation, "tools/call", params, line).await
+        }
+    }
+}
+
+/// The first exchange.
+async fn introduce(
+    conversation: &Conversation,
+    announced: Map<String, Value>,
+) -> Result<Value, McpError> {
+    let params = json!({
+        "protocolVersion": wire::VERSION,
+        "capabilities": announced,
+        "clientInfo": {"name": "chio", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let within = conversation.settings.limits.initialize;
+    let params = wire::members(params);
+    let introduced = conversation.request_within(within, "initialize", params).await?;
+    let version = introduced.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+    if !wire::VERSIONS.contains(&version) {
+        let found = version.chars().take(40).collect();
+        return Err(McpError::Version { expected: wire::VERSION, found });
+    }
+    if !conversation.notify("notifications/initialized", None) {
+        return Err(McpError::Deaf);
+    }
+    Ok(introduced)
+}
+
+fn offer(introduced: &Value) -> Result<Offer, McpError> {
+    let Some(Value::Object(capabilities)) = introduced.get("capabilities") else {
+        return Err(McpError::Unexpected { expected: "capabilities" });
+    };
+    let instructions = introduced.get("instructions").and_then(Value::as_str);
+    Ok(Offer { capabilities: capabilities.clone(), instructions: instructions.map(str::to_owned) })
+}
+
+/// The name of a tool that runs only as a task.
+fn task_tool(entry: &Value) -> Option<String> {
+    let support = entry.pointer("/execution/taskSupport").and_then(Value::as_str);
+    let name = entry.get("name").and_then(Value::as_str);
+    if support == Some("required") { name.map(str::to_owned) } else { None }
+}

@@ -1,0 +1,240 @@
+//! The conversation with one child: which answer is whose, and whom what it says is for.
+//!
+//! Nothing here waits for a reader: a message is sorted at once, or dropped where its reader is too
+//! slow.
+
+mod events;
+mod routing;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use events::{Asked, Change, Events, Held, Outside, Running};
+pub(crate) use routing::FORWARDED;
+
+use crate::error::McpError;
+use crate::list::Shelves;
+use crate::options::McpServerOptions;
+use crate::outbox::Outbox;
+use crate::wire;
+use events::Route;
+
+/// How many things outside of any call wait for the client.
+const MAX_OUTSIDE: usize = 64;
+/// The one request that cannot be called off.
+const INITIALIZE: &str = "initialize";
+
+/// The conversation with one child.
+pub(crate) struct Conversation {
+    pub(crate) settings: Arc<McpServerOptions>,
+    /// What the child was told that its client can do; none for a child that has no client.
+    client: Option<Map<String, Value>>,
+    pub(crate) outbox: Outbox,
+    pub(crate) shelves: Shelves,
+    /// A permit for each byte that may still wait for a client.
+    room: Arc<Semaphore>,
+    state: Mutex<State>,
+    outside: mpsc::Sender<Outside>,
+    changes: Mutex<BTreeSet<Change>>,
+    changed: Notify,
+    over: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    pending: HashMap<u64, Pending>,
+    /// The calls that run, in the order in which they began.
+    calls: Vec<Route>,
+    /// Questions that the child still waits for.
+    asked: HashSet<String>,
+    end: Option<(McpError, Instant)>,
+}
+
+impl State {
+    const fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+type Answer = Result<Value, McpError>;
+
+struct Pending {
+    answer: oneshot::Sender<Answer>,
+    can_cancel: bool,
+}
+
+/// A request that waits for its answer. Whoever drops it first calls the request off.
+struct Waiting<'a> {
+    conversation: &'a Conversation,
+    id: u64,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let pending = self.conversation.state().pending.remove(&self.id);
+        if pending.is_some_and(|pending| pending.can_cancel) {
+            self.conversation.call_off(self.id);
+        }
+    }
+}
+
+impl Conversation {
+    /// A conversation with the child of a client that can do this; or of none. What belongs to no
+    /// call comes out at the other end.
+    pub(crate) fn new(
+        settings: Arc<McpServerOptions>,
+        client: Option<Map<String, Value>>,
+    ) -> (Arc<Self>, mpsc::Receiver<Outside>) {
+        let (outside, others) = mpsc::channel(MAX_OUTSIDE);
+        let limits = &settings.limits;
+        let room = usize::try_from(limits.max_held_bytes).unwrap_or(Semaphore::MAX_PERMITS);
+        let conversation = Self {
+            client,
+            outbox: Outbox::new(limits.max_queued_bytes),
+            shelves: Shelves::default(),
+            room: Arc::new(Semaphore::new(room)),
+            state: Mutex::default(),
+            outside,
+            changes: Mutex::default(),
+            changed: Notify::new(),
+            over: CancellationToken::new(),
+            settings,
+        };
+        (Arc::new(conversation), others)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancelled when the child is gone.
+    pub(crate) const fn over(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// When the child was gone; none while it is there.
+    pub(crate) fn ended_at(&self) -> Option<Instant> {
+        self.state().end.as_ref().map(|(_, at)| *at)
+    }
+
+    /// The child is gone: nobody waits for it any more.
+    pub(crate) fn end(&self, error: &McpError) {
+        let pending: Vec<Pending> = {
+            let mut state = self.state();
+            if state.end.is_none() {
+                state.end = Some((error.clone(), Instant::now()));
+            }
+            state.pending.drain().map(|(_, pending)| pending).collect()
+        };
+        for Pending { answer, .. } in pending {
+            let _ = answer.send(Err(error.clone()));
+        }
+        self.outbox.finish();
+        self.over.cancel();
+    }
+
+    /// Lets every request that waits fail, because nobody knows whose answer was lost.
+    pub(crate) fn fail_all(&self, error: &McpError) {
+        let pending: Vec<(u64, Pending)> = self.state().pending.drain().collect();
+        for (id, Pending { answer, can_cancel }) in pending {
+            let _ = answer.send(Err(error.clone()));
+            if can_cancel {
+                self.call_off(id);
+            }
+        }
+    }
+
+    fn call_off(&self, id: u64) {
+        let params = json!({"requestId": id, "reason": "called off"});
+        self.notify("notifications/cancelled", Some(&wire::members(params)));
+    }
+
+    /// Asks the child something and waits for the answer. Whoever stops waiting calls it off.
+    ///
+    /// # Errors
+    /// When there is no answer, or an error.
+    pub(crate) async fn request(&self, method: &'static str, params: Map<String, Value>) -> Answer {
+        let mut waiting = self.send(method, &params)?;
+        (&mut waiting.answer).await.unwrap_or(Err(McpError::Stopped))
+    }
+
+    /// As [`Self::request`], but not for ever.
+    ///
+    /// # Errors
+    /// As there, and when it takes too long.
+    pub(crate) async fn request_within(
+        &self,
+        within: Duration,
+        method: &'static str,
+        params: Map<String, Value>,
+    ) -> Answer {
+        let silent = Err(McpError::Silent { method, within });
+        tokio::time::timeout(within, self.request(method, params)).await.unwrap_or(silent)
+    }
+
+    fn send(&self, method: &str, params: &Map<String, Value>) -> Result<Waiting<'_>, McpError> {
+        let (sender, answer) = oneshot::channel();
+        let pending = Pending { answer: sender, can_cancel: method != INITIALIZE };
+        let most = self.settings.limits.max_pending;
+        let id = {
+            let mut state = self.state();
+            if let Some((error, _)) = &state.end {
+                return Err(error.clone());
+            }
+            if state.pending.len() >= most {
+                return Err(McpError::TooMany { what: "requests at once", most });
+            }
+            let id = state.next_id();
+            state.pending.insert(id, pending);
+            id
+        };
+        if self.outbox.push(&wire::request(id, method, params)) {
+            return Ok(Waiting { conversation: self, id, answer });
+        }
+        self.state().pending.remove(&id);
+        Err(McpError::Deaf)
+    }
+
+    /// Asks the child for something that nobody waits for.
+    pub(crate) fn request_blindly(&self, method: &str, params: &Map<String, Value>) {
+        let id = self.state().next_id();
+        self.outbox.push_urgent(&wire::request(id, method, params));
+    }
+
+    /// Lets the child know something; tells whether it could be queued.
+    pub(crate) fn notify(&self, method: &str, params: Option<&Map<String, Value>>) -> bool {
+        self.outbox.push_urgent(&wire::notification(method, params))
+    }
+
+    /// Gives an answer to whoever waits for it. A late one is nobody's.
+    fn resolve(&self, id: u64, outcome: Answer) {
+        let pending = self.state().pending.remove(&id);
+        if let Some(Pending { answer, .. }) = pending {
+            let _ = answer.send(outcome);
+        }
+    }
+
+    /// The lists that have changed since they were asked for; waits for the first.
+    pub(crate) async fn changes(&self) -> BTreeSet<Change> {
+        loop {
+            let changes =
+                std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+            if !changes.is_empty() {
+                return changes;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

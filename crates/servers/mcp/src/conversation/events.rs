@@ -1,0 +1,181 @@
+//! What a child says besides answers, on its way to whoever it is for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chio_core::receipt::OperationKind;
+use chio_kernel::{AskError, Notice, Question, Shelf};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::Conversation;
+use crate::wire::{self, INTERNAL_ERROR, METHOD_NOT_FOUND};
+
+/// Something that a child lets be known, and what it weighs until somebody has it.
+pub(crate) struct Held {
+    pub(crate) notice: Notice,
+    pub(super) _weight: OwnedSemaphorePermit,
+}
+
+/// A question of a child.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    pub(crate) reply: Reply,
+    pub(super) _weight: OwnedSemaphorePermit,
+}
+
+/// What a child says that belongs to no call.
+pub(crate) enum Outside {
+    Notice(Held),
+    Question(Asked),
+}
+
+/// The way back of an answer to a child. A question that is dropped is answered with an error, but
+/// for one that has nothing to do with the call that it was asked in: that goes to the session.
+pub(crate) struct Reply {
+    conversation: Arc<Conversation>,
+    id: Value,
+    spare: Option<Question>,
+}
+
+impl Reply {
+    pub(super) fn new(conversation: &Arc<Conversation>, id: Value, question: &Question) -> Self {
+        let spare = (question.kind == OperationKind::ListRoots).then(|| question.clone());
+        Self { conversation: Arc::clone(conversation), id, spare }
+    }
+
+    /// It goes to the session, and nowhere else after that.
+    pub(super) fn is_outside(&mut self) {
+        self.spare = None;
+    }
+
+    /// Answers the child.
+    pub(crate) fn give(mut self, answer: Result<Value, AskError>) {
+        self.is_outside();
+        match answer {
+            Ok(result) => self.send(&wire::answer(&self.id, &result)),
+            Err(error) => self.refuse(&error),
+        }
+    }
+
+    fn refuse(&self, error: &AskError) {
+        let code = match error {
+            AskError::Unsupported => METHOD_NOT_FOUND,
+            _ => INTERNAL_ERROR,
+        };
+        self.send(&wire::refusal(&self.id, code, &error.to_string()));
+    }
+
+    /// Answers once, and not at all when the child does not wait any more.
+    fn send(&self, line: &[u8]) {
+        if self.conversation.state().asked.remove(&self.id.to_string()) {
+            self.conversation.outbox.push_urgent(line);
+        }
+    }
+
+    /// The same question once more, for the session; none when the child is gone.
+    fn again(&mut self) -> Option<Asked> {
+        let question = self.spare.take()?;
+        let conversation = Arc::clone(&self.conversation);
+        if conversation.over().is_cancelled() {
+            return None;
+        }
+        let weight = conversation.weigh(1)?;
+        let reply = Self { conversation, id: self.id.clone(), spare: None };
+        Some(Asked { question, reply, _weight: weight })
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        match self.again() {
+            Some(asked) => self.conversation.ask_outside(asked),
+            None => self.refuse(&AskError::Gone),
+        }
+    }
+}
+
+/// A list that has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Change {
+    Tools,
+    Resources,
+    Prompts,
+}
+
+impl Change {
+    pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+
+    pub(crate) const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+        }
+    }
+
+    pub(super) const fn shelves(self) -> &'static [Shelf] {
+        match self {
+            Self::Tools => &[Shelf::Tools],
+            Self::Resources => &[Shelf::Resources, Shelf::ResourceTemplates],
+            Self::Prompts => &[Shelf::Prompts],
+        }
+    }
+}
+
+/// The way of what a child says to a call that runs.
+pub(super) struct Route {
+    pub(super) token: u64,
+    pub(super) notices: mpsc::Sender<Held>,
+    pub(super) questions: mpsc::Sender<Asked>,
+    pub(super) dropped: Arc<AtomicU64>,
+}
+
+/// What a child says to a call.
+pub(crate) struct Events {
+    pub(crate) notices: mpsc::Receiver<Held>,
+    pub(crate) questions: mpsc::Receiver<Asked>,
+}
+
+/// A call that runs. What the child says belongs to the newest, or to the one that it names.
+pub(crate) struct Running {
+    conversation: Arc<Conversation>,
+    /// The name under which the child says how far the call has come.
+    pub(crate) token: u64,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Conversation {
+    /// A call begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> (Running, Events) {
+        let limits = &self.settings.limits;
+        let (notices, notices_out) = mpsc::channel(limits.max_notices.max(1));
+        let (questions, questions_out) = mpsc::channel(limits.max_questions.max(1));
+        let dropped = Arc::<AtomicU64>::default();
+        let token = {
+            let mut state = self.state();
+            let token = state.next_id();
+            state.calls.push(Route { token, notices, questions, dropped: Arc::clone(&dropped) });
+            token
+        };
+        let running = Running { conversation: Arc::clone(self), token, dropped };
+        (running, Events { notices: notices_out, questions: questions_out })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What is still in the channels answers for itself when it goes, so nothing is locked then.
+        let route = {
+            let calls = &mut self.conversation.state().calls;
+            let place = calls.iter().position(|call| call.token == self.token);
+            place.map(|place| calls.remove(place))
+        };
+        drop(route);
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > 0 {
+            let words = "notices of a call were dropped: nobody took them in time";
+            self.conversation.settings.note(format_args!("{dropped} {words}"));
+        }
+    }
+}

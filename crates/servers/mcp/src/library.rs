@@ -1,0 +1,161 @@
+//! What an MCP server has besides tools, and its sessions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_kernel::{
+    KernelError, Library, Line, Offer, Permit, ReadKind, Reading, Session, SessionLine, Shelf, Word,
+};
+use serde_json::{Map, Value, json};
+
+use crate::call;
+use crate::error::McpError;
+use crate::options::Sharing;
+use crate::seat::{Seat, log_level};
+use crate::server::{McpServer, Opened};
+use crate::wire;
+
+#[async_trait]
+impl Library for McpServer {
+    async fn open(&self, line: SessionLine) -> Result<Offer, KernelError> {
+        let session_id = line.session().id.clone();
+        self.close(&session_id).await;
+        let (opened, child) = match self.sharing() {
+            Sharing::PerSession => {
+                let seat = Arc::new(self.shared().of_session(line));
+                let child = seat.child().await?;
+                (Opened::Own(seat), child)
+            }
+            Sharing::Shared => (Opened::Guest(line), self.shared().child().await?),
+        };
+        self.sessions().insert(session_id, opened);
+        Ok(child.offer.clone())
+    }
+
+    async fn close(&self, session_id: &str) {
+        let opened = self.sessions().remove(session_id);
+        match opened {
+            Some(Opened::Own(seat)) => seat.close().await,
+            Some(Opened::Guest(_)) => self.unsubscribe_all(session_id).await,
+            None => {}
+        }
+    }
+
+    async fn list(&self, session: &Session, shelf: Shelf) -> Result<Vec<Value>, KernelError> {
+        let child = self.seat(&session.id).child().await?;
+        let entries = child.list(shelf).await?;
+        Ok(Arc::unwrap_or_clone(entries))
+    }
+
+    async fn read(
+        &self,
+        _permit: Permit,
+        reading: Reading,
+        line: &Line<'_>,
+    ) -> Result<Value, KernelError> {
+        let Reading { kind, params, .. } = reading;
+        let session_id = &line.session().id;
+        let seat = self.seat(session_id);
+        let method = match kind {
+            ReadKind::Resource => "resources/read",
+            ReadKind::Prompt => "prompts/get",
+            ReadKind::Completion => "completion/complete",
+            ReadKind::Subscribe => return Ok(self.subscribe(&seat, params, line).await?),
+            ReadKind::Unsubscribe => return Ok(unsubscribe(&seat, params, line).await?),
+        };
+        let child = seat.child().await?;
+        Ok(call::call(&child.conversation, method, params, line).await?)
+    }
+
+    async fn tell(&self, session: &Session, word: Word) -> Result<(), KernelError> {
+        // SECURITY: a session does not change what a child does that others work with.
+        let Some(Opened::Own(seat)) = self.opened(&session.id) else { return Ok(()) };
+        let child = seat.child().await?;
+        match word {
+            Word::LogLevel(level) => {
+                if child.offer.capabilities.contains_key("logging") {
+                    let (within, params) = (self.settings().limits.list, log_level(&level));
+                    let conversation = &child.conversation;
+                    conversation.request_within(within, "logging/setLevel", params).await?;
+                    seat.set_log_level(&level);
+                }
+            }
+            Word::RootsChanged => {
+                let has_roots = seat.line().is_some_and(|line| line.client().contains_key("roots"));
+                let changed = "notifications/roots/list_changed";
+                if has_roots && !child.conversation.notify(changed, None) {
+                    return Err(McpError::Deaf.into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl McpServer {
+    /// A session wants to be told of changes. The shared child is asked once for all who want.
+    async fn subscribe(
+        &self,
+        seat: &Seat,
+        params: Map<String, Value>,
+        line: &Line<'_>,
+    ) -> Result<Value, McpError> {
+        let session_id = &line.session().id;
+        let told = match self.opened(session_id) {
+            Some(Opened::Own(seat)) => seat.line().cloned(),
+            Some(Opened::Guest(line)) => Some(line),
+            None => None,
+        };
+        let told = told.ok_or(McpError::NoSession)?;
+        let uri = uri(&params)?;
+        let most = self.settings().limits.max_subscriptions;
+        if seat.subscriptions.count(session_id) >= most {
+            return Err(McpError::TooMany { what: "subscriptions", most });
+        }
+        let _turn = seat.subscribing.lock().await;
+        let child = seat.child().await?;
+        let known = seat.line().is_none() && seat.subscriptions.has(&uri);
+        let answer = if known {
+            json!({})
+        } else {
+            call::call(&child.conversation, "resources/subscribe", params, line).await?
+        };
+        seat.subscriptions.add(&uri, told);
+        Ok(answer)
+    }
+
+    /// A session that worked with the shared child is gone.
+    async fn unsubscribe_all(&self, session_id: &str) {
+        let shared = self.shared();
+        let _turn = shared.subscribing.lock().await;
+        let unwanted = shared.subscriptions.remove_session(session_id);
+        let Some(child) = shared.present().await else { return };
+        for uri in unwanted {
+            let params = wire::members(json!({"uri": uri}));
+            child.conversation.request_blindly("resources/unsubscribe", &params);
+        }
+    }
+}
+
+/// A session wants to be told of changes no more.
+async fn unsubscribe(
+    seat: &Seat,
+    params: Map<String, Value>,
+    line: &Line<'_>,
+) -> Result<Value, McpError> {
+    let uri = uri(&params)?;
+    let _turn = seat.subscribing.lock().await;
+    let last = seat.subscriptions.remove(&uri, &line.session().id);
+    let child = seat.child().await?;
+    if !last {
+        return Ok(json!({}));
+    }
+    call::call(&child.conversation, "resources/unsubscribe", params, line).await
+}
+
+fn uri(params: &Map<String, Value>) -> Result<String, McpError> {
+    let uri = params.get("uri").and_then(Value::as_str);
+    let message = || "expected a `uri`, found none".to_owned();
+    uri.map(str::to_owned)
+        .ok_or_else(|| McpError::Answered { code: wire::INVALID_PARAMS, message: message() })
+}

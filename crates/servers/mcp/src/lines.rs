@@ -1,0 +1,119 @@
+//! Lines of a stream, none of which may be longer than said.
+
+use std::io;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// What is kept of a buffer between two lines.
+const KEPT: usize = 64 * 1024;
+
+/// A line of a stream, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// All of it.
+    Whole(&'a [u8]),
+    /// The beginning of one that is longer than it may be. The rest was read and forgotten.
+    Cut(&'a [u8]),
+}
+
+/// Reads lines that are at most so long.
+pub(crate) struct Lines<R> {
+    reader: R,
+    most: usize,
+    buffer: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(crate) const fn new(reader: R, most: usize) -> Self {
+        Self { reader, most, buffer: Vec::new() }
+    }
+
+    /// The next line; none at the end of the stream.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT);
+        let (mut cut, mut begun) = (false, false);
+        loop {
+            let available = self.reader.fill_buf().await?;
+            if available.is_empty() {
+                if !begun {
+                    return Ok(None);
+                }
+                break;
+            }
+            begun = true;
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+            let room = self.most.saturating_sub(self.buffer.len());
+            cut |= part.len() > room;
+            self.buffer.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
+            let used = part.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                break;
+            }
+        }
+        Ok(Some(if cut { Line::Cut(&self.buffer) } else { Line::Whole(&self.buffer) }))
+    }
+}
+
+/// A line as text that does nothing to whoever reads it.
+pub(crate) fn harmless(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.trim_end().chars() {
+        // Direction marks reorder what is shown around them.
+        let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (letter.is_control() && letter != '\t') || reorders {
+            plain.extend(letter.escape_unicode());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+
+    use super::*;
+
+    async fn check(text: &str, expected: &[&str]) {
+        for capacity in [1, 2, 64] {
+            let mut lines = Lines::new(BufReader::with_capacity(capacity, text.as_bytes()), 4);
+            let mut found = Vec::new();
+            while let Some(line) = lines.next().await.unwrap() {
+                found.push(match line {
+                    Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                    Line::Cut(line) => format!("{}…", str::from_utf8(line).unwrap()),
+                });
+            }
+            assert_eq!(found, expected, "{text:?} by {capacity}");
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_cut_at_their_bound() {
+        check("", &[]).await;
+        check("a\nbc\n", &["a", "bc"]).await;
+        check("a\n\nb", &["a", "", "b"]).await;
+        check("1234\n12345\n123456789\nb\n", &["1234", "1234…", "1234…", "b"]).await;
+        check("123456789", &["1234…"]).await;
+    }
+
+    #[tokio::test]
+    async fn a_long_line_does_not_grow_memory() {
+        let text = "x".repeat(1 << 20);
+        let mut lines = Lines::new(text.as_bytes(), 100);
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(&[b'x'; 100])));
+        assert!(lines.buffer.capacity() < 1000);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(harmless(b"a\tb\x1b[31m\r"), "a\tb\\u{1b}[31m");
+        assert_eq!(harmless("\u{202e}x\u{85}".as_bytes()), "\\u{202e}x");
+        assert_eq!(harmless(b"\xff"), "\u{fffd}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The lists of a child: all their pages, and what is remembered of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chio_core::canonical;
+use chio_kernel::Shelf;
+use serde_json::{Map, Value};
+
+use crate::conversation::Conversation;
+use crate::error::McpError;
+use crate::wire::METHOD_NOT_FOUND;
+
+/// What is remembered of a child's lists, until it says that they have changed.
+#[derive(Default)]
+pub(crate) struct Shelves(Mutex<HashMap<Shelf, Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    /// How often the list has changed.
+    changes: u64,
+    entries: Option<Arc<Vec<Value>>>,
+}
+
+impl Shelves {
+    fn kept(&self) -> MutexGuard<'_, HashMap<Shelf, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The list has changed.
+    pub(crate) fn forget(&self, shelf: Shelf) {
+        let mut kept = self.kept();
+        let kept = kept.entry(shelf).or_default();
+        kept.changes += 1;
+        kept.entries = None;
+    }
+
+    fn look(&self, shelf: Shelf) -> (u64, Option<Arc<Vec<Value>>>) {
+        let mut kept = self.kept();
+        let kept = kept.entry(shelf).or_default();
+        (kept.changes, kept.entries.clone())
+    }
+
+    /// Remembers a list that was asked for after so many changes.
+    fn keep(&self, shelf: Shelf, changes: u64, entries: &Arc<Vec<Value>>) {
+        let mut kept = self.kept();
+        let kept = kept.entry(shelf).or_default();
+        if kept.changes == changes {
+            kept.entries = Some(Arc::clone(entries));
+        }
+    }
+}
+
+/// How a shelf is asked for: the server's capability, the method, and the member with the entries.
+const fn terms(shelf: Shelf) -> (&'static str, &'static str, &'static str) {
+    match shelf {
+        Shelf::Tools => ("tools", "tools/list", "tools"),
+        Shelf::Resources => ("resources", "resources/list", "resources"),
+        Shelf::ResourceTemplates => ("resources", "resources/templates/list", "resourceTemplates"),
+        Shelf::Prompts => ("prompts", "prompts/list", "prompts"),
+    }
+}
+
+/// Everything on a shelf. A server that does not say that it has such a thing is not asked.
+///
+/// # Errors
+/// When the server does not answer, or the list has no end.
+pub(crate) async fn entries(
+    conversation: &Conversation,
+    capabilities: &Map<String, Value>,
+    shelf: Shelf,
+) -> Result<Arc<Vec<Value>>, McpError> {
+    let (capability, ..) = terms(shelf);
+    if !capabilities.contains_key(capability) {
+        return Ok(Arc::default());
+    }
+    let (changes, kept) = conversation.shelves.look(shelf);
+    if let Some(entries) = kept {
+        return Ok(entries);
+    }
+    let entries = match all_pages(conversation, shelf).await {
+        // Many servers that have resources have no templates of them.
+        Err(McpError::Answered { code: METHOD_NOT_FOUND, .. })
+            if shelf == Shelf::ResourceTemplates =>
+        {
+            Vec::new()
+        }
+        listed => listed?,
+    };
+    let entries = Arc::new(entries);
+    conversation.shelves.keep(shelf, changes, &entries);
+    Ok(entries)
+}
+
+async fn all_pages(conversation: &Conversation, shelf: Shelf) -> Result<Vec<Value>, McpError> {
+    let limits = &conversation.settings.limits;
+    let (_, method, member) = terms(shelf);
+    let (mut entries, mut bytes, mut params) = (Vec::new(), 0_usize, Map::new());
+    for _ in 0..limits.max_pages {
+        let page = conversation.request_within(limits.list, method, params).await?;
+        let unexpected = McpError::Unexpected { expected: "a page of a list" };
+        let Value::Object(mut page) = page else { return Err(unexpected) };
+        let Some(Value::Array(found)) = page.remove(member) else { return Err(unexpected) };
+        bytes = bytes.saturating_add(canonical::size(&found).map_or(usize::MAX, |it| it.bytes));
+        entries.extend(found);
+        for (what, found, most) in [
+            ("entries in a list", entries.len(), limits.max_entries),
+            ("bytes in a list", bytes, limits.max_list_bytes),
+        ] {
+            if found > most {
+                return Err(McpError::TooMany { what, most });
+            }
+        }
+        match page.remove("nextCursor") {
+            Some(cursor @ Value::String(_)) => {
+                params = Map::from_iter([("cursor".to_owned(), cursor)]);
+            }
+            _ => return Ok(entries),
+        }
+    }
+    Err(McpError::TooMany { what: "pages in a list", most: limits.max_pages })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_changed_while_it_was_asked_for_is_not_remembered() {
+        let shelves = Shelves::default();
+        let (changes, kept) = shelves.look(Shelf::Tools);
+        assert_eq!(kept, None);
+        shelves.forget(Shelf::Tools);
+        shelves.keep(Shelf::Tools, changes, &Arc::default());
+        assert_eq!(shelves.look(Shelf::Tools), (1, None));
+        shelves.keep(Shelf::Tools, 1, &Arc::default());
+        assert_eq!(shelves.look(Shelf::Tools), (1, Some(Arc::default())));
+        assert_eq!(shelves.look(Shelf::Prompts), (0, None), "another list");
+        shelves.forget(Shelf::Tools);
+        assert_eq!(shelves.look(Shelf::Tools), (2, None));
+    }
+}

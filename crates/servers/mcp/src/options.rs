@@ -1,0 +1,146 @@
+//! What an MCP server can be started with.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::crypto::PublicKey;
+
+/// Takes lines for the operator. Lines never hold arguments, results or tokens.
+pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Who works with which child.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each session that is opened has its own.
+    #[default]
+    PerSession,
+    /// All sessions have one.
+    Shared,
+}
+
+/// What an MCP server is started with.
+#[derive(Clone)]
+pub struct McpServerOptions {
+    /// Its name in grants and calls.
+    pub server_id: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What is added to the environment, after all of ours has been taken out.
+    pub env: BTreeMap<String, String>,
+    /// The folder that it works in; ours when absent.
+    pub cwd: Option<PathBuf>,
+    /// Who works with which child.
+    pub sharing: Sharing,
+    /// The key in its manifest.
+    pub public_key: PublicKey,
+    /// How far it may go.
+    pub limits: Limits,
+    /// Where what an operator should know is written.
+    pub log: LogSink,
+}
+
+impl McpServerOptions {
+    /// A server with a child for each session, nothing added to its environment, and a log that
+    /// nobody reads.
+    pub fn new(
+        server_id: impl Into<String>,
+        command: impl IntoIterator<Item = impl Into<String>>,
+        public_key: PublicKey,
+    ) -> Self {
+        Self {
+            server_id: server_id.into(),
+            command: command.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+            sharing: Sharing::default(),
+            public_key,
+            limits: Limits::default(),
+            log: Arc::new(|_| ()),
+        }
+    }
+
+    /// Writes a line in the server's name.
+    pub(crate) fn note(&self, line: impl fmt::Display) {
+        (self.log)(&format!("{}: {line}", self.server_id));
+    }
+}
+
+impl fmt::Debug for McpServerOptions {
+    /// Arguments and the environment may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServerOptions")
+            .field("server_id", &self.server_id)
+            .field("program", &self.command.first())
+            .field("sharing", &self.sharing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far a server may go.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// How many bytes a line of the server may have.
+    pub max_line_bytes: usize,
+    /// After how many lines in a row that are no messages it is ended.
+    pub max_garbage: usize,
+    /// How many requests to one child wait for an answer at once.
+    pub max_pending: usize,
+    /// How many bytes wait for a child that does not read.
+    pub max_queued_bytes: usize,
+    /// How many bytes of what a child says wait for a client that does not take it.
+    pub max_held_bytes: u32,
+    /// How many notices of one call wait for its caller.
+    pub max_notices: usize,
+    /// How many questions of one call wait for its caller.
+    pub max_questions: usize,
+    /// How many pages a list may have.
+    pub max_pages: usize,
+    /// How many entries a list may have.
+    pub max_entries: usize,
+    /// How many bytes the entries of a list may have.
+    pub max_list_bytes: usize,
+    /// How many resources a session may ask to be told of.
+    pub max_subscriptions: usize,
+    /// How long the first exchange of a child may take.
+    pub initialize: Duration,
+    /// How long a page of a list may take.
+    pub list: Duration,
+    /// How long a child may take to end once its input has, and again once it was told to.
+    pub stop: Duration,
+    /// How long a child is not started again after it failed once; twice that after it failed twice.
+    pub first_pause: Duration,
+    /// How long at most.
+    pub longest_pause: Duration,
+    /// A child that has lived so long has not failed.
+    pub settled_after: Duration,
+    /// How long a task's result is kept that a tool insists on.
+    pub task_ttl: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_line_bytes: 16 << 20,
+            max_garbage: 100,
+            max_pending: 256,
+            max_queued_bytes: 16 << 20,
+            max_held_bytes: 16 << 20,
+            max_notices: 256,
+            max_questions: 8,
+            max_pages: 200,
+            max_entries: 10_000,
+            max_list_bytes: 32 << 20,
+            max_subscriptions: 1000,
+            initialize: Duration::from_secs(30),
+            list: Duration::from_secs(30),
+            stop: Duration::from_secs(2),
+            first_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(10),
+            settled_after: Duration::from_secs(30),
+            task_ttl: Duration::from_secs(600),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! An MCP server as the kernel sees it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use chio_core::manifest::ToolManifest;
+use chio_core::protocol::DiscoveryProtocol;
+use chio_kernel::{
+    KernelError, Library, Line, Permit, SessionLine, ToolInvocation, ToolOutput,
+    ToolServerConnection,
+};
+use tokio::task::JoinSet;
+
+use crate::error::McpError;
+use crate::manifest::Manifests;
+use crate::options::{McpServerOptions, Sharing};
+use crate::seat::Seat;
+
+/// A handle on an MCP server. Its children are killed when the last handle is dropped.
+#[derive(Clone)]
+pub struct McpServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Arc<McpServerOptions>,
+    manifests: Arc<Manifests>,
+    shared: Arc<Seat>,
+    sessions: Mutex<HashMap<String, Opened>>,
+}
+
+/// A session that was opened with the server.
+#[derive(Clone)]
+pub(crate) enum Opened {
+    /// It has its own child.
+    Own(Arc<Seat>),
+    /// It works with the shared one.
+    Guest(SessionLine),
+}
+
+impl McpServer {
+    /// Starts the shared child and learns from it what the server offers.
+    ///
+    /// # Errors
+    /// When it does not start, or does not introduce itself.
+    pub async fn start(options: McpServerOptions) -> Result<Self, McpError> {
+        let settings = Arc::new(options);
+        let manifests = Arc::new(Manifests::new(&settings.server_id, settings.public_key.clone()));
+        let shared = Arc::new(Seat::shared(Arc::clone(&settings), Arc::clone(&manifests)));
+        shared.child().await?;
+        let inner = Inner { settings, manifests, shared, sessions: Mutex::default() };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Ends every child as gently as it lets us, and waits until all are gone. Nothing can be
+    /// called any more.
+    pub async fn stop(&self) {
+        let sessions: Vec<Opened> = self.sessions().drain().map(|(_, opened)| opened).collect();
+        let mut closing = JoinSet::new();
+        for opened in sessions {
+            if let Opened::Own(seat) = opened {
+                closing.spawn(async move { seat.close().await });
+            }
+        }
+        self.inner.shared.close().await;
+        closing.join_all().await;
+    }
+
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Opened>> {
+        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a session was opened, if it was.
+    pub(crate) fn opened(&self, session_id: &str) -> Option<Opened> {
+        self.sessions().get(session_id).cloned()
+    }
+
+    /// Where the child of a session works.
+    pub(crate) fn seat(&self, session_id: &str) -> Arc<Seat> {
+        match self.opened(session_id) {
+            Some(Opened::Own(seat)) => seat,
+            Some(Opened::Guest(_)) | None => Arc::clone(&self.inner.shared),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Seat> {
+        &self.inner.shared
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.inner.settings.sharing
+    }
+
+    pub(crate) fn settings(&self) -> &McpServerOptions {
+        &self.inner.settings
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("options", &self.inner.settings).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ToolServerConnection for McpServer {
+    fn manifest(&self) -> Arc<ToolManifest> {
+        self.inner.manifests.current()
+    }
+
+    fn protocol(&self) -> DiscoveryProtocol {
+        DiscoveryProtocol::Mcp
+    }
+
+    async fn invoke(
+        &self,
+        _permit: Permit,
+        invocation: ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, KernelError> {
+        let child = self.seat(&line.session().id).child().await?;
+        Ok(ToolOutput::value(child.call_tool(invocation, line).await?))
+    }
+
+    fn library(&self) -> Option<&dyn Library> {
+        Some(self)
+    }
+}

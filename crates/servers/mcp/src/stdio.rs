@@ -1,0 +1,292 @@
+//! The transport: a child process that is spoken to on standard input and output.
+//!
+//! A conversation knows nothing of it but its [`Outbox`](crate::outbox::Outbox) and that lines are
+//! brought to [`Conversation::take`]; another transport is another file like this one.
+
+use std::env;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::BufReader;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::Conversation;
+use crate::error::McpError;
+use crate::lines::{Line, Lines, harmless};
+use crate::options::McpServerOptions;
+
+/// Environment variables of ours; children never see them.
+const OURS: &str = "CHIO_";
+/// How many bytes are read at once.
+const READ_AT_ONCE: usize = 64 * 1024;
+/// From this size on a line is read on a thread of its own: others wait for this one.
+const LARGE_LINE: usize = 512 * 1024;
+/// The longest line of standard error that is written to the log.
+const MAX_LOG_LINE: usize = 4096;
+/// How long what a process has left in its pipes is still read.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+/// How long a process that has closed its output may take to say how it ended.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+/// A hold on a running process. It is killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Link {
+    stop: CancellationToken,
+    kill: CancellationToken,
+    gone: CancellationToken,
+}
+
+impl Link {
+    /// Ends the process as gently as it lets us, and waits until it is gone.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.gone.cancelled().await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.kill.cancel();
+    }
+}
+
+/// Starts the process that a conversation is with.
+///
+/// # Errors
+/// When it does not start.
+pub(crate) fn open(conversation: &Arc<Conversation>) -> Result<Link, McpError> {
+    let settings = &conversation.settings;
+    let program = settings.command.first().ok_or(McpError::NoCommand)?;
+    let failed = |problem: String| McpError::NotStarted { program: program.clone(), problem };
+    let mut child =
+        command(program, settings).spawn().map_err(|error| failed(error.to_string()))?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(failed("its pipes are missing".to_owned()));
+    };
+    let process = Process {
+        group: Group::of(&child),
+        child,
+        reader: tokio::spawn(read(stdout, Arc::clone(conversation))),
+        writer: tokio::spawn(write(stdin, Arc::clone(conversation))),
+        logger: tokio::spawn(log(stderr, Arc::clone(settings))),
+    };
+    let new = CancellationToken::new;
+    let link = Link { stop: new(), kill: new(), gone: new() };
+    let (stop, kill, gone) = (link.stop.clone(), link.kill.clone(), link.gone.clone());
+    let conversation = Arc::clone(conversation);
+    tokio::spawn(async move {
+        process.keep(&conversation, &stop, &kill).await;
+        gone.cancel();
+    });
+    Ok(link)
+}
+
+fn command(program: &str, settings: &McpServerOptions) -> Command {
+    let mut command = Command::new(program);
+    command.args(settings.command.iter().skip(1));
+    // SECURITY: our own secrets are in variables of this name.
+    let ours = env::vars_os().map(|(name, _)| name);
+    for name in ours.filter(|name| name.as_encoded_bytes().starts_with(OURS.as_bytes())) {
+        drop(name);
+    }
+    command.envs(&settings.env);
+    if let Some(folder) = &settings.cwd {
+        command.current_dir(folder);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What it starts itself ends with it.
+    command.process_group(0).kill_on_drop(true);
+    command
+}
+
+/// A process and everything that it has started, killed when dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        Self(pid.and_then(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.0 {
+            // Whoever is gone needs no signal.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    /// Kills whoever is left, once: the number may be another's before long.
+    fn end(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Why reading ended.
+enum ReadEnd {
+    Closed,
+    Garbage,
+}
+
+struct Process {
+    group: Group,
+    child: Child,
+    reader: JoinHandle<ReadEnd>,
+    writer: JoinHandle<()>,
+    logger: JoinHandle<()>,
+}
+
+/// What a process's end begins with.
+enum Ending {
+    Kill,
+    Stop,
+    Exited(io::Result<ExitStatus>),
+    Read(ReadEnd),
+}
+
+impl Process {
+    /// Stays until the process is gone.
+    async fn keep(
+        mut self,
+        conversation: &Conversation,
+        stop: &CancellationToken,
+        kill: &CancellationToken,
+    ) {
+        let ending = tokio::select! {
+            biased;
+            () = kill.cancelled() => Ending::Kill,
+            () = stop.cancelled() => Ending::Stop,
+            status = self.child.wait() => Ending::Exited(status),
+            end = &mut self.reader => Ending::Read(end.unwrap_or(ReadEnd::Closed)),
+        };
+        let read_all = matches!(ending, Ending::Read(_));
+        let limits = &conversation.settings.limits;
+        let error = match ending {
+            Ending::Kill => McpError::Stopped,
+            Ending::Stop => {
+                conversation.outbox.finish();
+                self.end_gently(limits.stop).await;
+                McpError::Stopped
+            }
+            Ending::Exited(status) => ended(&status),
+            Ending::Read(ReadEnd::Garbage) => {
+                let most = limits.max_garbage;
+                McpError::Ended(format!("it wrote {most} lines in a row that are no messages"))
+            }
+            Ending::Read(ReadEnd::Closed) => {
+                conversation.outbox.finish();
+                match timeout(LAST_WORD, self.child.wait()).await {
+                    Ok(status) => ended(&status),
+                    Err(_) => {
+                        let error = McpError::Ended("it closed its output".to_owned());
+                        conversation.end(&error);
+                        self.end_gently(limits.stop).await;
+                        error
+                    }
+                }
+            }
+        };
+        self.group.end();
+        let _ = self.child.wait().await;
+        if !read_all {
+            let _ = timeout(LEFTOVERS, &mut self.reader).await;
+        }
+        conversation.end(&error);
+        let _ = timeout(LEFTOVERS, &mut self.logger).await;
+        if error != McpError::Stopped {
+            conversation.settings.note(&error);
+        }
+        for task in [self.writer, self.logger] {
+            task.abort();
+        }
+        self.reader.abort();
+    }
+
+    /// Waits for a process that was told by the end of its input, then tells it louder.
+    async fn end_gently(&mut self, patience: Duration) {
+        if timeout(patience, self.child.wait()).await.is_err() {
+            self.group.signal(Signal::TERM);
+            let _ = timeout(patience, self.child.wait()).await;
+        }
+    }
+}
+
+/// How a process ended.
+fn ended(status: &io::Result<ExitStatus>) -> McpError {
+    use std::os::unix::process::ExitStatusExt;
+    let words = match status.as_ref().map(|status| (status.code(), status.signal())) {
+        Ok((Some(code), _)) => format!("exit status {code}"),
+        Ok((None, Some(signal))) => format!("signal {signal}"),
+        _ => "nobody knows how".to_owned(),
+    };
+    McpError::Ended(words)
+}
+
+async fn write(stdin: ChildStdin, conversation: Arc<Conversation>) {
+    // A child that does not read any more ends in its own way, and is noticed by that.
+    let _ = conversation.outbox.write_to(stdin).await;
+    conversation.outbox.finish();
+}
+
+/// Brings every line to the conversation.
+async fn read(stdout: ChildStdout, conversation: Arc<Conversation>) -> ReadEnd {
+    let settings = Arc::clone(&conversation.settings);
+    let limits = &settings.limits;
+    let mut lines =
+        Lines::new(BufReader::with_capacity(READ_AT_ONCE, stdout), limits.max_line_bytes);
+    let mut garbage = 0;
+    while let Ok(Some(line)) = lines.next().await {
+        let line = match line {
+            Line::Whole(line) if line.trim_ascii().is_empty() => continue,
+            Line::Whole(line) => line,
+            Line::Cut(_) => {
+                let error = McpError::TooLong(limits.max_line_bytes);
+                settings.note(&error);
+                conversation.fail_all(&error);
+                continue;
+            }
+        };
+        if take(&conversation, line).await {
+            garbage = 0;
+            continue;
+        }
+        garbage += 1;
+        settings.note(format_args!("a line of {} bytes is no message", line.len()));
+        if garbage >= limits.max_garbage {
+            return ReadEnd::Garbage;
+        }
+    }
+    ReadEnd::Closed
+}
+
+async fn take(conversation: &Arc<Conversation>, line: &[u8]) -> bool {
+    if line.len() < LARGE_LINE {
+        return conversation.take(line);
+    }
+    let (conversation, line) = (Arc::clone(conversation), line.to_vec());
+    spawn_blocking(move || conversation.take(&line)).await.unwrap_or(false)
+}
+
+/// Writes standard error to the log.
+async fn log(stderr: ChildStderr, settings: Arc<McpServerOptions>) {
+    let mut lines = Lines::new(BufReader::new(stderr), MAX_LOG_LINE);
+    while let Ok(Some(line)) = lines.next().await {
+        match line {
+            Line::Whole(line) => settings.note(harmless(line)),
+            Line::Cut(line) => settings.note(format_args!("{}…", harmless(line))),
+        }
+    }
+}

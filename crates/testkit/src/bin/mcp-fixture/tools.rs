@@ -1,0 +1,127 @@
+//! The tools: one list, by which they are announced and found.
+
+mod conformance;
+mod faults;
+mod files;
+mod plain;
+mod questions;
+
+use serde_json::{Value, json};
+
+use crate::call::{Call, Outcome, text};
+use crate::session::Session;
+
+/// What a tool does when it is called.
+pub(crate) type Run = fn(&Call) -> Outcome;
+
+/// What the annotations of a tool say that it does.
+#[derive(Debug, Clone, Copy)]
+enum Effects {
+    /// It only looks.
+    Reads,
+    /// It changes something.
+    Writes,
+    /// It changes something that cannot be brought back.
+    Destroys,
+    /// It does not say.
+    Unsaid,
+}
+
+/// One tool.
+struct Tool {
+    name: &'static str,
+    description: &'static str,
+    effects: Effects,
+    input: fn() -> Value,
+    output: Option<fn() -> Value>,
+    run: Run,
+}
+
+impl Tool {
+    const fn new(name: &'static str, description: &'static str, run: Run) -> Self {
+        Self { name, description, effects: Effects::Reads, input: no_arguments, output: None, run }
+    }
+
+    const fn takes(mut self, input: fn() -> Value) -> Self {
+        self.input = input;
+        self
+    }
+
+    const fn gives(mut self, output: fn() -> Value) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    const fn with(mut self, effects: Effects) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    fn announced(&self) -> Value {
+        let mut tool = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": (self.input)(),
+        });
+        if let Some(members) = tool.as_object_mut() {
+            if let Some(output) = self.output {
+                members.insert("outputSchema".to_owned(), output());
+            }
+            if let Some(annotations) = self.effects.annotations() {
+                members.insert("annotations".to_owned(), annotations);
+            }
+        }
+        tool
+    }
+}
+
+impl Effects {
+    fn annotations(self) -> Option<Value> {
+        match self {
+            Self::Reads => Some(json!({"readOnlyHint": true})),
+            Self::Writes => Some(json!({"readOnlyHint": false, "destructiveHint": false})),
+            Self::Destroys => Some(json!({"readOnlyHint": false, "destructiveHint": true})),
+            Self::Unsaid => None,
+        }
+    }
+}
+
+fn no_arguments() -> Value {
+    json!({"type": "object", "properties": {}, "additionalProperties": false})
+}
+
+/// A schema of required arguments, each a name and a JSON type.
+fn required(arguments: &[(&str, &str)]) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind}))).collect();
+    let names: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+    json!({"type": "object", "properties": properties, "required": names})
+}
+
+fn all() -> impl Iterator<Item = &'static Tool> {
+    [conformance::TOOLS, questions::TOOLS, plain::TOOLS, files::TOOLS, faults::TOOLS]
+        .into_iter()
+        .flatten()
+}
+
+/// All tools, the grown ones last.
+pub(crate) fn list(session: &Session) -> Vec<Value> {
+    let grown = (1..=session.grown()).map(|number| {
+        json!({
+            "name": format!("grown_{number}"),
+            "description": "A tool that was not there from the beginning.",
+            "inputSchema": no_arguments(),
+            "annotations": {"readOnlyHint": true},
+        })
+    });
+    all().map(Tool::announced).chain(grown).collect()
+}
+
+/// The tool of a name.
+pub(crate) fn find(session: &Session, name: &str) -> Option<Run> {
+    let grown = name.strip_prefix("grown_").and_then(|number| number.parse().ok());
+    if grown.is_some_and(|number| (1..=session.grown()).contains(&number)) {
+        return Some(|call| Ok(text(format!("This is {}.", call.tool))));
+    }
+    all().find(|tool| tool.name == name).map(|tool| tool.run)
+}
