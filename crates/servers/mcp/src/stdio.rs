@@ -94,7 +94,7 @@ fn command(program: &str, settings: &McpServerOptions) -> Command {
     // SECURITY: our own secrets are in variables of this name.
     let ours = env::vars_os().map(|(name, _)| name);
     for name in ours.filter(|name| name.as_encoded_bytes().starts_with(OURS.as_bytes())) {
-        drop(name);
+        command.env_remove(name);
     }
     command.envs(&settings.env);
     if let Some(folder) = &settings.cwd {

@@ -64,6 +64,14 @@ async fn progress_reaches_a_caller_who_wants_it_before_the_result() {
 }
 
 #[tokio::test]
+async fn a_slow_caller_has_been_told_all_when_the_result_comes() {
+    let world = World::new(&[]).await;
+    let caller = Arc::new(TestCaller::of("native").with_progress().slowly());
+    world.value(&caller, "progress", json!({"steps": 5})).await;
+    assert_eq!(caller.told("notifications/progress"), 5);
+}
+
+#[tokio::test]
 async fn a_flood_of_progress_ends_with_the_result() {
     let mut options = crate::support::options(&[]);
     options.limits.max_notices = 4;

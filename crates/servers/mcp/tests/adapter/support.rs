@@ -64,6 +64,7 @@ pub(crate) struct TestCaller {
     session: Session,
     cancellation: CancellationToken,
     progress: bool,
+    slow: bool,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
     notices: Mutex<Vec<Notice>>,
     questions: Mutex<Vec<Question>>,
@@ -80,6 +81,7 @@ impl TestCaller {
             },
             cancellation: CancellationToken::new(),
             progress: false,
+            slow: false,
             answers: Mutex::default(),
             notices: Mutex::default(),
             questions: Mutex::default(),
@@ -89,6 +91,12 @@ impl TestCaller {
     /// Wants to know how far calls have come.
     pub(crate) fn with_progress(mut self) -> Self {
         self.progress = true;
+        self
+    }
+
+    /// Takes its time with what it is let known.
+    pub(crate) fn slowly(mut self) -> Self {
+        self.slow = true;
         self
     }
 
@@ -137,6 +145,9 @@ impl Caller for TestCaller {
     }
 
     async fn notice(&self, notice: Notice) {
+        if self.slow {
+            tokio::time::sleep(BEAT).await;
+        }
         self.notices.lock().unwrap().push(notice);
     }
 
