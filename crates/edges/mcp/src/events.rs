@@ -87,6 +87,25 @@ pub(crate) enum Conflict {
     Finished,
 }
 
+/// How a number to go on from is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Priming {
+    /// Not at all: the client does not know of such.
+    Absent,
+    /// Without data. Some clients do not take note of it, and need not when more follows at once.
+    Bare,
+    /// As an event of its own kind, which every client takes note of and none takes for a message.
+    Event,
+}
+
+/// How events are written for a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    pub(crate) priming: Priming,
+    /// After how long a client whose stream was closed should come back.
+    pub(crate) retry_ms: u64,
+}
+
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -299,7 +318,7 @@ pub(crate) struct EventReader {
 
 impl EventReader {
     /// The next event, if it is there already.
-    pub(crate) fn try_next(&mut self, retry_ms: u64) -> Option<Next> {
+    pub(crate) fn try_next(&mut self, form: Form) -> Option<Next> {
         let log = Arc::clone(&self.log);
         let mut state = log.state();
         let open = state.streams.get(&self.stream);
@@ -317,40 +336,47 @@ impl EventReader {
             }
         }
         let skip = usize::try_from(self.after + 1 - state.first).unwrap_or(usize::MAX);
-        let mut found = None;
+        let (mut found, mut read) = (None, 0);
         for kept in state.events.iter().skip(skip) {
             self.after += 1;
             if kept.stream == self.stream {
-                found = Some(self.written(&kept.body, retry_ms));
-                break;
+                found = self.written(&kept.body, form);
+                read += 1;
+                if found.is_some() {
+                    break;
+                }
             }
         }
-        let Some(next) = found else { return (!is_open).then_some(Next::Ended) };
-        if self.stream == NOTIFICATIONS {
+        if self.stream == NOTIFICATIONS && read > 0 {
             state.notified = self.after;
         }
         if let Some(open) = state.streams.get_mut(&self.stream) {
-            open.unread = open.unread.saturating_sub(1);
+            open.unread = open.unread.saturating_sub(read);
         }
-        Some(next)
+        found.or_else(|| (!is_open).then_some(Next::Ended))
     }
 
-    /// An event as it goes over the wire.
-    fn written(&self, body: &Body, retry_ms: u64) -> Next {
-        let (session, number) = (&self.log.session_id, self.after);
-        match body {
-            // No `data` at all: an empty one is given to JSON parsers by some clients.
-            Body::Priming => Next::Event(format!("id: {session}-{number}\nretry: {retry_ms}\n\n")),
-            Body::Message(text) => Next::Event(format!("id: {session}-{number}\ndata: {text}\n\n")),
-            Body::Gone => Next::Lost,
-        }
+    /// An event as it goes over the wire; none for what this client is not told.
+    fn written(&self, body: &Body, form: Form) -> Option<Next> {
+        let (session, number, retry) = (&self.log.session_id, self.after, form.retry_ms);
+        // Never an empty `data`: some clients give it to their JSON parser.
+        let event = match (body, form.priming) {
+            (Body::Gone, _) => return Some(Next::Lost),
+            (Body::Message(text), _) => format!("id: {session}-{number}\ndata: {text}\n\n"),
+            (Body::Priming, Priming::Absent) => return None,
+            (Body::Priming, Priming::Bare) => format!("id: {session}-{number}\nretry: {retry}\n\n"),
+            (Body::Priming, Priming::Event) => {
+                format!("id: {session}-{number}\nretry: {retry}\nevent: prime\ndata: {{}}\n\n")
+            }
+        };
+        Some(Next::Event(event))
     }
 
     /// Waits for the next event.
-    pub(crate) async fn next(&mut self, retry_ms: u64) -> Next {
+    pub(crate) async fn next(&mut self, form: Form) -> Next {
         loop {
             self.news.mark_unchanged();
-            if let Some(next) = self.try_next(retry_ms) {
+            if let Some(next) = self.try_next(form) {
                 return next;
             }
             if self.news.changed().await.is_err() {

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caller::method_of;
 use crate::error::invalid;
-use crate::events::StreamId;
+use crate::events::{Form, Priming, StreamId};
+use crate::negotiation::primes;
 use crate::outlet::Outlet;
 use crate::pending::Pending;
 use crate::service::Shared;
@@ -148,6 +149,12 @@ impl McpSession {
             last_used: Mutex::new(Instant::now()),
             ended: CancellationToken::new(),
         })
+    }
+
+    /// How events are written for the client.
+    pub(crate) fn form(&self, priming: Priming) -> Form {
+        let priming = if primes(&self.version) { priming } else { Priming::Absent };
+        Form { priming, retry_ms: self.shared.retry_ms() }
     }
 
     pub(crate) fn stage(&self) -> Stage {

@@ -125,7 +125,7 @@ mod tests {
             PromptGrant { prompt_name: "greet*".to_owned(), operations: vec![Operation::Get] };
         ChioScope {
             resource_grants: vec![
-                resource("file:///work/*", &[Operation::Read]),
+                resource("file:///project/*", &[Operation::Read]),
                 resource("test://watched", &[Operation::Read, Operation::Subscribe]),
             ],
             prompt_grants: vec![prompt],
@@ -138,16 +138,16 @@ mod tests {
         use ErrorCode::{CapabilityDenied, InvalidRequestShape};
         use ReadKind::{Completion, Prompt, Resource, Subscribe, Unsubscribe};
         let cases = [
-            (Resource, json!({"uri": "file:///work/a.txt"}), None),
+            (Resource, json!({"uri": "file:///project/a.txt"}), None),
             (Resource, json!({"uri": "file:///etc/passwd"}), Some(CapabilityDenied)),
-            (Resource, json!({"uri": "file:///work/../etc/passwd"}), Some(InvalidRequestShape)),
-            (Resource, json!({"uri": "file:///work/%2E%2e/etc"}), Some(InvalidRequestShape)),
-            (Resource, json!({"uri": "file:///work/%252e%252e/etc"}), Some(InvalidRequestShape)),
-            (Resource, json!({"uri": "file:///work/..%5cetc"}), Some(InvalidRequestShape)),
-            (Resource, json!({"uri": "file:///work/..?x"}), Some(InvalidRequestShape)),
-            (Resource, json!({"uri": "file:///work/a..b/c.d"}), None),
+            (Resource, json!({"uri": "file:///project/../etc/passwd"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/%2E%2e/etc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/%252e%252e/etc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/..%5cetc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/..?x"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/a..b/c.d"}), None),
             (Resource, json!({}), Some(InvalidRequestShape)),
-            (Subscribe, json!({"uri": "file:///work/a.txt"}), Some(CapabilityDenied)),
+            (Subscribe, json!({"uri": "file:///project/a.txt"}), Some(CapabilityDenied)),
             (Subscribe, json!({"uri": "test://watched"}), None),
             (Unsubscribe, json!({"uri": "test://watched"}), None),
             (Prompt, json!({"name": "greeting"}), None),
@@ -161,7 +161,7 @@ mod tests {
             ),
             (
                 Completion,
-                json!({"ref": {"type": "ref/resource", "uri": "file:///work/{name}"}}),
+                json!({"ref": {"type": "ref/resource", "uri": "file:///project/{name}"}}),
                 None,
             ),
             (Completion, json!({"ref": {"type": "ref/tool"}}), Some(InvalidRequestShape)),

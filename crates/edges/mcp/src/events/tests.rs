@@ -1,9 +1,13 @@
 //! What is kept, for whom, and for how long.
 
-use super::{Conflict, EventLog, EventReader, NOTIFICATIONS, Next, Retained, Window};
+use super::{
+    Conflict, EventLog, EventReader, Form, NOTIFICATIONS, Next, Priming, Retained, Window,
+};
 use std::sync::Arc;
 
 const WINDOW: Window = Window { events: 8, bytes: 64, retained: 1 << 20, queued: 4 };
+
+const BARE: Form = Form { priming: Priming::Bare, retry_ms: 7 };
 
 fn log() -> Arc<EventLog> {
     Arc::new(EventLog::new("s-1".to_owned(), WINDOW, Arc::default()))
@@ -12,7 +16,7 @@ fn log() -> Arc<EventLog> {
 /// What is there now, by `data`; `+` for a number to go on from.
 fn drain(reader: &mut EventReader) -> Vec<String> {
     let mut found = Vec::new();
-    while let Some(next) = reader.try_next(7) {
+    while let Some(next) = reader.try_next(BARE) {
         match next {
             Next::Event(event) => {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
@@ -38,11 +42,11 @@ fn events_are_numbered_over_all_streams_and_written_without_empty_data() {
     log.send(other, "b", false);
     log.send(one, "a", false);
     let mut reader = log.read(one);
-    assert_eq!(reader.try_next(7), Some(Next::Event("id: s-1-1\nretry: 7\n\n".to_owned())));
-    assert_eq!(reader.try_next(7), Some(Next::Event("id: s-1-4\ndata: a\n\n".to_owned())));
-    assert_eq!(reader.try_next(7), None);
+    assert_eq!(reader.try_next(BARE), Some(Next::Event("id: s-1-1\nretry: 7\n\n".to_owned())));
+    assert_eq!(reader.try_next(BARE), Some(Next::Event("id: s-1-4\ndata: a\n\n".to_owned())));
+    assert_eq!(reader.try_next(BARE), None);
     log.end(one);
-    assert_eq!(reader.try_next(7), Some(Next::Ended));
+    assert_eq!(reader.try_next(BARE), Some(Next::Ended));
     assert_eq!(drain(&mut log.read(other)), ["+", "b"]);
 }
 
@@ -140,7 +144,7 @@ async fn a_reader_waits_for_what_comes_and_for_the_end() {
     let mut reader = log.read(stream);
     let reading = tokio::spawn(async move {
         let mut found = Vec::new();
-        while let Next::Event(event) = reader.next(7).await {
+        while let Next::Event(event) = reader.next(BARE).await {
             found.push(event);
         }
         found.len()
@@ -150,4 +154,19 @@ async fn a_reader_waits_for_what_comes_and_for_the_end() {
     tokio::task::yield_now().await;
     log.end(stream);
     assert_eq!(reading.await.unwrap(), 2);
+}
+
+#[test]
+fn a_number_to_go_on_from_is_written_as_the_client_can_take_it() {
+    for (priming, expected) in [
+        (Priming::Absent, None),
+        (Priming::Bare, Some("id: s-1-1\nretry: 7\n\n")),
+        (Priming::Event, Some("id: s-1-1\nretry: 7\nevent: prime\ndata: {}\n\n")),
+    ] {
+        let log = log();
+        let mut reader = log.read(log.open());
+        let found = reader.try_next(Form { priming, retry_ms: 7 });
+        assert_eq!(found, expected.map(|event| Next::Event(event.to_owned())));
+        assert_eq!(reader.try_next(BARE), None);
+    }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{EventReader, Next};
+use crate::events::{EventReader, Form, Next, Priming};
 
 /// How often a stream without events shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -19,10 +19,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct Sending {
     /// After how long the stream is closed for its client to come back.
     pub(super) rotate: Option<Duration>,
-    /// After how long its client should come back.
-    pub(super) retry_ms: u64,
-    /// Whether the client takes numbers to go on from.
-    pub(super) primes: bool,
+    /// How events are written for the client.
+    pub(super) form: Form,
     /// Cancelled when the stream has to end.
     pub(super) until: CancellationToken,
 }
@@ -36,7 +34,8 @@ pub(super) fn stream(reader: EventReader, sending: Sending) -> Body {
 }
 
 async fn pump(mut reader: EventReader, sending: Sending, sender: mpsc::Sender<Bytes>) {
-    let rotate = sending.rotate.filter(|_| sending.primes);
+    // Whoever has no number to go on from cannot come back.
+    let rotate = sending.rotate.filter(|_| sending.form.priming != Priming::Absent);
     let close_at = rotate.map(|rotate| Instant::now() + rotate);
     loop {
         let closing = async {
@@ -47,16 +46,13 @@ async fn pump(mut reader: EventReader, sending: Sending, sender: mpsc::Sender<By
         };
         let next = tokio::select! {
             biased;
-            next = reader.next(sending.retry_ms) => next,
+            next = reader.next(sending.form) => next,
             () = sending.until.cancelled() => return,
             () = sender.closed() => return,
             () = closing => return,
             () = tokio::time::sleep(KEEP_ALIVE) => Next::Event(": still here\n\n".to_owned()),
         };
         let Next::Event(event) = next else { return };
-        if !sending.primes && event.contains("\nretry: ") && !event.contains("\ndata: ") {
-            continue;
-        }
         if sender.send(Bytes::from(event)).await.is_err() {
             return;
         }

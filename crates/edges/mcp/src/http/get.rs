@@ -12,8 +12,7 @@ use super::body::{Sending, stream};
 use super::door::{Entrance, accepts};
 use super::reply::{Reply, events, no_stream, refusal};
 use crate::error::{invalid, registered};
-use crate::events::Conflict;
-use crate::negotiation::primes;
+use crate::events::{Conflict, Priming};
 use crate::outlet::Outlet;
 
 /// The header that names the last event that a client has.
@@ -63,8 +62,7 @@ async fn answer(
     let shared = &entrance.shared;
     let sending = Sending {
         rotate: shared.options.rotate_streams,
-        retry_ms: shared.retry_ms(),
-        primes: primes(&session.version),
+        form: session.form(Priming::Bare),
         until: session.ended.clone(),
     };
     Ok(events(mode, stream(reader, sending)))

@@ -17,9 +17,8 @@ use super::body::{Sending, stream};
 use super::door::{Entrance, accepts, is_json, proof};
 use super::reply::{Reply, SESSION, empty, events, json, later, refusal};
 use crate::error::invalid;
-use crate::events::{EventLog, Next, StreamId};
+use crate::events::{EventLog, Next, Priming, StreamId};
 use crate::methods::{self, Client};
-use crate::negotiation::primes;
 use crate::outlet::Outlet;
 use crate::session::McpSession;
 
@@ -181,8 +180,7 @@ async fn run(
     let shared = &entrance.shared;
     let sending = Sending {
         rotate: shared.options.rotate_streams,
-        retry_ms: shared.retry_ms(),
-        primes: primes(&session.version),
+        form: session.form(Priming::Event),
         until: shared.closing.clone(),
     };
     let reader = log.read(stream_id);
@@ -204,12 +202,9 @@ fn one_piece(
 ) -> Body {
     log.send(stream, &response.to_text(), false);
     let mut reader = log.read(stream);
-    let (retry_ms, primes) = (session.shared.retry_ms(), primes(&session.version));
-    let mut text = String::new();
-    while let Some(Next::Event(event)) = reader.try_next(retry_ms) {
-        if primes || event.contains("\ndata: ") {
-            text.push_str(&event);
-        }
+    let (form, mut text) = (session.form(Priming::Bare), String::new());
+    while let Some(Next::Event(event)) = reader.try_next(form) {
+        text.push_str(&event);
     }
     drop(reader);
     log.end(stream);

@@ -154,7 +154,7 @@ mod tests {
                 ToolGrant::new("files", "write", &[Operation::ReadResult]),
             ],
             resource_grants: vec![ResourceGrant {
-                uri_pattern: "file:///work/*".to_owned(),
+                uri_pattern: "file:///project/*".to_owned(),
                 operations: vec![Operation::Read],
             }],
             prompt_grants: vec![PromptGrant {
@@ -167,9 +167,9 @@ mod tests {
             (Shelf::Tools, "other", json!({"name": "read"}), false),
             (Shelf::Tools, "files", json!({"name": "write"}), false),
             (Shelf::Tools, "files", json!({"title": "read"}), false),
-            (Shelf::Resources, "any", json!({"uri": "file:///work/a"}), true),
+            (Shelf::Resources, "any", json!({"uri": "file:///project/a"}), true),
             (Shelf::Resources, "any", json!({"uri": "file:///etc/a"}), false),
-            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///work/{a}"}), true),
+            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///project/{a}"}), true),
             (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///{a}"}), true),
             (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "test://{a}"}), false),
             (Shelf::Prompts, "any", json!({"name": "greet"}), true),
