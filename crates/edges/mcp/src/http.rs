@@ -11,7 +11,6 @@ use std::io;
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::post as on_post;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
@@ -29,10 +28,8 @@ impl McpService {
     /// Routes that serve the protocol at `/mcp`, for whomever the door lets in.
     pub fn router(&self, door: HttpDoor) -> Router {
         let entrance = Entrance::new(self.shared.clone(), door);
-        let most = self.shared.options.limits.message_bytes;
         Router::new()
             .route(PATH, on_post(post::handle).get(get::handle).delete(delete::handle))
-            .layer(DefaultBodyLimit::max(most))
             .with_state(entrance)
     }
 }

@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, State};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use chio_cross_protocol::jsonrpc::{
-    Inbound, Incoming, Message, Request, RequestId, Response, RpcError,
+    Inbound, Incoming, Message, Request as Asked, RequestId, Response, RpcError,
 };
+use http_body_util::LengthLimitError;
 use serde_json::Value;
 
 use super::body::{Sending, stream};
 use super::door::{Entrance, accepts, is_json, proof};
 use super::reply::{Reply, SESSION, empty, events, json, later, refusal};
-use crate::error::invalid;
+use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
 use crate::methods::{self, Client};
 use crate::outlet::Outlet;
@@ -24,6 +24,8 @@ use crate::session::McpSession;
 
 /// How long an answer may take that goes out in one piece. Later ones go out as a stream.
 const AT_ONCE: Duration = Duration::from_millis(25);
+/// How long a body may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
 /// When a client that has too many sessions may come again, in seconds.
 const LATER: u64 = 30;
 
@@ -31,18 +33,17 @@ const LATER: u64 = 30;
 pub(super) async fn handle(
     State(entrance): State<Entrance>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Reply {
-    answer(&entrance, from, (&headers, &uri), body).await.unwrap_or_else(|reply| *reply)
+    let (head, body) = request.into_parts();
+    answer(&entrance, from, (&head.headers, &head.uri), body).await.unwrap_or_else(|reply| *reply)
 }
 
 async fn answer(
     entrance: &Entrance,
     from: SocketAddr,
     (headers, uri): (&HeaderMap, &Uri),
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> Result<Reply, Box<Reply>> {
     let client = entrance.admit((headers, uri), from).await?;
     let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
@@ -54,12 +55,7 @@ async fn answer(
         let message = "expected `Content-Type: application/json`";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let body = body.map_err(|error| {
-        let most = entrance.shared.options.limits.message_bytes;
-        let message = format!("expected a body of at most {most} bytes: {error}");
-        refuse(error.status(), &message)
-    })?;
-    let message = read(&body)?;
+    let message = read(&collect(entrance, body).await?)?;
     let request = match message {
         Message::Request(request) if request.method == "initialize" => {
             if headers.contains_key(SESSION) {
@@ -94,6 +90,23 @@ async fn answer(
     Ok(run(entrance, session, log, request, proof).await)
 }
 
+/// The body of somebody who was let in, within bounds of size and time.
+async fn collect(entrance: &Entrance, body: Body) -> Result<Bytes, Box<Reply>> {
+    let most = entrance.shared.options.limits.message_bytes;
+    let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
+    let collected = tokio::time::timeout(ARRIVAL, to_bytes(body, most)).await;
+    let Ok(collected) = collected else {
+        let message = "expected the whole body within 30 seconds";
+        return Err(refuse(StatusCode::REQUEST_TIMEOUT, message));
+    };
+    collected.map_err(|error| {
+        let message = format!("expected a whole body of at most {most} bytes");
+        let is_large = error.into_inner().is::<LengthLimitError>();
+        let status = if is_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
+        refuse(status, &message)
+    })
+}
+
 /// Reads the one message of a body.
 fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
     match Inbound::new().read(body) {
@@ -110,7 +123,7 @@ fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
 }
 
 /// Opens a session. Its answer is a stream that ends with it.
-async fn initialize(entrance: &Entrance, client: Client, request: Request) -> Reply {
+async fn initialize(entrance: &Entrance, client: Client, request: Asked) -> Reply {
     let shared = &entrance.shared;
     let id = request.id;
     let params = match request.params.into_object() {
@@ -121,15 +134,19 @@ async fn initialize(entrance: &Entrance, client: Client, request: Request) -> Re
         }
         Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(id), error),
     };
-    let events_of = |session_id: &str| {
-        let log =
-            EventLog::new(session_id.to_owned(), shared.window(), Arc::clone(&shared.retained));
-        Outlet::Events(Arc::new(log))
-    };
-    let opened = methods::open(shared, client, params, events_of).await;
-    let (session, result) = match opened {
-        Ok(opened) => opened,
-        Err(error) => return unopened(id, error),
+    let opener = Arc::clone(shared);
+    // Whoever leaves meanwhile leaves a session that expires, and nothing half open.
+    let opening = tokio::spawn(async move {
+        let (window, retained) = (opener.window(), Arc::clone(&opener.retained));
+        let events_of = |session_id: &str| {
+            Outlet::Events(Arc::new(EventLog::new(session_id.to_owned(), window, retained)))
+        };
+        methods::open(&opener, client, params, events_of).await
+    });
+    let (session, result) = match opening.await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => return unopened(id, error),
+        Err(_) => return unopened(id, unreleased()),
     };
     let Outlet::Events(log) = &session.outlet else { return empty(StatusCode::NOT_FOUND) };
     let stream = log.open();
@@ -159,7 +176,7 @@ async fn run(
     entrance: &Entrance,
     session: Arc<McpSession>,
     log: Arc<EventLog>,
-    request: Request,
+    request: Asked,
     proof: Option<Box<chio_core::capability::DpopProof>>,
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));
