@@ -94,6 +94,7 @@ mod tests {
         Map::from_iter([("protocolVersion".to_owned(), version)])
     }
 
+    // covers: WIRE-074, WIRE-075
     #[test]
     fn a_supported_version_is_taken_as_it_is_and_absence_is_the_assumed_one() {
         for version in SUPPORTED {
@@ -102,6 +103,7 @@ mod tests {
         assert_eq!(select(&Map::new(), &supported()).unwrap(), ASSUMED);
     }
 
+    // covers: WIRE-077, WIRE-080
     #[test]
     fn any_other_version_is_refused_with_the_registrys_account() {
         for version in ["2024-11-05", "2025-11-26", "", "2099-01-01", "2025-11-25 "] {
@@ -119,6 +121,18 @@ mod tests {
             (&data["chioError"]["code"], &data["parameter"]),
             (&json!(1002), &json!("protocolVersion"))
         );
+    }
+
+    // covers: WIRE-073, WIRE-076
+    #[test]
+    fn the_published_rules_say_what_the_code_says() {
+        let text = include_str!("../../../../spec/versions/chio-protocol-negotiation.v1.json");
+        let published: Value = serde_json::from_str(text).unwrap();
+        let hosted = &published["hostedMcp"];
+        assert_eq!(hosted["supportedVersions"], json!(SUPPORTED));
+        assert_eq!(hosted["onMismatch"]["jsonrpcCode"], RpcError::INVALID_REQUEST);
+        let code = ErrorCode::ProtocolVersionUnsupported.number();
+        assert_eq!(hosted["onMismatch"]["chioErrorCode"], code);
     }
 
     #[test]
