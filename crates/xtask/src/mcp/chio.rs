@@ -20,8 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BEAT: Duration = Duration::from_millis(20);
 /// What it says before the port that it listens at.
 const LISTENING: &str = "listening on http://127.0.0.1:";
-/// Streams are closed after so long, so that clients have to take them up again.
-const ROTATION: &str = "300ms";
 
 /// A running `chio mcp serve --http`.
 pub(super) struct Chio<'a> {
@@ -33,16 +31,18 @@ pub(super) struct Chio<'a> {
 }
 
 impl<'a> Chio<'a> {
-    /// Starts it in front of a server, and waits until it listens.
+    /// Starts it in front of a server, and waits until it listens. Streams are closed after
+    /// `rotation`, so that clients have to take them up again.
     pub(super) fn start(
         rig: &'a Rig,
         folder: &'a Folder,
         policy: &str,
+        rotation: &str,
         upstream: &[&OsStr],
     ) -> Result<Self> {
         let mut command = Command::new(&rig.chio);
         command.args(["mcp", "serve", "--http", "127.0.0.1:0", "--policy", policy]);
-        command.args(["--anonymous", "default", "--rotate-streams", ROTATION, "--data"]);
+        command.args(["--anonymous", "default", "--rotate-streams", rotation, "--data"]);
         command.arg(folder.path("data")).arg("--").args(upstream).current_dir(folder.root());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.process_group(0).spawn().context("cannot run `chio`")?;

@@ -18,6 +18,8 @@ use crate::shell::{self, cargo};
 use crate::steps::Outcome;
 
 const PATIENCE: Duration = Duration::from_secs(180);
+/// Short enough for a call of a second to lose its stream more than once.
+pub(super) const ROTATION: &str = "300ms";
 
 /// What every client does with the fixture, in this order.
 const STEPS: [&str; 16] = [
@@ -74,14 +76,14 @@ pub(super) fn run(rig: &Rig, client: &str) -> Result<Vec<String>> {
     let program = program(rig, client)?;
     let folder = Folder::new()?;
     let fixture = folder.link(&rig.fixture)?;
-    let chio = Chio::start(rig, &folder, "default", &[fixture.as_os_str()])?;
+    let chio = Chio::start(rig, &folder, "default", ROTATION, &[fixture.as_os_str()])?;
     let task = json!({
         "url": chio.url(),
         "denied": {"tool": "read_file", "arguments": {"path": "/etc/shadow"}},
     });
     let mut problems = drive(program, &task, &STEPS, CALLS)?;
     if !problems.is_empty() {
-        problems.push(format!("the last that `chio` said:\n{}", chio.complaints()));
+        say!("the last that `chio` said:\n{}", chio.complaints());
     }
     problems.extend(chio.end()?);
     problems.extend(receipts::problems(&chio::receipts(rig, &folder)?, &RECEIPTS));

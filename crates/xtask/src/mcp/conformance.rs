@@ -16,6 +16,9 @@ use super::folder::Folder;
 use crate::output::say;
 
 const PATIENCE: Duration = Duration::from_secs(300);
+/// The suite takes up a stream once: the first has to end before the second that the fixture's
+/// `test_reconnection` takes is over, and the next one after it.
+const ROTATION: &str = "700ms";
 const PROGRAM: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 
 /// What a scenario comes to.
@@ -51,7 +54,7 @@ type Scenarios = BTreeMap<String, Vec<Check>>;
 pub(super) fn run(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<String>> {
     let folder = Folder::new()?;
     let fixture = folder.link(&rig.fixture)?;
-    let chio = Chio::start(rig, &folder, "permissive", &[fixture.as_os_str()])?;
+    let chio = Chio::start(rig, &folder, "permissive", ROTATION, &[fixture.as_os_str()])?;
     let mut suite = Command::new(rig.node());
     suite.arg(rig.clients.join(release).join(PROGRAM));
     suite.args(["server", "--url", &chio.url()]).args(arguments);
@@ -68,7 +71,7 @@ pub(super) fn run(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<St
         problems.push(format!("the suite took too long\n{}", tail(&ran.stdout, 10)));
     }
     if !problems.is_empty() {
-        problems.push(format!("the last that `chio` said:\n{}", chio.complaints()));
+        say!("the last that `chio` said:\n{}", chio.complaints());
     }
     problems.extend(chio.end()?);
     Ok(problems)

@@ -11,6 +11,7 @@ use super::chio::{self, Chio};
 use super::clients;
 use super::folder::Folder;
 use super::receipts;
+use crate::output::say;
 
 /// One call that a client is told to make.
 struct Call {
@@ -75,7 +76,7 @@ fn run(
     let script = rig.clients.join(script);
     let upstream = [node.as_os_str(), script.as_os_str(), argument];
     let program = clients::program(rig, client)?;
-    let chio = Chio::start(rig, folder, "default", &upstream)?;
+    let chio = Chio::start(rig, folder, "default", clients::ROTATION, &upstream)?;
 
     let told = calls.iter().map(|it| {
         json!({
@@ -94,7 +95,7 @@ fn run(
     steps.extend(["close", "calls"]);
     let mut problems = clients::drive(program, &task, &steps, u64::try_from(calls.len())?)?;
     if !problems.is_empty() {
-        problems.push(format!("the last that `chio` said:\n{}", chio.complaints()));
+        say!("the last that `chio` said:\n{}", chio.complaints());
     }
     problems.extend(chio.end()?);
     let verdict = |it: &Call| if it.contains.is_some() { "allow" } else { "deny" };
