@@ -115,6 +115,9 @@ impl Facts {
         let tool = names::recognised(tool_name);
         let mut walk = Walk::new(tool);
         walk.value(Class::Other, arguments, 0);
+        if names::reads_library(tool_name) {
+            walk.only_networks();
+        }
         walk.finished(arguments)
     }
 

@@ -21,6 +21,14 @@ pub(crate) struct Tool {
     pub(crate) language: Option<&'static str>,
 }
 
+/// Whether this is the kernel's name for a look into a server's library, not a tool's.
+pub(crate) fn reads_library(name: &str) -> bool {
+    use chio_kernel::ReadKind as Kind;
+    let kinds =
+        [Kind::Resource, Kind::Subscribe, Kind::Unsubscribe, Kind::Prompt, Kind::Completion];
+    kinds.iter().any(|kind| kind.name() == name)
+}
+
 /// What the name of a tool says: `read_file`, `fs.readFile`, `mcp__files__read_file`.
 pub(crate) fn recognised(name: &str) -> Tool {
     let (words, last) = snake(name);

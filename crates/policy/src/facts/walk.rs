@@ -397,6 +397,15 @@ impl Walk {
         self.facts
     }
 
+    /// Keeps the destinations that somebody would connect to, for a tool that is named things by
+    /// URIs of schemes that its server has made up.
+    pub(super) fn only_networks(&mut self) {
+        let connects = |fact: &super::DestinationFact| {
+            fact.scheme.as_deref().is_none_or(|it| it == "file" || destination::is_of_network(it))
+        };
+        self.facts.destinations.retain(connects);
+    }
+
     /// What is done, where only the arguments tell it.
     fn tell_action(&mut self) {
         let facts = &mut self.facts;
