@@ -12,6 +12,7 @@ pub(crate) const BENCHES: &[(&str, &str)] = &[
     ("chio-kernel", "road"),
     ("chio-policy", "evaluate"),
     ("chio-policy", "rules"),
+    ("chio-cli", "mcp"),
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {

@@ -1,8 +1,11 @@
 //! The floor: a bare axum server that answers every JSON-RPC request with its own params.
 
-use axum::Json;
 use axum::Router;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -15,13 +18,16 @@ pub(crate) fn serve() {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("listening on http://{}/mcp", listener.local_addr().unwrap());
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let router = Router::new().route("/mcp", post(echo));
         axum::serve(listener, router).await.unwrap();
     });
 }
 
-async fn echo(Json(message): Json<Value>) -> Json<Value> {
-    let text = message["params"]["arguments"]["text"].clone();
+async fn echo(body: Bytes) -> Response {
+    let message: Value = serde_json::from_slice(&body).unwrap();
+    let text = &message["params"]["arguments"]["text"];
     let result = json!({"content": [{"type": "text", "text": text}]});
-    Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    ([(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
 }

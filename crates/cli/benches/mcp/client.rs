@@ -32,6 +32,12 @@ impl Session {
         Self { stream, address, id: None, buffer: Vec::with_capacity(16 << 10), calls: 0 }
     }
 
+    /// Goes on over a new connection: servers close those that nobody uses for a while.
+    pub(crate) async fn reconnect(&mut self) {
+        let Self { stream, buffer, .. } = Self::connect(self.address).await;
+        (self.stream, self.buffer) = (stream, buffer);
+    }
+
     /// Connects and opens a session.
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let mut session = Self::connect(address).await;
@@ -102,8 +108,9 @@ impl Session {
         let (end, body) = if header("transfer-encoding").is_some() {
             loop {
                 // The last chunk is empty; events never have this text.
-                if let Some(end) = find(&self.buffer[head..], b"\r\n0\r\n\r\n") {
-                    let end = head + end + 7;
+                // It may also be the only one, right behind the head.
+                if let Some(end) = find(&self.buffer[head - 2..], b"\r\n0\r\n\r\n") {
+                    let end = head - 2 + end + 7;
                     break (end, String::from_utf8_lossy(&self.buffer[head..end]).into_owned());
                 }
                 self.fill().await?;

@@ -33,6 +33,7 @@ fn rate(
                 let (over, count) = (Arc::clone(&over), Arc::clone(&count));
                 let (tool, args) = (tool.to_owned(), args.clone());
                 tokio::spawn(async move {
+                    session.reconnect().await;
                     while !over.load(Ordering::Relaxed) {
                         session.call(&tool, &args).await;
                         count.fetch_add(1, Ordering::Relaxed);
