@@ -1,6 +1,7 @@
 //! Signed answers to calls that wait for an approval.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -51,7 +52,7 @@ impl Answer {
     }
 }
 
-/// The key that answers for users of clients, where the operator lets them. It is none of the
+/// The key that answers for users of clients, where the policy lets them. It is none of the
 /// operator's own, so that receipts tell their answers apart.
 pub(crate) fn client_user(store: &OpenStore) -> Result<Option<Keypair>> {
     let seed = |approver: Keypair| {
@@ -65,13 +66,14 @@ pub(crate) fn client_user(store: &OpenStore) -> Result<Option<Keypair>> {
 pub(crate) struct ByClientUser {
     pub(crate) kernel: ChioKernel,
     pub(crate) key: Arc<Keypair>,
+    /// Whether the policy in force lets them answer.
+    pub(crate) allowed: Arc<AtomicBool>,
 }
 
 #[async_trait]
 impl UserApprovals for ByClientUser {
     fn may_ask(&self, _request: &ApprovalRequest) -> bool {
-        // Whoever started the process has said so.
-        true
+        self.allowed.load(Ordering::Relaxed)
     }
 
     async fn answer(&self, request: &ApprovalRequest, approved: bool) -> Result<(), String> {

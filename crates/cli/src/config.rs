@@ -53,8 +53,10 @@ pub(crate) struct McpEdge {
     pub(crate) anonymous: Option<String>,
     pub(crate) versions: Vec<String>,
     pub(crate) max_sessions: Option<usize>,
+    pub(crate) session_idle: Option<std::time::Duration>,
+    /// How many requests a caller may send in a minute.
+    pub(crate) rate: Option<u32>,
     pub(crate) rotate_streams: Option<std::time::Duration>,
-    pub(crate) ask_user: bool,
 }
 
 impl Config {

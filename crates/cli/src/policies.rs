@@ -1,6 +1,7 @@
 //! The policies of a kernel: the one in force, and one that is tried beside it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chio_kernel::Pipeline;
@@ -135,6 +136,8 @@ pub(crate) struct Policies {
     pub(crate) in_force: Held,
     pub(crate) on_trial: Option<Held>,
     capabilities: Capabilities,
+    /// Whether users of clients may answer requests for approval, as the policy in force says now.
+    asks_client: Arc<AtomicBool>,
 }
 
 impl Policies {
@@ -151,8 +154,9 @@ impl Policies {
             Some(source) => Some(Held::load(source).await?),
             None => None,
         };
-        let policies = Self { in_force, on_trial, capabilities: Capabilities::default() };
-        policies.capabilities.set(policies.in_force.policy.capabilities());
+        let (capabilities, asks_client) = Default::default();
+        let policies = Self { in_force, on_trial, capabilities, asks_client };
+        policies.renewed();
         Ok(policies)
     }
 
@@ -170,8 +174,15 @@ impl Policies {
         &self.capabilities
     }
 
+    /// Whether users of clients may answer requests for approval.
+    pub(crate) const fn asks_client(&self) -> &Arc<AtomicBool> {
+        &self.asks_client
+    }
+
     /// Notes that the policy in force has become another.
     pub(crate) fn renewed(&self) {
-        self.capabilities.set(self.in_force.policy.capabilities());
+        let policy = &self.in_force.policy;
+        self.asks_client.store(policy.asks_client(), Ordering::Relaxed);
+        self.capabilities.set(policy.capabilities());
     }
 }

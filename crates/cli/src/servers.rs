@@ -144,7 +144,8 @@ impl Servers {
     /// Ends all that were started.
     pub(crate) async fn stop(&self) {
         let mut stopping = JoinSet::new();
-        for server in self.upstreams.iter().cloned() {
+        for server in &self.upstreams {
+            let server = server.clone();
             stopping.spawn(async move { server.stop().await });
         }
         stopping.join_all().await;

@@ -29,6 +29,8 @@ use crate::trust::Trust;
 
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long answers of calls that have ended may take to be written before their streams end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What a kernel is started with.
 #[derive(Debug)]
@@ -41,8 +43,8 @@ pub(crate) struct Setup {
     pub(crate) policies: Policies,
     /// Who wants to see each receipt.
     pub(crate) receipts: Option<live::Sink>,
-    /// Whether users of clients may approve calls.
-    pub(crate) ask_user: bool,
+    /// Whether clients come over MCP, whose users may approve calls where the policy lets them.
+    pub(crate) serves_mcp: bool,
 }
 
 impl Setup {
@@ -56,7 +58,7 @@ impl Setup {
             deadline: None,
             policies,
             receipts: None,
-            ask_user: false,
+            serves_mcp: false,
         }
     }
 }
@@ -69,8 +71,10 @@ pub(crate) struct Served {
     pub(crate) store: OpenStore,
     pub(crate) policies: Policies,
     pub(crate) servers: Servers,
-    /// The key that answers for users of clients, where they may approve.
+    /// The key that answers for users of clients.
     client_user: Option<Arc<Keypair>>,
+    /// The service of MCP, whose sessions end with everything else.
+    mcp: Option<McpService>,
 }
 
 impl Served {
@@ -80,7 +84,7 @@ impl Served {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let store = setup.store;
         let given = setup.kernel_key.as_ref().map(Keypair::public_key);
-        let client_user = if setup.ask_user { client_user(&store)?.map(Arc::new) } else { None };
+        let client_user = if setup.serves_mcp { client_user(&store)?.map(Arc::new) } else { None };
         let trust = match &client_user {
             Some(key) => setup.trust.and_approver(key.public_key().clone()),
             None => setup.trust,
@@ -112,7 +116,8 @@ impl Served {
         }
         let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
         let policies = setup.policies;
-        Ok(Self { kernel, orchestrator, store, policies, servers, client_user })
+        let mcp = None;
+        Ok(Self { kernel, orchestrator, store, policies, servers, client_user, mcp })
     }
 
     /// Says what was started, for the operator.
@@ -130,7 +135,7 @@ impl Served {
     }
 
     /// What hands out the capabilities of the policy; none where the authority's key is elsewhere.
-    fn hand_out(&self) -> Result<Option<HandOut>> {
+    pub(crate) fn hand_out(&self) -> Result<Option<HandOut>> {
         let capabilities = self.policies.capabilities().clone();
         let authority = self.store.authority()?;
         Ok(authority.map(|key| HandOut::new(self.kernel.clone(), key, capabilities)))
@@ -157,7 +162,7 @@ impl Served {
     /// The MCP service of this kernel. Whoever comes is handed what the policy says, and where it
     /// says nothing, this; by default, everything that the servers have.
     pub(crate) fn mcp(
-        &self,
+        &mut self,
         anonymous: Anonymous,
         otherwise: Option<DefaultCapability>,
         mut options: McpOptions,
@@ -169,9 +174,13 @@ impl Served {
         options.log = log;
         options.user_approvals = self.client_user.as_ref().map(|key| {
             let (kernel, key) = (self.kernel.clone(), Arc::clone(key));
-            Arc::new(ByClientUser { kernel, key }) as Arc<dyn UserApprovals>
+            let allowed = self.policies.asks_client().clone();
+            Arc::new(ByClientUser { kernel, key, allowed }) as Arc<dyn UserApprovals>
         });
-        Ok(McpService::new(Arc::clone(&self.orchestrator), Arc::new(admission), options))
+        let (orchestrator, admission) = (Arc::clone(&self.orchestrator), Arc::new(admission));
+        let service = McpService::new(orchestrator, admission, options);
+        self.mcp = Some(service.clone());
+        Ok(service)
     }
 
     /// Serves until there is nothing more to serve or the process is told to end, then ends in
@@ -182,17 +191,27 @@ impl Served {
         shutdown: &CancellationToken,
     ) -> Result<()> {
         let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-        let (kernel, log) = (&self.kernel, operator_log());
+        let (kernel, mcp, log) = (&self.kernel, &self.mcp, operator_log());
         let told = async {
             shutdown.cancelled().await;
-            kernel.drain(PATIENCE).await
+            // What could not be drained is told by the end, which tries again.
+            let _ = kernel.drain(PATIENCE).await;
+            if let Some(service) = mcp {
+                tokio::time::sleep(LAST_WORDS).await;
+                service.close().await;
+            }
         };
         let mut serving = pin!(serving);
         tokio::select! {
             () = &mut serving => {}
-            // What could not be drained is told by the end, which tries again.
-            _ = told => serving.await,
+            () = told => {
+                // Whoever does not let go then is let go of.
+                let _ = tokio::time::timeout(PATIENCE, serving).await;
+            }
             never = watch(&mut self.policies, kernel, &log, hangup, shutdown) => match never {},
+        }
+        if let Some(service) = &self.mcp {
+            service.close().await;
         }
         self.end().await
     }
@@ -201,7 +220,7 @@ impl Served {
     pub(crate) async fn end(self) -> Result<()> {
         let drained = self.kernel.drain(PATIENCE).await;
         self.servers.stop().await;
-        drop((self.kernel, self.orchestrator));
+        drop((self.kernel, self.orchestrator, self.mcp));
         self.store.close();
         Ok(drained?)
     }

@@ -49,8 +49,8 @@ pub(crate) struct McpAdmission {
     hand_out: Option<HandOut>,
     anonymous: Anonymous,
     log: Log,
-    /// The token of each session that has exactly one. Sessions are named in the order in which
-    /// they come, and the oldest are forgotten first.
+    /// The token of each session that has exactly one. Sessions are named by the millisecond in
+    /// which they come, and the oldest are forgotten first.
     bound: Mutex<BTreeMap<String, PresentedToken>>,
 }
 
@@ -157,7 +157,104 @@ pub(crate) fn everything_of(servers: &[String]) -> DefaultCapability {
         grants: servers.iter().map(tools).collect(),
         resource_grants: vec![resources],
         prompt_grants: vec![prompts],
-        ..ChioScope::default()
     };
     DefaultCapability { scope, ttl: TTL }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use chio_core::capability::{CapabilityToken, PresentedToken};
+    use chio_cross_protocol::{Admission, ConnectionInfo, DiscoveryProtocol, Door, Peer};
+    use chio_kernel::SystemClock;
+    use chio_store::{OpenStore, StoreUrl};
+    use chio_testkit::{key, token};
+
+    use super::{Anonymous, McpAdmission, everything_of};
+    use crate::policies::{Policies, Source};
+    use crate::servers::ToolServer;
+    use crate::serving::{Served, Setup, operator_log};
+
+    async fn served() -> Served {
+        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
+        let policies = Policies::load(Source::new("default", Path::new("")), None).await.unwrap();
+        let demo = ToolServer::demo(&StoreUrl::Memory);
+        Served::start(Setup::new(store, vec![demo], policies)).await.unwrap()
+    }
+
+    fn admission(served: &Served, anonymous: Anonymous) -> McpAdmission {
+        let otherwise = vec![everything_of(&served.servers.ids)];
+        let hand_out = served.hand_out().unwrap().map(|it| it.or_else(otherwise));
+        let orchestrator = Arc::clone(&served.orchestrator);
+        McpAdmission::new(orchestrator, hand_out, anonymous, operator_log())
+    }
+
+    fn over_http(principal: Option<&str>, presented: Option<&CapabilityToken>) -> ConnectionInfo {
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut info = ConnectionInfo::new(DiscoveryProtocol::Mcp, Door::Tcp { from });
+        info.principal = principal.map(str::to_owned);
+        info.presented = presented.map(|token| PresentedToken::from(token.clone()));
+        info
+    }
+
+    fn presented(id: &str) -> CapabilityToken {
+        token::token(&key(1), key(2).public_key(), id, vec![token::grant("echo")], 1)
+    }
+
+    async fn ids(admission: &McpAdmission, peer: &Peer) -> Result<Vec<String>, String> {
+        let tokens = admission.tokens(peer).await.map_err(|refused| refused.to_string())?;
+        Ok(tokens.iter().map(|token| token.id.clone()).collect())
+    }
+
+    #[tokio::test]
+    async fn a_principal_is_handed_the_same_capability_again_and_others_are_others() {
+        let served = served().await;
+        let admission = admission(&served, Anonymous::Refused);
+        let stdio = ConnectionInfo::new(DiscoveryProtocol::Mcp, Door::Stdio);
+        let alice = admission.admit(&over_http(Some("alice"), None)).await.unwrap();
+        let again = admission.admit(&over_http(Some("alice"), None)).await.unwrap();
+        let other = admission.admit(&stdio).await.unwrap();
+        assert_eq!(alice.subject, again.subject);
+        assert_ne!(alice.session.id, again.session.id);
+        assert_ne!(alice.subject, other.subject);
+        let handed = ids(&admission, &alice).await.unwrap();
+        assert_eq!(handed.len(), 1);
+        assert_eq!(ids(&admission, &again).await.unwrap(), handed);
+        assert_ne!(ids(&admission, &other).await.unwrap(), handed);
+    }
+
+    #[tokio::test]
+    async fn nobody_in_particular_comes_in_only_where_that_was_said() {
+        let served = served().await;
+        for (anonymous, admitted) in [(Anonymous::Refused, false), (Anonymous::Principal, true)] {
+            let admission = admission(&served, anonymous);
+            for principal in [None, Some("anonymous")] {
+                let found = admission.admit(&over_http(principal, None)).await;
+                assert_eq!(found.is_ok(), admitted);
+            }
+        }
+        let bound = Anonymous::Token(presented("cap-any").into());
+        let admission = admission(&served, bound);
+        let peer = admission.admit(&over_http(None, None)).await.unwrap();
+        assert_eq!(ids(&admission, &peer).await.unwrap(), ["cap-any"]);
+    }
+
+    #[tokio::test]
+    async fn a_session_with_a_token_of_its_own_never_gets_another() {
+        let served = served().await;
+        let admission = admission(&served, Anonymous::Principal);
+        let own = presented("cap-own");
+        let peer = admission.admit(&over_http(Some("alice"), Some(&own))).await.unwrap();
+        assert_eq!(peer.subject.as_ref(), Some(&own.subject));
+        assert_eq!(ids(&admission, &peer).await.unwrap(), ["cap-own"]);
+        // So many come after it that it is forgotten: then it has nothing, not what others have.
+        for _ in 0..2 * super::MOST_BOUND {
+            admission.admit(&over_http(None, Some(&own))).await.unwrap();
+        }
+        assert!(ids(&admission, &peer).await.is_err());
+        assert_eq!(admission.bound().len(), super::MOST_BOUND);
+    }
 }

@@ -3,6 +3,7 @@
 mod bundle;
 mod export;
 mod filter;
+mod find;
 mod list;
 mod row;
 mod show;

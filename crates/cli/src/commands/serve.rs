@@ -11,7 +11,7 @@ use chio_store::OpenStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, DEFAULT_FILE, McpEdge};
-use crate::edge_args::limit_sessions;
+use crate::edge_args::{a_minute, limit_sessions};
 use crate::endpoint_file::{EndpointFile, Kept};
 use crate::http_door::{Access, Listener, Taken, anonymous, read_token};
 use crate::io::Io;
@@ -55,9 +55,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let on_trial = config.shadow_policy.as_ref().map(source);
         let policies = policy_args::load(io, source(&config.policy), on_trial).await?;
         let (store, mut doors) = open(io, &config).await?;
-        let ask_user = config.mcp.as_ref().is_some_and(|edge| edge.ask_user);
+        let serves_mcp = config.mcp.is_some();
         let setup = Setup::new(store, config.servers.clone(), policies);
-        let served = Served::start(Setup { ask_user, ..setup }).await?;
+        let mut served = Served::start(Setup { serves_mcp, ..setup }).await?;
         let service = match (&config.mcp, &mut doors.mcp) {
             (Some(edge), Some((_, access))) => {
                 let anonymous = std::mem::take(&mut access.anonymous);
@@ -126,6 +126,10 @@ fn options(edge: &McpEdge, served: &Served) -> McpOptions {
     if let Some(most) = edge.max_sessions {
         limit_sessions(&mut options, most);
     }
+    if let Some(idle) = edge.session_idle {
+        options.limits.idle = idle;
+    }
+    options.limits.rate = edge.rate.map(a_minute);
     options.rotate_streams = edge.rotate_streams;
     options
 }
@@ -187,7 +191,6 @@ fn serve(
             if let Err(error) = listener.serve(&service, access, until).await {
                 operator_log().line(&format!("MCP is served no more: {error}"));
             }
-            service.close().await;
         };
         let over_socket = async {
             if let Some((listener, service)) = native {

@@ -82,8 +82,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let doors = Doors { mcp, native };
         let (sink, receipts) = live::channel();
         let setup = Setup::new(store, vec![ToolServer::demo(&url)], policies);
-        let setup = Setup { trust, receipts: Some(sink), ..setup };
-        let served = Served::start(setup).await?;
+        let setup = Setup { trust, receipts: Some(sink), serves_mcp: true, ..setup };
+        let mut served = Served::start(setup).await?;
         let agent = agent::ready(io, &served, &args.data).await?;
         let options = McpOptions::new(served.servers.ids.clone());
         let service = served.mcp(agent.anonymous(), Some(agent::every_demo_tool()), options)?;
@@ -127,7 +127,6 @@ fn serve(
             if let Err(error) = doors.mcp.serve(&mcp, Access::default(), until).await {
                 operator_log().line(&format!("MCP is served no more: {error}"));
             }
-            mcp.close().await;
         };
         tokio::join!(over_http, doors.native.serve(native, shutdown));
     })

@@ -49,8 +49,9 @@ const MCP: &[Key] = &[
     Key::new("anonymous", "`default` or a file", "nobody", "what whoever comes may do"),
     Key::new("versions", "a list of texts", "all", "the versions of MCP that are spoken"),
     Key::new("max_sessions", "a whole number", "1024", "how many sessions there may be"),
+    Key::new("session_idle", "a time such as `15m`", "15m", "how long an unused session lives"),
+    Key::new("rate", "a whole number", "no limit", "requests of a caller in a minute"),
     Key::new("rotate_streams", "a time such as `5m`", "never", "when clients have to come back"),
-    Key::new("ask_user", "true or false", "false", "whether the client's user may approve calls"),
 ];
 const TOKEN: &[Key] = &[
     Key::new("name", "a name", "required", "whom the token stands for"),
@@ -142,7 +143,9 @@ fn server(section: &Section<'_>, folder: &Path, store: &StoreUrl) -> Option<Tool
         return None;
     }
     let id = id.text.to_owned();
-    Some(ToolServer::Mcp(McpCommand { id, command, env, folder: Some(works_in), shared }))
+    // A path of no letters is where we are.
+    let folder = Some(works_in).filter(|folder| !folder.as_os_str().is_empty());
+    Some(ToolServer::Mcp(McpCommand { id, command, env, folder, shared }))
 }
 
 /// The map of variables that a server is given.
@@ -205,8 +208,9 @@ impl Default for McpEdge {
             anonymous: None,
             versions: Vec::new(),
             max_sessions: None,
+            session_idle: None,
+            rate: None,
             rotate_streams: None,
-            ask_user: false,
         }
     }
 }
@@ -238,8 +242,11 @@ fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {
     edge.max_sessions = section
         .number("max_sessions", 1..=MOST_SESSIONS)
         .and_then(|number| usize::try_from(number).ok());
+    edge.session_idle = section.duration("session_idle");
+    edge.rate = section
+        .number("rate", 1..=u64::from(u32::MAX))
+        .and_then(|number| u32::try_from(number).ok());
     edge.rotate_streams = section.duration("rotate_streams");
-    edge.ask_user = section.flag("ask_user", false);
     edge
 }
 

@@ -230,5 +230,7 @@ fn result(mut message: Value) -> Result<Value> {
     let error = message.get("error").unwrap_or(&Value::Null);
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
     let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
-    Err(Refused::new(format!("the server answers {code}: {said}")).into())
+    let receipt = error.pointer("/data/chio/receiptId").and_then(Value::as_str);
+    let receipt = receipt.map_or_else(String::new, |id| format!(" (receipt {id})"));
+    Err(Refused::new(format!("the server answers {code}: {said}{receipt}")).into())
 }

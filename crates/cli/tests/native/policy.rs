@@ -316,7 +316,9 @@ fn a_policy_hands_the_demo_agent_what_it_says() {
     assert!(printed.contains("token       .chio/demo/token.json: demo/note_put\n"), "{printed}");
     assert!(printed.contains("token       .chio/demo/token-2.json: demo/now\n"), "{printed}");
     // The command that is printed is one that works.
-    assert!(printed.contains("--token .chio/demo/token-2.json demo now\n"), "{printed}");
+    assert!(printed.contains(" call demo now\n"), "{printed}");
+    world.line("call demo now").ends(0).says("unix_seconds");
+    world.line("call demo echo {\"text\":\"x\"}").ends(1).complains("Denied");
     let call = |token: &str, tool: &str, arguments: &str| {
         let token = format!(".chio/demo/{token}");
         world.run(&["native", "call", "--token", &token, "demo", tool, arguments])
@@ -336,7 +338,7 @@ fn a_policy_hands_the_demo_agent_what_it_says() {
     server.end();
     // Under a policy that hands out nothing, the demo agent may use every tool again.
     let (_server, printed) = up(&world, &[]);
-    assert!(!printed.contains("token       "), "{printed}");
+    assert!(printed.contains("token       .chio/demo/token.json: demo/*\n"), "{printed}");
     call("token.json", "echo", r#"{"text": "hi"}"#).ends(0);
     until("a receipt", || (!world.line("receipt list").stdout.is_empty()).then_some(()));
 }

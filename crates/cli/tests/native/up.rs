@@ -10,7 +10,7 @@ use crate::support::World;
 /// Starts `chio up` and reads what it prints, up to its last line.
 pub(crate) fn up(world: &World, words: &[&str]) -> (Server, String) {
     let (reader, writer) = std::io::pipe().unwrap();
-    let mut command = world.command(&[&["up"], words].concat());
+    let mut command = world.command(&[&["up", "--listen", "127.0.0.1:0"], words].concat());
     let server = Server::spawn(command.stdout(Stdio::from(writer)));
     // So that a process that ends ends its output.
     drop(command);
@@ -25,14 +25,23 @@ pub(crate) fn up(world: &World, words: &[&str]) -> (Server, String) {
     (server, printed)
 }
 
-/// The commands that were printed, run in a shell as they stand.
-fn shell(world: &World, printed: &str) -> Run {
-    let commands: Vec<_> = printed.lines().filter(|line| line.starts_with("  chio ")).collect();
+/// The commands that were printed, run in a shell as they stand: an allowed call, a denied one, and
+/// the receipts of both.
+#[track_caller]
+fn shell(world: &World, printed: &str) {
+    let commands: Vec<_> = printed.lines().filter(|line| line.starts_with("  ")).collect();
     assert_eq!(commands.len(), 3, "{printed}");
-    let binary = env!("CARGO_BIN_EXE_chio");
-    let script = format!("set -e\nchio() {{ '{binary}' \"$@\"; }}\n{}", commands.join("\n"));
-    let mut shell = Command::new("sh");
-    Run::of(shell.arg("-c").arg(script).current_dir(world.folder.root()), b"")
+    let run = |line: &str| {
+        let mut shell = Command::new("sh");
+        Run::of(shell.arg("-c").arg(line).current_dir(world.folder.root()), b"")
+    };
+    let allowed = run(commands[0]).ends(0).says("{\"text\":\"hello\"}").complains("receipt: ");
+    let denied = run(commands[1]).ends(1).complains("Denied by secret-leak").complains("receipt: ");
+    let listed = run(commands[2]).ends(0);
+    for call in [allowed, denied] {
+        let receipt = call.stderr.lines().find_map(|line| line.strip_prefix("receipt: "));
+        assert!(listed.stdout.contains(receipt.unwrap()), "{listed:#?}");
+    }
 }
 
 #[test]
@@ -40,16 +49,14 @@ fn the_first_run_just_works_and_its_commands_work_as_printed() {
     let world = World::new();
     let (mut server, printed) = up(&world, &[]);
     assert!(printed.contains("tools       demo: echo, now, note_put"), "{printed}");
-    let run = shell(&world, &printed).ends(0);
-    let run = run.says("{\"text\":\"hello\"}").says("demo/echo").says("result      clean");
-    assert!(run.stderr.starts_with("receipt: "), "{run:#?}");
+    shell(&world, &printed);
     server.signal("INT");
     assert!(server.wait().success(), "{}", server.stderr());
     assert!(!world.folder.path(".chio/native.sock").exists());
     let audit = world.line("log audit --json").ends(0).json();
     assert_eq!(
         (audit["receipts"].as_u64(), audit["logs"][0]["pending"].as_u64()),
-        (Some(1), Some(0))
+        (Some(2), Some(0))
     );
     let mode = |name: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -65,18 +72,18 @@ fn the_first_run_just_works_and_its_commands_work_as_printed() {
     // The next time, everything is still there.
     let token = world.folder.read(".chio/demo/token.json");
     let (mut server, printed) = up(&world, &[]);
-    shell(&world, &printed).ends(0);
+    shell(&world, &printed);
     assert_eq!(world.folder.read(".chio/demo/token.json"), token);
     server.end();
     let audit = world.line("log audit --json").ends(0).json();
-    assert_eq!(audit["receipts"], 2);
+    assert_eq!(audit["receipts"], 4);
 }
 
 #[test]
 fn its_state_can_be_kept_elsewhere_and_the_commands_say_so() {
     let world = World::new();
     let (_server, printed) = up(&world, &["--data", "elsewhere"]);
-    shell(&world, &printed).ends(0).says("result      clean");
+    shell(&world, &printed);
     assert!(!world.folder.path(".chio").exists());
 }
 
@@ -84,11 +91,11 @@ fn its_state_can_be_kept_elsewhere_and_the_commands_say_so() {
 fn a_second_one_in_the_same_folder_says_that_the_first_runs() {
     let world = World::new();
     let (_server, printed) = up(&world, &[]);
-    let run = world.line("up");
+    let run = world.line("up --listen 127.0.0.1:0");
     assert!(run.code == 1 || run.code == 2, "{run:#?}");
     let run = run.complains("somebody already answers on the socket");
     assert!(run.stderr.contains(".chio/native.sock"), "{run:#?}");
-    shell(&world, &printed).ends(0);
+    shell(&world, &printed);
 }
 
 #[test]
@@ -111,14 +118,14 @@ fn other_kernels_work_beside_it() {
 fn the_commands_work_as_printed_also_where_the_folder_has_a_blank_in_its_name() {
     let world = World::new();
     let (_server, printed) = up(&world, &["--data", "my data"]);
-    shell(&world, &printed).ends(0).says("result      clean");
+    shell(&world, &printed);
 }
 
 #[test]
 fn a_second_one_that_is_refused_leaves_no_kernel_behind() {
     let world = World::new();
     let (_server, _) = up(&world, &[]);
-    assert_ne!(world.line("up").code, 0);
+    assert_ne!(world.line("up --listen 127.0.0.1:0").code, 0);
     let listed = world.line("kernel list --json").ends(0).json();
     assert_eq!(listed["kernels"].as_array().unwrap().len(), 1);
 }
@@ -132,5 +139,5 @@ fn a_demo_token_that_was_revoked_is_replaced() {
         serde_json::from_str(&world.folder.read(".chio/demo/token.json")).unwrap();
     world.line(&format!("capability revoke {}", token["id"].as_str().unwrap())).ends(0);
     let (_server, printed) = up(&world, &[]);
-    shell(&world, &printed).ends(0);
+    shell(&world, &printed);
 }

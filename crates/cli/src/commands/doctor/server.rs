@@ -11,6 +11,9 @@ use crate::program;
 use crate::servers::{McpCommand, ToolServer};
 use crate::text;
 
+/// How many lines of a server that does not start are repeated.
+const MOST_LINES: usize = 5;
+
 /// Looks at one server.
 pub(super) async fn check(server: &ToolServer) -> Check {
     let what = format!("server {}", server.id());
@@ -37,10 +40,13 @@ async fn mcp(what: String, command: &McpCommand) -> Check {
         let to_do = "install it, or name it with its whole path in `command`";
         return Check::wrong(what, format!("`{name}` is not found")).so(to_do);
     }
-    let last = Arc::new(Mutex::new(None::<String>));
-    let kept = Arc::clone(&last);
+    let said = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&said);
     let log = Log::new(move |line| {
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST_LINES {
+            kept.push(line.to_owned());
+        }
     });
     let key = Keypair::generate().public_key().clone();
     match command.clone().start(key, log).await {
@@ -51,12 +57,19 @@ async fn mcp(what: String, command: &McpCommand) -> Check {
             Check::fine(what, format!("{} {} answers, {tools}", manifest.name, manifest.version))
         }
         Err(error) => {
-            let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let found = match said {
-                Some(said) => format!("{error:#}; the last that it said: {said}"),
-                None => format!("{error:#}"),
-            };
-            Check::wrong(what, found).so("run its command by hand to see more")
+            let found = format!("{error:#}");
+            let said = said.lock().unwrap_or_else(PoisonError::into_inner);
+            // What became of it is told already.
+            let own = format!("{}: ", command.id);
+            let said = said.iter().map(|line| line.strip_prefix(&own).unwrap_or(line));
+            let said: Vec<&str> = said.filter(|line| !found.contains(line)).collect();
+            let to_do = "run its command by hand to see more";
+            match said.as_slice() {
+                [] => Check::wrong(what, found).so(to_do),
+                said => {
+                    Check::wrong(what, format!("{found} It said: {}", said.join(" | "))).so(to_do)
+                }
+            }
         }
     }
 }

@@ -85,7 +85,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
 /// A door that is open, and who may come in by it.
 enum Door {
     Stdio,
-    Http(Listener, Access),
+    Http(Box<(Listener, Access)>),
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let log = operator_log();
         let policies = args.policy.load(io).await?;
         let url = args.store.url(io)?;
-        let said = args.access.said(io)?;
+        let said = if args.http.is_some() { args.access.said(io)? } else { None };
         // The door is tried first: a kernel that nobody can reach need not start.
         let listener = match args.http {
             Some(address) => Some(Listener::bind(address, said.as_ref(), args.taken(&url)).await?),
@@ -104,15 +104,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let store = args.store.open(io)?;
         let mut door = match (listener, said) {
             (None, _) => Door::Stdio,
-            (Some(listener), Some(access)) => Door::Http(listener, access),
-            (Some(listener), None) => Door::Http(listener, Access::own(io, &url)?),
+            (Some(listener), Some(access)) => Door::Http(Box::new((listener, access))),
+            (Some(listener), None) => Door::Http(Box::new((listener, Access::own(io, &url)?))),
         };
         let server = args.server();
         // Without its arguments, which may hold secrets.
         let program = args.command.first().map(String::as_str).unwrap_or_default();
         log.line(&format!("starting the server `{}` with `{program}`", server.id));
         let setup = Setup::new(store, vec![ToolServer::Mcp(server)], policies);
-        let served = Served::start(Setup { trust, ask_user: args.edge.ask_user, ..setup }).await?;
+        let mut served = Served::start(Setup { trust, serves_mcp: true, ..setup }).await?;
         served.tell();
         let anonymous = door.anonymous();
         let options = args.edge.options(served.servers.ids.clone());
@@ -150,7 +150,7 @@ impl Door {
     fn anonymous(&mut self) -> Anonymous {
         match self {
             Self::Stdio => Anonymous::Refused,
-            Self::Http(_, access) => std::mem::take(&mut access.anonymous),
+            Self::Http(door) => std::mem::take(&mut door.1.anonymous),
         }
     }
 }
@@ -163,7 +163,8 @@ async fn serve(service: &McpService, door: Door, shutdown: CancellationToken) {
             log.line("serving standard input and output");
             service.serve_stdio(tokio::io::stdin(), tokio::io::stdout(), shutdown).await
         }
-        Door::Http(listener, access) => {
+        Door::Http(door) => {
+            let (listener, access) = *door;
             log.line(&format!("listening on {}", listener.url()));
             if let Some(told) = &access.told {
                 log.line(told);
@@ -174,5 +175,4 @@ async fn serve(service: &McpService, door: Door, shutdown: CancellationToken) {
     if let Err(error) = ended {
         log.line(&format!("the door broke: {error}"));
     }
-    service.close().await;
 }

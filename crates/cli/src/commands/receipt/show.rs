@@ -10,6 +10,7 @@ use chio_core::receipt::{
 use serde::Serialize;
 use serde_json::Value;
 
+use super::find::{self, is_id};
 use super::{kind, read};
 use crate::date::{relative, utc};
 use crate::io::Io;
@@ -23,13 +24,14 @@ Whether it holds is for `chio receipt verify` to tell.
 
 Examples:
   chio receipt show receipt.json
-  chio receipt show 109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a";
+  chio receipt show 109bfb253f65";
 
 /// Show what a receipt says
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The receipt, of a call or of what happened inside one: a file, or its id in the store
+    /// The receipt, of a call or of what happened inside one: a file, or its id in the store, of
+    /// which the beginning will do
     #[arg(value_name = "FILE|ID")]
     file: PathBuf,
     #[command(flatten)]
@@ -49,7 +51,7 @@ struct Shown<'a, T> {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let receipt = find(args, io)?;
+    let receipt = look_up(args, io)?;
     let kind = kind(&receipt);
     match &receipt {
         LoggedReceipt::Call(receipt) if args.json => {
@@ -65,15 +67,13 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 }
 
 /// The receipt in the file of this name, or with this id.
-fn find(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
+fn look_up(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
     let id = args.file.to_string_lossy();
-    let is_id = id.starts_with("child-rcpt-")
-        || (id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    if !is_id || io.folder.join(&args.file).exists() {
+    if !is_id(&id) || io.folder.join(&args.file).exists() {
         return read(io, &args.file);
     }
     let store = args.store.open_existing(io)?.shared();
-    let row = block_on(async { Ok(store.find(&id).await?) })?;
+    let row = block_on(async { find::receipt(&store, &id).await })?;
     match row {
         Some(row) => super::row::read(&row),
         None => Err(Refused::new(format!("there is no receipt `{id}` in the store")).into()),

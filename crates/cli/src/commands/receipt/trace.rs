@@ -12,6 +12,7 @@ use crate::date::utc;
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
+use look_up::Act;
 use tree::{Found, Line, Tree};
 
 /// How many receipts of one trace are drawn.
@@ -23,10 +24,11 @@ protocols and kernels of the store: each below the one that it was made for. A c
 others and has no receipt here, such as one of another organisation, is a line of its own. Entries
 of the trace that cannot be read as receipts stand at the end.
 
-The act is named by its trace, or by the receipt or the request of any call in it.
+The act is named by its trace, or by the receipt (its beginning will do) or the request of any call
+in it.
 
 Examples:
-  chio receipt trace 109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a
+  chio receipt trace 109bfb253f65
   chio receipt trace req-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11 --json";
 
 /// Show all receipts of one act as a tree
@@ -45,9 +47,13 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let store = args.store.open_existing(io)?.shared();
     let (trace_id, rows, cut) = block_on(async {
-        let trace_id = look_up::trace_of(&store, &args.id).await?;
-        let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;
-        Ok((trace_id, rows, cut))
+        match look_up::act_of(&store, &args.id).await? {
+            Act::Trace(trace_id) => {
+                let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;
+                Ok((Some(trace_id), rows, cut))
+            }
+            Act::Alone(row) => Ok((None, vec![*row], false)),
+        }
     })?;
     let (tree, unread) = read(rows);
     if args.json {
@@ -57,7 +63,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}))?;
         return Ok(Outcome::Well);
     }
-    io.field("trace", &trace_id)?;
+    io.field("trace", trace_id.as_deref().unwrap_or("none: it was part of no call"))?;
     for line in tree.lines() {
         io.say(drawn(&line))?;
     }
@@ -112,7 +118,8 @@ fn drawn(line: &Line<'_>) -> String {
     let branch = &line.branch;
     let Some(found) = line.found else {
         let (blank, id) = ("", line.request_id);
-        return format!("{blank:23}  {:<10}  {branch}{id}", "not here");
+        let what = if id.starts_with("sess-") { "session" } else { "not here" };
+        return format!("{blank:23}  {what:<10}  {branch}{id}");
     };
     let summary = row::Summary::of(&found.receipt);
     let time = utc(found.receipt.timestamp());

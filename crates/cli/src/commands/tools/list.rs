@@ -17,7 +17,7 @@ named, and lists the tools that its capability lets the caller use.
 
 Examples:
   chio tools list
-  chio tools list --json
+  chio tools list --server demo --json
   chio tools list --url http://127.0.0.1:8931/mcp --bearer-file .chio/mcp.token";
 
 /// List the tools that may be called
@@ -26,6 +26,9 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
+    /// Only those of this server
+    #[arg(long)]
+    server: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +38,10 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let place = args.place.find(io)?;
     let (client, tools) = block_on(async {
         let mut client = McpClient::connect(&place).await?;
-        let tools = client.tools().await?;
+        let mut tools = client.tools().await?;
+        if let Some(server) = &args.server {
+            tools.retain(|tool| client.parts_of(name(tool)).0 == Some(server));
+        }
         Ok((client, tools))
     })?;
     if args.json {
@@ -55,10 +61,14 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     Ok(Outcome::Well)
 }
 
+fn name(tool: &Value) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// A tool on one line, named as `chio call` takes it.
 fn line(client: &McpClient, tool: &Value) -> String {
     let text = |name: &str| tool.get(name).and_then(Value::as_str).unwrap_or_default();
-    let name = match client.parts_of(text("name")) {
+    let shown_name = match client.parts_of(name(tool)) {
         (Some(server), tool) => format!("{server} {tool}"),
         (None, tool) => tool.to_owned(),
     };
@@ -67,5 +77,5 @@ fn line(client: &McpClient, tool: &Value) -> String {
     if about.chars().count() > MOST {
         shown.push('…');
     }
-    format!("{name:<28}  {shown}")
+    format!("{shown_name:<28}  {shown}")
 }

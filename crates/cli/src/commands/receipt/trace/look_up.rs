@@ -4,7 +4,7 @@ use anyhow::Result;
 use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
 use serde_json::Value;
 
-use crate::commands::receipt::row;
+use crate::commands::receipt::{find, row};
 use crate::outcome::Refused;
 use crate::request_id::made_at;
 
@@ -15,14 +15,21 @@ const MOST_SEARCHED: usize = 100_000;
 /// Seconds by which clocks of kernels may differ.
 const SKEW: u64 = 60;
 
-/// The trace of this name, or that of the receipt or request of this name.
-pub(super) async fn trace_of(store: &SharedStore, id: &str) -> Result<String> {
+/// An act: all receipts of a trace, or one that belongs to none, such as that of a read outside of
+/// any call.
+pub(super) enum Act {
+    Trace(String),
+    Alone(Box<ReceiptRow>),
+}
+
+/// The trace of this name, or the act of the receipt or request of this name.
+pub(super) async fn act_of(store: &SharedStore, id: &str) -> Result<Act> {
     let trace_id = Some(id.to_owned());
     let of_trace = ReceiptQuery { trace_id, limit: 1, ..ReceiptQuery::default() };
     if !store.query(&of_trace).await?.is_empty() {
-        return Ok(id.to_owned());
+        return Ok(Act::Trace(id.to_owned()));
     }
-    let row = match store.find(id).await? {
+    let row = match find::receipt(store, id).await? {
         Some(row) => Some(row),
         None => of_request(store, id).await?,
     };
@@ -31,10 +38,10 @@ pub(super) async fn trace_of(store: &SharedStore, id: &str) -> Result<String> {
         return Err(Refused::new(message).into());
     };
     if let Some(trace) = named_trace(&row.body) {
-        return Ok(trace);
+        return Ok(Act::Trace(trace));
     }
     row::read(&row)?;
-    Err(Refused::new(format!("the receipt of `{id}` names no trace")).into())
+    Ok(Act::Alone(Box::new(row)))
 }
 
 /// The trace that an entry names: as the store finds it by, so also in one that is no receipt.

@@ -1,0 +1,241 @@
+//! Clients that vanish, come back too often, or never read.
+
+use std::time::Duration;
+
+use chio_testkit::process::until;
+use serde_json::{Value, json};
+
+use crate::http::{Request, Wire};
+use crate::session::{Session, initialize, text_of};
+use crate::support::{Served, World};
+
+/// By how many megabytes a process may grow.
+const MOST_GROWTH: u64 = 150;
+/// How many sessions a client tries to open.
+const GREEDY: usize = 10_000;
+
+#[track_caller]
+fn check_growth(served: &Served, before: u64) {
+    let most = served.most_memory();
+    assert!(most < before + MOST_GROWTH, "from {before} to {most} MB");
+}
+
+/// Waits until so many calls have ended.
+#[track_caller]
+fn calls_end(world: &World, number: usize) {
+    until("receipts", || (world.calls().len() >= number).then_some(()));
+}
+
+// covers: WIRE-064
+#[test]
+fn a_client_that_vanishes_finds_its_result_when_it_comes_back() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let mut call = session.start_call("slow", &json!({"ms": 400}));
+    let last = call.event().unwrap().id;
+    let id = call.id.clone();
+    drop(call);
+    calls_end(&world, 1);
+    let mut again = session.stream(session.come_back(&last).is(200), id);
+    assert_eq!(text_of(&again.result()), "This took 400 ms.");
+    world.check_calls(&[("slow", "allow")]);
+    world.audit();
+}
+
+// covers: WIRE-064
+#[test]
+fn a_client_that_vanishes_and_comes_back_in_time_waits_on() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let mut call = session.start_call("slow", &json!({"ms": 1200}));
+    let (last, id) = (call.event().unwrap().id, call.id.clone());
+    drop(call);
+    // Again and again.
+    for _ in 0..3 {
+        drop(session.come_back(&last).is(200));
+    }
+    let mut again = session.stream(session.come_back(&last).is(200), id);
+    assert_eq!(text_of(&again.result()), "This took 1200 ms.");
+    world.check_calls(&[("slow", "allow")]);
+}
+
+/// Sends a call, and is gone at once.
+fn vanish(session: &Session, tool: &str, arguments: &Value) {
+    let (_, request) = session.asks("tools/call", &json!({"name": tool, "arguments": arguments}));
+    Wire::connect(&session.door.address).send_only(&session.of(request));
+}
+
+#[test]
+fn calls_of_clients_that_vanish_at_once_have_a_receipt_if_they_ran() {
+    let (world, mut served) = World::up();
+    let session = served.door.open();
+    for _ in 0..50 {
+        vanish(&session, "note_put", &json!({"name": "a", "text": "x"}));
+    }
+    served.server.end();
+    let receipts = world.calls().len();
+    println!("{:?}", world.calls());
+    let served = world.up_with("");
+    let counted = served.door.open().call("note_count", &json!({}));
+    assert_eq!(counted["structuredContent"]["puts"], receipts, "{counted}");
+    world.audit();
+}
+
+#[test]
+fn clients_that_vanish_have_no_more_calls_at_once_than_others() {
+    let (world, served) = World::up();
+    let session = served.door.open();
+    for _ in 0..300 {
+        vanish(&session, "needs_approval", &json!({"text": "x"}));
+    }
+    // Whatever was sent before has been looked at by now.
+    session.request("tools/list", &json!({}));
+    let line = "approvals list --data s --limit 1000 --json";
+    let waiting = world.line(line).ends(0).json()["approvals"].as_array().unwrap().len();
+    assert!(waiting <= 64, "{waiting} calls of one session wait");
+}
+
+#[test]
+fn clients_that_vanish_while_their_session_is_opened_leave_no_server_behind() {
+    let (_world, served) = World::wrapped("--max-sessions 2");
+    let before = served.children();
+    let hello = Request::post(&initialize(&json!({})));
+    for _ in 0..20 {
+        Wire::connect(&served.door.address).send_only(&hello);
+        // Long enough for a server to be started, and short enough for it not to be ready.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Sessions that were opened for nobody may live on for a while, but each has its place.
+    until("servers that nobody needs to end", || {
+        let children = served.children();
+        println!("{before} {children}");
+        (children <= before + 2).then_some(())
+    });
+}
+
+#[test]
+fn half_a_request_is_none() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    for request in [
+        session.of(session.asks("tools/call", &json!({"name": "echo"})).1),
+        Request::post(&initialize(&json!({}))),
+    ] {
+        for part in [1, 20, 100, 200] {
+            Wire::connect(&served.door.address).send_part(&request, part);
+        }
+    }
+    assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
+    world.check_calls(&[("echo", "allow")]);
+}
+
+#[test]
+fn a_client_that_reads_nothing_costs_little() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let before = served.memory();
+    let params = json!({"name": "flood", "arguments": {"count": 20_000},
+        "_meta": {"progressToken": "p"}});
+    let mut unread: Vec<_> = (0..5).map(|_| session.start("tools/call", &params)).collect();
+    let large: Vec<_> =
+        (0..20).map(|_| session.start_call("huge", &json!({"megabytes": 3}))).collect();
+    calls_end(&world, 25);
+    check_growth(&served, before);
+    drop(large);
+    for call in &mut unread {
+        // What is left of the stream ends; the answer may have had to make room.
+        while call.message().is_some() {}
+    }
+    assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
+    assert_eq!(world.calls().len(), 26);
+}
+
+#[test]
+fn ten_thousand_sessions_are_refused_beyond_the_limit_with_a_time_to_come_back() {
+    let (world, served) = World::up();
+    let first = served.door.open();
+    let before = served.memory();
+    let hello = Request::post(&initialize(&json!({})));
+    let (mut opened, mut refused) = (0, 0);
+    let mut wire = Wire::connect(&served.door.address);
+    for _ in 0..GREEDY {
+        let mut answer = wire.send(&hello);
+        match answer.status {
+            200 => opened += 1,
+            503 | 429 => {
+                refused += 1;
+                let seconds = answer.header("retry-after").and_then(|it| it.parse::<u64>().ok());
+                assert!(seconds.is_some_and(|seconds| seconds > 0));
+                assert_eq!(answer.header("mcp-session-id"), None);
+                if refused == 1 {
+                    let message = answer.json();
+                    assert!(message["error"]["data"]["chioError"]["code"].is_number(), "{message}");
+                }
+            }
+            other => panic!("expected a session or a refusal, found {other}"),
+        }
+        wire = answer.into_wire();
+    }
+    assert!(opened > 100 && refused > GREEDY / 2, "{opened} and {refused}");
+    check_growth(&served, before);
+    // Who was there before goes on.
+    assert_eq!(first.call("echo", &json!({"text": "x"}))["isError"], false);
+    world.check_calls(&[("echo", "allow")]);
+}
+
+#[test]
+fn a_session_that_ends_makes_room_for_another() {
+    let (world, served) = World::wrapped("--max-sessions 3");
+    let mut sessions: Vec<Session> = (0..3).map(|_| served.door.open()).collect();
+    let hello = Request::post(&initialize(&json!({})));
+    for _ in 0..5 {
+        let answer = served.door.send(hello.clone()).is(503);
+        assert!(answer.header("retry-after").is_some());
+    }
+    let gone = sessions.pop().unwrap();
+    gone.send(Request::delete()).is(204);
+    sessions.push(served.door.open());
+    served.door.send(hello).is(503);
+    for session in &sessions {
+        assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
+    }
+    assert_eq!(world.calls().len(), 3);
+}
+
+// covers: WIRE-064, WIRE-066
+#[test]
+fn old_events_can_be_asked_for_again_and_again_and_nothing_runs_twice() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let mut call = session.start_call("echo", &json!({"text": "once"}));
+    let prime = call.event().unwrap().id;
+    let result = call.event().unwrap();
+    for _ in 0..50 {
+        let mut again = session.stream(session.come_back(&prime).is(200), call.id.clone());
+        assert_eq!(again.event().as_ref(), Some(&result));
+    }
+    world.check_calls(&[("echo", "allow")]);
+}
+
+#[test]
+fn too_many_requests_at_once_are_refused_and_the_others_go_on() {
+    let (world, served) = World::up();
+    let session = served.door.open();
+    let mut calls: Vec<_> = (0..64)
+        .map(|_| {
+            let mut call = session.start_call("sleep", &json!({"ms": 60_000}));
+            call.event().unwrap();
+            call
+        })
+        .collect();
+    let answer = session.start_call("echo", &json!({"text": "x"})).answer();
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    // A ping says that it is alive.
+    assert_eq!(session.request("ping", &json!({}))["result"], json!({}));
+    for call in &mut calls {
+        session.cancel(&call.id.clone());
+        assert_eq!(call.answer()["error"]["code"], -32800);
+    }
+    assert_eq!(session.call("echo", &json!({"text": "x"}))["isError"], false);
+    assert_eq!(world.calls().len(), 65);
+}

@@ -1,0 +1,140 @@
+//! Whose a session is: only whoever opened it may use it.
+
+use serde_json::{Value, json};
+
+use crate::http::Request;
+use crate::session::{Door, Session, receipt_of, text_of};
+use crate::support::{Served, World};
+
+const ALICE: &str = "Bearer alice-0123456789abcdef";
+const BOB: &str = "Bearer bob-0123456789abcdef";
+
+/// The demo tools for two who show tokens.
+fn for_two() -> (World, Served) {
+    let world = World::new();
+    world.folder.write("alice.token", ALICE.trim_start_matches("Bearer "));
+    world.folder.write("bob.token", BOB.trim_start_matches("Bearer "));
+    let config = "store: s\nservers: [{id: demo}]\nedges:\n  mcp:\n    listen: 127.0.0.1:0\n    \
+                  tokens:\n      - {name: alice, file: alice.token}\n      \
+                  - {name: bob, file: bob.token}\n";
+    world.folder.write("chio.yaml", config);
+    let served = world.start(&["serve"]);
+    (world, served)
+}
+
+/// Checks that somebody cannot use a session of somebody else's.
+#[track_caller]
+fn check_foreign(session: &Session, thief: &Door) {
+    let echo = json!({"name": "echo", "arguments": {"text": "stolen"}});
+    for request in [
+        session.asks("tools/call", &echo).1,
+        session.asks("ping", &json!({})).1,
+        Request::post(&json!({"jsonrpc": "2.0", "id": "chio-1", "result": {}})),
+        Request::post(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 1}})),
+        Request::get(),
+        Request::get().with("Last-Event-ID", &format!("{}-1", session.id)),
+        Request::delete(),
+    ] {
+        let what = format!("{request:?}");
+        let message = thief.send(session.of(request)).is_for(403, &what).json();
+        let known = &message["error"]["data"]["chioError"];
+        assert_eq!(known["name"], "auth_missing_or_invalid", "{what}: {message}");
+        assert!(message.get("result").is_none(), "{what}: {message}");
+    }
+}
+
+#[test]
+fn whoever_shows_no_token_or_another_is_told_what_is_missing() {
+    let world = World::new();
+    let served = world.wrap("--policy permissive --auth-token right-0123456789abcdef");
+    let session = served.door.with("Authorization", "Bearer right-0123456789abcdef").open();
+    let hello = crate::session::initialize(&json!({}));
+    let echo = json!({"name": "echo", "arguments": {"text": "x"}});
+    for (shown, status) in [
+        (None, 401),
+        (Some("Bearer wrong-0123456789abcdef"), 401),
+        (Some("Bearer right-0123456789abcde"), 401),
+        (Some("Bearer "), 400),
+        (Some("Basic right-0123456789abcdef"), 401),
+        (Some("right-0123456789abcdef"), 401),
+    ] {
+        for request in [
+            Request::post(&hello),
+            session.of(session.asks("tools/call", &echo).1),
+            session.of(Request::get()),
+            session.of(Request::delete()),
+        ] {
+            let request = match shown {
+                Some(shown) => request.with("Authorization", shown),
+                None => request,
+            };
+            let mut answer = served.door.send(request).is_for(status, &format!("{shown:?}"));
+            let challenge = answer.header("www-authenticate").unwrap().to_owned();
+            assert!(challenge.starts_with("Bearer"), "{challenge}");
+            assert_eq!(answer.header("mcp-session-id"), None);
+            let message = answer.json();
+            assert_eq!(message["error"]["data"]["chioError"]["code"], 1100, "{message}");
+            assert!(!message.to_string().contains("0123456789abcdef"), "no token is repeated");
+        }
+    }
+    assert!(world.receipts().is_empty());
+    session.call("echo", &json!({"text": "still here"}));
+    world.check_calls(&[("echo", "allow")]);
+}
+
+// covers: WIRE-071
+#[test]
+fn a_session_is_for_the_token_that_opened_it() {
+    let (world, served) = for_two();
+    let (alice, bob) =
+        (served.door.with("Authorization", ALICE), served.door.with("Authorization", BOB));
+    let (hers, his) = (alice.open(), bob.open());
+    check_foreign(&hers, &bob);
+    check_foreign(&his, &alice);
+    served.door.send(hers.of(Request::delete())).is(401);
+    let first = hers.call("echo", &json!({"text": "hers"}));
+    let second = his.call("echo", &json!({"text": "his"}));
+    // Each is somebody else to the kernel.
+    let subject = |result: &Value| {
+        world.receipt(receipt_of(result))["metadata"]["attribution"]["subject_key"].clone()
+    };
+    assert_ne!(subject(&first), subject(&second));
+    // Also when it is over.
+    hers.send(Request::delete()).is(204);
+    check_foreign(&hers, &bob);
+    assert_eq!(text_of(&his.call("echo", &json!({"text": "his"}))), "{\"text\":\"his\"}");
+    assert_eq!(world.calls().len(), 3);
+}
+
+#[test]
+fn a_session_is_for_the_capability_that_opened_it() {
+    let (world, served) = World::up();
+    let issue = |id: &str| {
+        world.folder.write_key("agent.key", &chio_testkit::key(9));
+        let line = format!(
+            "capability issue --data s --subject agent.key --grant demo/echo --id {id} --out {id}"
+        );
+        world.line(&line).ends(0);
+        let token: Value = serde_json::from_str(&world.folder.read(id)).unwrap();
+        served.door.with("X-Chio-Capability", &token.to_string())
+    };
+    let (one, other) = (issue("cap-one"), issue("cap-other"));
+    let (first, second) = (one.open(), served.door.open());
+    check_foreign(&first, &other);
+    check_foreign(&first, &served.door);
+    check_foreign(&second, &one);
+    first.call("echo", &json!({"text": "mine"}));
+    world.check_calls(&[("echo", "allow")]);
+}
+
+#[test]
+fn others_than_this_machine_are_never_let_in_without_a_token() {
+    let world = World::new();
+    for options in ["", "--anonymous default"] {
+        let line = format!("mcp serve --http 0.0.0.0:0 --data s {options} -- no-such-program");
+        world.line(&line).ends(2).complains("expected authentication or a loopback address");
+    }
+    world.line("up --listen 0.0.0.0:0 --data s").ends(2).complains("expected authentication");
+    assert!(!world.folder.path("s").exists(), "nothing was started");
+}

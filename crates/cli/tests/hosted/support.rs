@@ -1,0 +1,194 @@
+//! A world for each test: a folder, a store in it, and the binary that serves and asks it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use chio_testkit::process::{Folder, Run, Server, until};
+use serde_json::Value;
+
+use crate::session::Door;
+
+/// The binary that is tested.
+const CHIO: &str = env!("CARGO_BIN_EXE_chio");
+/// Leaves its process id in a file, and becomes another program.
+const BECOME: &str = "echo $$ > pid; exec \"$0\" \"$@\"";
+
+/// The MCP server that is wrapped, built where the binary is.
+fn fixture() -> &'static str {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let path = BUILT.get_or_init(|| {
+        let folder = Path::new(CHIO).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "chio-testkit", "--bin", "mcp-fixture"]);
+        build.current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.arg("--target-dir").arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the fixture cannot be built");
+        folder.join("mcp-fixture")
+    });
+    path.to_str().unwrap()
+}
+
+/// A folder with a store `s` in it.
+pub(crate) struct World {
+    pub(crate) folder: Folder,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { folder: Folder::new() }
+    }
+
+    /// A world where the demo tools are served.
+    pub(crate) fn up() -> (Self, Served) {
+        let world = Self::new();
+        let served = world.up_with("");
+        (world, served)
+    }
+
+    /// Serves the demo tools, with these options.
+    pub(crate) fn up_with(&self, options: &str) -> Served {
+        let mut words = vec!["up", "--listen", "127.0.0.1:0", "--data", "s"];
+        words.extend(options.split_whitespace());
+        let server = Server::spawn(self.becoming(&words).stdout(Stdio::null()));
+        // It tells other commands where it is, when somebody can come in.
+        let endpoint = until("an endpoint", || {
+            let text = std::fs::read(self.folder.path("s/endpoint.json")).ok()?;
+            serde_json::from_slice::<Value>(&text).ok()
+        });
+        self.served(server, endpoint["mcp"].as_str().unwrap())
+    }
+
+    /// A world where the fixture is served to everybody, with these options.
+    pub(crate) fn wrapped(options: &str) -> (Self, Served) {
+        let world = Self::new();
+        let served = world.wrap(&format!("--policy permissive --anonymous default {options}"));
+        (world, served)
+    }
+
+    /// Serves the fixture, with these options.
+    pub(crate) fn wrap(&self, options: &str) -> Served {
+        let mut words = vec!["mcp", "serve", "--http", "127.0.0.1:0", "--data", "s"];
+        words.extend(options.split_whitespace());
+        words.extend(["--", fixture()]);
+        self.start(&words)
+    }
+
+    /// Starts a server that tells where it listens.
+    pub(crate) fn start(&self, words: &[&str]) -> Served {
+        let server = Server::start(&mut self.becoming(words));
+        let url = server.endpoint();
+        self.served(server, &url)
+    }
+
+    /// The binary, with its process id in a file.
+    fn becoming(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", BECOME, CHIO]).args(words);
+        self.within(&mut command);
+        command
+    }
+
+    fn served(&self, server: Server, url: &str) -> Served {
+        let process = self.folder.read("pid").trim().to_owned();
+        Served { server, door: Door::new(url), process }
+    }
+
+    fn within<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.current_dir(self.folder.root()).env("TMPDIR", self.folder.root());
+        command.env_remove("CHIO_AUTH_TOKEN").stdin(Stdio::null())
+    }
+
+    /// Runs the binary with these words.
+    #[track_caller]
+    pub(crate) fn run(&self, words: &[&str]) -> Run {
+        Run::of(self.within(Command::new(CHIO).args(words)), b"")
+    }
+
+    /// Runs a command line that is split at blanks.
+    #[track_caller]
+    pub(crate) fn line(&self, line: &str) -> Run {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// All receipts, oldest first, as `chio receipt list` has them.
+    #[track_caller]
+    pub(crate) fn receipts(&self) -> Vec<Value> {
+        let line = "receipt list --data s --json --limit 1000 --oldest-first";
+        let listed = self.line(line).ends(0).json();
+        assert_eq!(listed["nextCursor"], Value::Null);
+        let rows = listed["receipts"].as_array().unwrap().iter();
+        rows.map(|row| row["receipt"].clone()).collect()
+    }
+
+    /// The receipts of calls, oldest first: of which tool, and how each ended.
+    #[track_caller]
+    pub(crate) fn calls(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let receipts = self.receipts();
+        let calls = receipts.iter().filter(|receipt| receipt.get("tool_name").is_some());
+        calls.map(|it| (text(&it["tool_name"]), text(&it["decision"]["verdict"]))).collect()
+    }
+
+    /// Checks that the calls left exactly these receipts.
+    #[track_caller]
+    pub(crate) fn check_calls(&self, expected: &[(&str, &str)]) {
+        let found = self.calls();
+        let found: Vec<_> = found.iter().map(|(tool, end)| (tool.as_str(), end.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    /// A receipt.
+    #[track_caller]
+    pub(crate) fn receipt(&self, id: &str) -> Value {
+        self.run(&["receipt", "show", id, "--data", "s", "--json"]).ends(0).json()
+    }
+
+    /// Checks that the whole store holds.
+    #[track_caller]
+    pub(crate) fn audit(&self) {
+        self.line("log audit --data s").ends(0).says("result      clean");
+    }
+}
+
+/// A server that runs.
+pub(crate) struct Served {
+    pub(crate) server: Server,
+    pub(crate) door: Door,
+    process: String,
+}
+
+impl Served {
+    /// A line of what the system knows about the process, in megabytes.
+    fn megabytes(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(Path::new("/proc").join(&self.process).join("status"));
+        let status = status.unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let kilobytes = line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap();
+        kilobytes.parse::<u64>().unwrap() / 1024
+    }
+
+    /// How many processes it has started that still run.
+    pub(crate) fn children(&self) -> usize {
+        let children = Path::new("/proc").join(&self.process).join("task");
+        let tasks = std::fs::read_dir(children).unwrap().filter_map(Result::ok);
+        let of_task = |task: std::fs::DirEntry| {
+            let children = std::fs::read_to_string(task.path().join("children"));
+            children.unwrap_or_default().split_whitespace().count()
+        };
+        tasks.map(of_task).sum()
+    }
+
+    /// How much memory it uses.
+    pub(crate) fn memory(&self) -> u64 {
+        self.megabytes("VmRSS")
+    }
+
+    /// The most that it has used at any time.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.megabytes("VmHWM")
+    }
+}

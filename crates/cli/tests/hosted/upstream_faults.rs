@@ -1,0 +1,221 @@
+//! Servers that crash, flood, hang and babble: each call has its answer and its one receipt, and
+//! memory stays bounded.
+
+use chio_testkit::process::until;
+use serde_json::{Value, json};
+
+use crate::session::{Session, receipt_of, text_of};
+use crate::support::{Served, World};
+
+/// By how many megabytes a process may grow.
+const MOST_GROWTH: u64 = 150;
+
+/// Memory from now on.
+struct Growth<'a> {
+    served: &'a Served,
+    before: u64,
+}
+
+impl<'a> Growth<'a> {
+    fn of(served: &'a Served) -> Self {
+        Self { served, before: served.memory() }
+    }
+
+    /// Checks the most that was used at any time since.
+    #[track_caller]
+    fn check(&self) {
+        let most = self.served.most_memory();
+        assert!(most < self.before + MOST_GROWTH, "from {} to {most} MB", self.before);
+    }
+}
+
+/// Checks that a session works.
+#[track_caller]
+fn check_works(session: &Session) {
+    assert_eq!(text_of(&session.call("echo", &json!({"text": "still here"}))), "still here");
+}
+
+/// Checks that a call failed with a receipt of its own.
+#[track_caller]
+fn check_failed(world: &World, result: &Value) {
+    assert_eq!(result["isError"], true, "{result}");
+    assert_eq!(result["_meta"]["chio"]["name"], "tool_server_error", "{result}");
+    let receipt = world.receipt(receipt_of(result));
+    assert_ne!(receipt["decision"]["verdict"], "allow", "{receipt}");
+}
+
+#[test]
+fn a_server_that_crashes_in_a_call_fails_that_call_and_is_started_again() {
+    let (world, served) = World::wrapped("");
+    let (session, other) = (served.door.open(), served.door.open());
+    let result = session.call("crash", &json!({}));
+    check_failed(&world, &result);
+    let mut tries = 1;
+    until("the server to be back", || {
+        let result = session.call("echo", &json!({"text": "back"}));
+        tries += 1;
+        (result["isError"] != true).then(|| assert_eq!(text_of(&result), "back"))
+    });
+    // Whoever has a server of their own has not noticed.
+    check_works(&other);
+    let calls = world.calls();
+    assert_eq!(calls.len(), tries + 1, "{calls:?}");
+    assert_eq!(calls.iter().filter(|(tool, _)| tool == "crash").count(), 1);
+    world.audit();
+}
+
+#[test]
+fn a_crash_fails_every_call_that_ran_and_each_has_its_receipt() {
+    for options in ["", "--shared"] {
+        let (world, served) = World::wrapped(options);
+        let session = served.door.open();
+        let mut slow: Vec<_> =
+            (0..5).map(|_| session.start_call("slow", &json!({"ms": 60_000}))).collect();
+        for call in &mut slow {
+            call.event().unwrap();
+        }
+        check_failed(&world, &session.call("crash", &json!({})));
+        for call in &mut slow {
+            check_failed(&world, &call.result());
+        }
+        let calls = world.calls();
+        assert_eq!(calls.len(), 6, "{calls:?}");
+        assert!(calls.iter().all(|(_, end)| end != "allow"), "{calls:?}");
+        world.audit();
+    }
+}
+
+#[test]
+fn a_restarted_server_is_told_again_what_the_session_watches() {
+    let (_world, served) = World::wrapped("");
+    let session = served.door.open();
+    let mut listening = session.listen();
+    session.request("resources/subscribe", &json!({"uri": "test://watched-resource"}));
+    session.call("crash", &json!({}));
+    until("the server to be back", || {
+        (session.call("touch_watched", &json!({}))["isError"] != true).then_some(())
+    });
+    // A server that was told of no watch would not say so.
+    listening.hears("notifications/resources/updated");
+}
+
+#[test]
+fn a_flood_of_progress_drowns_nobody() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let growth = Growth::of(&served);
+    let params = json!({"name": "flood", "arguments": {"count": 100_000},
+        "_meta": {"progressToken": "p"}});
+    let mut call = session.start("tools/call", &params);
+    assert_eq!(text_of(&call.result()), "100000 notifications were sent.");
+    assert!(!call.heard("notifications/progress").is_empty());
+    check_works(&session);
+    growth.check();
+    world.check_calls(&[("flood", "allow"), ("echo", "allow")]);
+}
+
+#[test]
+fn a_flood_of_progress_that_nobody_asked_for_reaches_nobody() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let growth = Growth::of(&served);
+    let mut call = session.start_call("flood", &json!({"count": 100_000}));
+    call.result();
+    assert!(call.before.is_empty(), "{:?}", call.before);
+    growth.check();
+    world.check_calls(&[("flood", "allow")]);
+}
+
+#[test]
+fn a_flood_of_logs_drowns_nobody_whether_it_is_read_or_not() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let growth = Growth::of(&served);
+    let mut call = session.start_call("log_flood", &json!({"count": 100_000}));
+    assert_eq!(text_of(&call.result()), "100000 messages were sent.");
+    // A client that does not read its stream until the end.
+    let mut lazy = session.start_call("log_flood", &json!({"count": 100_000}));
+    until("a receipt", || (world.calls().len() == 2).then_some(()));
+    growth.check();
+    let answer = match lazy.try_answer() {
+        Some(answer) => answer,
+        // It was too slow to have it all, and comes back.
+        None => session.go_on(lazy),
+    };
+    assert_eq!(text_of(&answer["result"]), "100000 messages were sent.");
+    check_works(&session);
+    growth.check();
+}
+
+#[test]
+fn lines_that_are_no_messages_are_passed_over() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    for _ in 0..3 {
+        let mut call = session.start_call("garbage", &json!({}));
+        assert_eq!(text_of(&call.result()), "There was garbage before this.");
+        assert!(call.before.is_empty(), "{:?}", call.before);
+    }
+    check_works(&session);
+    assert_eq!(world.calls().len(), 4);
+}
+
+#[test]
+fn a_result_of_a_hundred_megabytes_is_refused_and_does_not_fill_memory() {
+    let (world, served) = World::wrapped("");
+    let (session, other) = (served.door.open(), served.door.open());
+    let growth = Growth::of(&served);
+    let result = session.call("huge", &json!({"megabytes": 100}));
+    check_failed(&world, &result);
+    assert!(result.to_string().len() < 10_000);
+    growth.check();
+    check_works(&other);
+    until("the session to work", || {
+        (session.call("echo", &json!({"text": "x"}))["isError"] != true).then_some(())
+    });
+    let huge = world.calls().into_iter().filter(|(tool, _)| tool == "huge").count();
+    assert_eq!(huge, 1);
+    world.audit();
+}
+
+#[test]
+fn a_large_result_that_is_allowed_arrives_whole_and_can_be_had_again() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let growth = Growth::of(&served);
+    for _ in 0..5 {
+        let mut call = session.start_call("huge", &json!({"megabytes": 1}));
+        assert_eq!(text_of(&call.result()).len(), 1 << 20);
+    }
+    growth.check();
+    assert_eq!(world.calls().len(), 5);
+}
+
+#[test]
+fn a_server_that_is_loud_on_standard_error_is_not_in_the_way() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    for _ in 0..5 {
+        assert_eq!(text_of(&session.call("noisy_stderr", &json!({}))), "1000 lines were written.");
+    }
+    assert_eq!(world.calls().len(), 5);
+}
+
+#[test]
+fn a_tool_that_never_answers_holds_up_nobody_and_its_session_can_be_ended() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let mut hanging: Vec<_> = (0..8).map(|_| session.start_call("hang", &json!({}))).collect();
+    for call in &mut hanging {
+        call.event().unwrap();
+    }
+    check_works(&session);
+    session.send(crate::http::Request::delete()).is(204);
+    for call in &mut hanging {
+        assert_eq!(call.answer()["error"]["code"], -32800);
+    }
+    let calls = world.calls();
+    let cancelled = calls.iter().filter(|(_, end)| end == "cancelled").count();
+    assert_eq!((calls.len(), cancelled), (9, 8));
+    world.audit();
+}

@@ -1,0 +1,13 @@
+//! MCP end to end: the built binary, real clients' messages, a real server behind it.
+#![cfg(test)]
+
+mod access;
+mod client;
+mod config;
+mod doctor;
+mod readme;
+mod serve;
+mod stdio;
+mod support;
+mod up;
+mod wrapped;

@@ -1,0 +1,108 @@
+//! `chio init` and `chio serve`.
+
+use chio_testkit::process::Server;
+use serde_json::Value;
+
+use crate::support::{World, fixture};
+
+/// Replaces the address of a configuration by a free one.
+fn on_a_free_port(world: &World) {
+    let text = world.folder.read("chio.yaml").replace("127.0.0.1:9090", "127.0.0.1:0");
+    world.folder.write("chio.yaml", text);
+}
+
+fn serve(world: &World) -> Server {
+    Server::start(&mut world.command(&["serve"]))
+}
+
+#[test]
+fn what_init_writes_works_as_it_is_and_is_never_overwritten() {
+    let world = World::new();
+    world.line("init").ends(0).says("chio.yaml").says(" serve");
+    world.line("init").ends(2).complains("exists already");
+    on_a_free_port(&world);
+    world.line("doctor").ends(0).says("everything is in order");
+    let mut server = serve(&world);
+    world.line("tools list").ends(0).says("demo echo");
+    world.line("call demo echo {\"text\":\"hello\"}").ends(0).says("hello");
+    // The native socket is there as well, and MCP asks for the token that was made.
+    assert!(world.folder.path(".chio/native.sock").exists());
+    let url = server.endpoint();
+    world.run(&["tools", "list", "--url", &url]).ends(1).complains("asks for another token");
+    world.run(&["tools", "list", "--url", &url, "--bearer-file", ".chio/mcp.token"]).ends(0);
+    server.end();
+    assert_eq!(world.receipts(".chio").len(), 1);
+    assert!(!world.folder.path(".chio/endpoint.json").exists());
+}
+
+#[test]
+fn init_writes_into_another_folder_and_its_paths_begin_there() {
+    let world = World::new();
+    let run = world.line("init agents/mine").ends(0);
+    let run = run.says("serve --config agents/mine/chio.yaml");
+    assert!(run.stdout.contains("doctor --config agents/mine/chio.yaml"), "{run:#?}");
+    let file = "agents/mine/chio.yaml";
+    let text = world.folder.read(file).replace("127.0.0.1:9090", "127.0.0.1:0");
+    world.folder.write(file, text);
+    let _server = Server::start(&mut world.command(&["serve", "--config", file]));
+    assert!(world.folder.path("agents/mine/.chio/native.sock").exists());
+    world.line("call --data agents/mine/.chio demo now").ends(0);
+}
+
+#[test]
+fn several_servers_are_told_apart_by_their_names() {
+    let world = World::new();
+    world.folder.write("alice.token", "alice-0123456789abcdef\n");
+    world.folder.write("bob.token", "bob-0123456789abcdef\n");
+    let fixture = fixture().display();
+    world.folder.write(
+        "chio.yaml",
+        format!(
+            "servers:\n  - id: demo\n  - id: tests\n    command: [\"{fixture}\"]\nedges:\n  mcp:\n    \
+             listen: 127.0.0.1:0\n    tokens:\n      - {{name: alice, file: alice.token}}\n      \
+             - {{name: bob, file: bob.token}}\n"
+        ),
+    );
+    let mut server = serve(&world);
+    world.line("tools list").ends(0).says("demo echo ").says("tests echo ");
+    let listed = world.line("tools list --server tests").ends(0).says("tests echo ");
+    assert!(!listed.stdout.contains("demo "), "{listed:#?}");
+    world.line("call demo echo {\"text\":\"one\"}").ends(0).says("one");
+    world.line("call tests echo {\"text\":\"two\"}").ends(0).says("two");
+    let url = server.endpoint();
+    let bob = ["call", "--url", &url, "--bearer-file", "bob.token"];
+    world.run(&[&bob[..], &["tests", "echo", "{\"text\": \"three\"}"]].concat()).ends(0);
+    server.end();
+    let receipts = world.receipts(".chio");
+    let servers: Vec<_> = receipts.iter().map(|it| it["tool_server"].as_str().unwrap()).collect();
+    assert_eq!(servers, ["tests", "tests", "demo"]);
+    let subject = |it: &Value| it["metadata"]["attribution"]["subject_key"].clone();
+    assert_ne!(subject(&receipts[0]), subject(&receipts[1]), "bob is not alice");
+    assert_eq!(subject(&receipts[1]), subject(&receipts[2]));
+}
+
+#[test]
+fn what_is_wrong_with_the_file_is_told_before_anything_starts() {
+    let world = World::new();
+    world.line("serve").ends(2).complains("`chio init` writes one");
+    world.folder.write("chio.yaml", "servers:\n  - id: demo\n    comand: [x]\npolcy: default\n");
+    let run = world.line("serve").ends(2);
+    let run =
+        run.complains("chio.yaml:3:5: `servers[0]`: there is no `comand`; did you mean `command`?");
+    run.complains("chio.yaml:4:1: the document: there is no `polcy`; did you mean `policy`?")
+        .complains("2 problems");
+    assert!(!world.folder.path(".chio").exists());
+}
+
+#[test]
+fn a_server_that_does_not_start_starts_nothing() {
+    let world = World::new();
+    world.folder.write(
+        "chio.yaml",
+        "servers: [{id: demo}, {id: gone, command: [no-such-program-anywhere]}]\n\
+         edges: {mcp: {listen: \"127.0.0.1:0\"}}\n",
+    );
+    let run = world.line("serve").ends(2).complains("the server `gone` is not there");
+    assert!(!run.stderr.contains("listening"), "{run:#?}");
+    assert!(!world.folder.path(".chio/endpoint.json").exists());
+}
