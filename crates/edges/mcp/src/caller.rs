@@ -11,13 +11,15 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{NOTIFICATIONS, StreamId};
-use crate::session::McpSession;
+use crate::session::{McpSession, Running};
 
 /// The most bytes of chunks that are collected for one result.
 const MAX_COLLECTED: usize = 8 << 20;
 /// How often a client that waits for an approval hears of it.
 const REMINDER: Duration = Duration::from_secs(10);
 const PROGRESS: &str = "notifications/progress";
+/// The member of `_meta` that names a task.
+pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
 
 /// What a client is asked by.
@@ -30,15 +32,25 @@ pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
     }
 }
 
+/// The request that a client is asked and told things for. Outside of any, nothing is set.
+#[derive(Debug, Default)]
+pub(crate) struct About {
+    /// The client's name for the request.
+    pub(crate) id: Option<RequestId>,
+    /// The client's name for its progress.
+    pub(crate) progress: Option<Value>,
+    /// The task that it is.
+    pub(crate) task: Option<String>,
+    /// Its place among those that run: the kernel finishes what its client has left.
+    pub(crate) _running: Option<Running>,
+}
+
 /// The client of a session, for one request or outside of any.
 pub(crate) struct McpCaller {
     session: Arc<McpSession>,
     stream: StreamId,
     cancellation: CancellationToken,
-    /// The client's name for the request; none outside of any.
-    request: Option<RequestId>,
-    /// The client's name for the progress of the request.
-    progress: Option<Value>,
+    request: About,
     collected: Mutex<Collected>,
     /// Cancelled when the call waits for no approval.
     waiting: Mutex<Option<CancellationToken>>,
@@ -56,14 +68,13 @@ impl McpCaller {
         session: &Arc<McpSession>,
         stream: StreamId,
         cancellation: CancellationToken,
-        (request, progress): (Option<RequestId>, Option<Value>),
+        request: About,
     ) -> Arc<Self> {
         Arc::new(Self {
             session: Arc::clone(session),
             stream,
             cancellation,
             request,
-            progress,
             collected: Mutex::default(),
             waiting: Mutex::default(),
         })
@@ -71,7 +82,16 @@ impl McpCaller {
 
     /// The client outside of any request.
     pub(crate) fn for_session(session: &Arc<McpSession>) -> Arc<Self> {
-        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), (None, None))
+        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), About::default())
+    }
+
+    /// Names the task that a message belongs to.
+    fn relate(&self, params: &mut Map<String, Value>) {
+        let Some(task) = &self.request.task else { return };
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        if let Value::Object(meta) = meta {
+            meta.insert(RELATED_TASK.to_owned(), json!({"taskId": task}));
+        }
     }
 
     /// The chunks that a streaming tool gave.
@@ -108,7 +128,7 @@ impl McpCaller {
         *current = Some(waiting.clone());
         drop(current);
         let (session, stream) = (Arc::clone(&self.session), self.stream);
-        let (progress, request) = (self.progress.clone(), request.clone());
+        let (progress, request) = (self.request.progress.clone(), request.clone());
         tokio::spawn(async move {
             let words = format!(
                 "waiting for an approval ({}): an operator answers with `chio approvals approve {}`",
@@ -169,7 +189,7 @@ impl Caller for McpCaller {
     }
 
     async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
-        if let Some(request) = self.request.as_ref().filter(|_| self.session.takes_chunks()) {
+        if let Some(request) = self.request.id.as_ref().filter(|_| self.session.takes_chunks()) {
             let params = json!({"requestId": request, "chunkIndex": index, "chunk": data});
             let Value::Object(params) = params else { return Err(Gone) };
             let params = Params::Object(params);
@@ -190,7 +210,11 @@ impl Caller for McpCaller {
     }
 
     async fn ask(&self, question: Question) -> Result<Value, AskError> {
-        self.session.ask(self.stream, question).await
+        let Question { kind, mut params } = question;
+        if let Value::Object(params) = &mut params {
+            self.relate(params);
+        }
+        self.session.ask(self.stream, Question { kind, params }).await
     }
 
     fn cancellation(&self) -> &CancellationToken {
@@ -213,17 +237,18 @@ impl Caller for McpCaller {
         let Notice { method, mut params } = notice;
         if method == PROGRESS {
             // Nobody hears of progress that nobody asked for.
-            let Some(token) = &self.progress else { return };
+            let Some(token) = &self.request.progress else { return };
             let mut named = Map::new();
             named.insert("progressToken".to_owned(), token.clone());
             params.remove("progressToken");
             named.extend(params);
             params = named;
         }
+        self.relate(&mut params);
         self.session.notify(self.stream, Notice { method, params });
     }
 
     fn wants_progress(&self) -> bool {
-        self.progress.is_some()
+        self.request.progress.is_some()
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// A stream of a session: the number of its first event.
 pub(crate) type StreamId = u64;
@@ -70,8 +71,8 @@ enum Body {
 /// A stream that has not ended.
 #[derive(Debug, Default)]
 struct Open {
-    /// Who reads it: a number for each who began to.
-    reader: u64,
+    /// Cancelled when somebody else reads on.
+    reader: CancellationToken,
     is_read: bool,
     unread: usize,
 }
@@ -256,8 +257,14 @@ impl EventLog {
         Ok(self.reader(stream, after, reader))
     }
 
-    fn reader(self: &Arc<Self>, stream: StreamId, after: u64, reader: u64) -> EventReader {
-        EventReader { log: Arc::clone(self), stream, after, reader, news: self.newest.subscribe() }
+    fn reader(
+        self: &Arc<Self>,
+        stream: StreamId,
+        after: u64,
+        replaced: CancellationToken,
+    ) -> EventReader {
+        let news = self.newest.subscribe();
+        EventReader { log: Arc::clone(self), stream, after, replaced, news }
     }
 
     /// Whether somebody reads the notification stream.
@@ -292,16 +299,15 @@ impl State {
         self.streams.get(&stream).is_some_and(|open| open.is_read)
     }
 
-    /// The number of who reads a stream from now on; whoever read it before reads no more.
-    fn begin_reading(&mut self, stream: StreamId) -> u64 {
-        match self.streams.get_mut(&stream) {
-            Some(open) => {
-                open.reader += 1;
-                open.is_read = true;
-                open.reader
-            }
-            None => 0,
+    /// Somebody reads a stream from now on; whoever read it before reads no more.
+    fn begin_reading(&mut self, stream: StreamId) -> CancellationToken {
+        let replaced = CancellationToken::new();
+        if let Some(open) = self.streams.get_mut(&stream) {
+            open.reader.cancel();
+            open.reader = replaced.clone();
+            open.is_read = true;
         }
+        replaced
     }
 }
 
@@ -312,7 +318,8 @@ pub(crate) struct EventReader {
     stream: StreamId,
     /// Everything up to here was looked at.
     after: u64,
-    reader: u64,
+    /// Cancelled when somebody else reads on.
+    replaced: CancellationToken,
     news: watch::Receiver<u64>,
 }
 
@@ -321,10 +328,8 @@ impl EventReader {
     pub(crate) fn try_next(&mut self, form: Form) -> Option<Next> {
         let log = Arc::clone(&self.log);
         let mut state = log.state();
-        let open = state.streams.get(&self.stream);
-        let (is_open, is_mine) =
-            (open.is_some(), open.is_none_or(|open| open.reader == self.reader));
-        if !is_mine {
+        let is_open = state.streams.contains_key(&self.stream);
+        if self.replaced.is_cancelled() {
             return Some(Next::Lost);
         }
         if self.after + 1 < state.first {
@@ -379,7 +384,11 @@ impl EventReader {
             if let Some(next) = self.try_next(form) {
                 return next;
             }
-            if self.news.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = self.news.changed() => changed,
+                () = self.replaced.cancelled() => return Next::Lost,
+            };
+            if changed.is_err() {
                 return Next::Ended;
             }
         }
@@ -390,7 +399,7 @@ impl Drop for EventReader {
     fn drop(&mut self) {
         let mut state = self.log.state();
         if let Some(open) = state.streams.get_mut(&self.stream)
-            && open.reader == self.reader
+            && !self.replaced.is_cancelled()
         {
             open.is_read = false;
         }

@@ -17,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::Arguments;
 pub(crate) use initialize::{Client, open};
+pub(crate) use lists::page;
 
 use crate::error::{invalid, not_ready};
 use crate::events::StreamId;
 use crate::negotiation::types_results;
-use crate::session::{McpSession, Stage};
+use crate::session::{McpSession, Running, Stage};
 use crate::tasks;
 
 /// A request while it is answered.
@@ -34,6 +35,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) cancellation: CancellationToken,
     /// Proof that the caller holds the key of its capability.
     pub(crate) proof: Option<Box<DpopProof>>,
+    /// Its place among the requests that run.
+    pub(crate) running: Option<Running>,
 }
 
 impl Turn<'_> {
@@ -72,8 +75,9 @@ pub(crate) async fn answer(
         return Err(not_ready(&method));
     }
     let params = params.into_object()?;
-    let (cancellation, _running) = session.begin(&id)?;
-    let turn = Turn { session, id, params, stream, cancellation, proof };
+    let (cancellation, running) = session.begin(&id)?;
+    let running = Some(running);
+    let turn = Turn { session, id, params, stream, cancellation, proof, running };
     let mut result = dispatch(&method, turn).await?;
     if types_results(&session.version)
         && let Value::Object(members) = &mut result

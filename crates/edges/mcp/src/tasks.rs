@@ -8,17 +8,18 @@ use std::time::Duration;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::jsonrpc::RpcError;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Evaluation, Notice, Presented, TaskError, TaskState, TaskView,
+    DiscoveryProtocol, Evaluation, Notice, Outcome, Presented, TaskError, TaskResult, TaskState,
+    TaskView,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
-use crate::caller::McpCaller;
+use crate::caller::{About, McpCaller, RELATED_TASK};
 use crate::error::{invalid_params, unreleased};
 use crate::events::NOTIFICATIONS;
-use crate::methods::{Arguments, Turn};
+use crate::methods::{Arguments, Turn, page};
 use crate::session::McpSession;
 
 /// How often a client should ask, in milliseconds.
@@ -150,7 +151,8 @@ pub(crate) async fn create(
     session.tasks.entries().insert(id.clone(), entry.clone());
     let (runner, ended) = (Arc::clone(session), entry.clone());
     tokio::spawn(async move {
-        let caller = McpCaller::for_request(&runner, NOTIFICATIONS, cancellation, (None, progress));
+        let about = About { task: Some(id.clone()), progress, ..About::default() };
+        let caller = McpCaller::for_request(&runner, NOTIFICATIONS, cancellation, about);
         let view = deferred.result(&id, &owner, presented, caller).await;
         let status = match view {
             Ok(view) => status(&view),
@@ -188,9 +190,19 @@ fn ttl(wanted: &Value, usual: Duration, most: Duration) -> Result<Duration, RpcE
 fn status(view: &TaskView) -> Status {
     match view.state {
         TaskState::Waiting | TaskState::Running | TaskState::Failed => Status::Failed,
+        // A tool that says that it failed has.
+        TaskState::Completed if says_error(view) => Status::Failed,
         TaskState::Completed => Status::Completed,
         TaskState::Cancelled => Status::Cancelled,
     }
+}
+
+/// Whether a task came to a result that is an error.
+fn says_error(view: &TaskView) -> bool {
+    let Some(TaskResult { outcome: Outcome::Value(value), .. }) = &view.result else {
+        return false;
+    };
+    value.get("isError") == Some(&Value::Bool(true))
 }
 
 /// Tells no more than that there is no such task, unless it is the caller's.
@@ -228,7 +240,7 @@ pub(crate) fn list(turn: &Turn<'_>) -> Result<Value, RpcError> {
     let mut entries: Vec<Entry> = turn.session.tasks.entries().values().cloned().collect();
     entries.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     let views: Vec<Value> = entries.iter().map(Entry::view).collect();
-    Ok(json!({"tasks": views}))
+    page(&turn.params, "tasks", views, turn.session.shared.options.limits.page)
 }
 
 /// Answers `tasks/result`: waits for the end of the task.
@@ -258,7 +270,7 @@ pub(crate) async fn result(turn: Turn<'_>) -> Result<Value, RpcError> {
         let meta = members.entry("_meta").or_insert_with(|| json!({}));
         if let Value::Object(meta) = meta {
             let related = json!({"taskId": entry.id});
-            meta.insert("io.modelcontextprotocol/related-task".to_owned(), related);
+            meta.insert(RELATED_TASK.to_owned(), related);
         }
     }
     Ok(result)

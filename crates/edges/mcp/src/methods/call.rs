@@ -14,7 +14,7 @@ use super::Turn;
 use super::reads::token_for;
 use crate::answer;
 use crate::bridge::McpBridge;
-use crate::caller::McpCaller;
+use crate::caller::{About, McpCaller};
 use crate::error::{invalid_params, unauthenticated, unreleased};
 use crate::session::McpSession;
 use crate::tasks;
@@ -35,8 +35,8 @@ pub(super) async fn answer(mut turn: Turn<'_>) -> Result<Value, RpcError> {
     if let Some(task) = task {
         return tasks::create(session, arguments, &task, progress).await;
     }
-    let named = (Some(turn.id), progress);
-    let caller = McpCaller::for_request(session, turn.stream, turn.cancellation, named);
+    let about = About { id: Some(turn.id), progress, task: None, _running: turn.running };
+    let caller = McpCaller::for_request(session, turn.stream, turn.cancellation, about);
     run(session, arguments, &caller).await
 }
 

@@ -15,27 +15,36 @@ use crate::session::McpSession;
 
 /// Answers a request for a list.
 pub(super) async fn answer(turn: Turn<'_>, shelf: Shelf) -> Result<Value, RpcError> {
-    let from = match turn.params.get("cursor") {
-        None => 0,
-        Some(cursor) => {
-            let number = cursor.as_str().and_then(|cursor| cursor.parse::<usize>().ok());
-            number.ok_or_else(|| invalid_params("expected a `cursor` that a list has given"))?
-        }
-    };
     let session = turn.session;
     let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
     let mut entries = Vec::new();
     for server in session.shared.names.servers() {
         entries.extend(of_server(session, server, shelf, &tokens).await?);
     }
-    if from > entries.len() {
-        return Err(invalid_params("expected a `cursor` that a list has given"));
-    }
-    let page = session.shared.options.limits.page.max(1);
-    let until = from.saturating_add(page).min(entries.len());
-    let (total, entries) = (entries.len(), entries.into_iter().skip(from).take(page));
+    page(&turn.params, member(shelf), entries, session.shared.options.limits.page)
+}
+
+/// The page of a list that the params ask for.
+pub(crate) fn page(
+    params: &Map<String, Value>,
+    member: &str,
+    entries: Vec<Value>,
+    size: usize,
+) -> Result<Value, RpcError> {
+    let wrong = || invalid_params("expected a `cursor` that a list has given");
+    let from = match params.get("cursor") {
+        None => 0,
+        Some(cursor) => {
+            let number = cursor.as_str().and_then(|cursor| cursor.parse::<usize>().ok());
+            // The beginning is asked for without one.
+            number.filter(|from| (1..=entries.len()).contains(from)).ok_or_else(wrong)?
+        }
+    };
+    let size = size.max(1);
+    let until = from.saturating_add(size).min(entries.len());
+    let (total, entries) = (entries.len(), entries.into_iter().skip(from).take(size));
     let mut result = Map::new();
-    result.insert(member(shelf).to_owned(), Value::Array(entries.collect()));
+    result.insert(member.to_owned(), Value::Array(entries.collect()));
     if until < total {
         result.insert("nextCursor".to_owned(), json!(until.to_string()));
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Turn;
 use crate::answer::with_receipt;
-use crate::caller::McpCaller;
+use crate::caller::{About, McpCaller};
 use crate::error::{CANCELLED, NOT_READY, chio_error, invalid_params, unauthenticated, unreleased};
 use crate::session::McpSession;
 
@@ -25,8 +25,8 @@ pub(super) async fn answer(mut turn: Turn<'_>, kind: ReadKind) -> Result<Value, 
     };
     let agent = session.peer.subject.clone().unwrap_or_else(|| token.subject.clone());
     let request = ReadRequest { kind, agent, token, server_id: server, params: turn.params };
-    let named = (Some(turn.id), progress);
-    let caller = McpCaller::for_request(session, turn.stream, turn.cancellation, named);
+    let about = About { id: Some(turn.id), progress, task: None, _running: turn.running };
+    let caller = McpCaller::for_request(session, turn.stream, turn.cancellation, about);
     let read = session.shared.orchestrator.read(request, caller).await;
     let read = read.map_err(|error| {
         session.shared.options.log.line(&format!("{}: {error}", kind.name()));
