@@ -27,6 +27,8 @@ use crate::store::{
 
 /// The most bytes of something that a server lets the caller know.
 const MAX_NOTICE: usize = 1 << 20;
+/// The most bytes of a question.
+const MAX_QUESTION: usize = 4 << 20;
 
 /// The way back to the caller, for one call.
 pub struct Line<'a> {
@@ -73,6 +75,11 @@ impl std::fmt::Debug for Line<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line").field("request_id", &self.draft.request_id).finish_non_exhaustive()
     }
+}
+
+/// Whether a value is within so many bytes, and not nested too deep.
+fn fits(value: &Value, most: usize) -> bool {
+    canonical::size(value).is_ok_and(|size| size.bytes <= most && size.depth <= MAX_NESTING)
 }
 
 fn incomplete(reason: &str, chunks: u64) -> Outcome {
@@ -137,13 +144,12 @@ impl<'a> Line<'a> {
     /// Lets the caller know something, as far as the output guards let it leave.
     pub async fn notice(&self, notice: Notice) {
         let Notice { method, params } = notice;
-        let Ok(reviewed) = self.reviewers.review_all(Value::Object(params)).await else { return };
-        let Value::Object(params) = reviewed.value else { return };
-        let fits = canonical::size(&params)
-            .is_ok_and(|size| size.bytes <= MAX_NOTICE && size.depth <= MAX_NESTING);
-        if !fits {
+        let params = Value::Object(params);
+        if !fits(&params, MAX_NOTICE) {
             return;
         }
+        let Ok(reviewed) = self.reviewers.review_all(params).await else { return };
+        let Value::Object(params) = reviewed.value else { return };
         let _turn = self.turn.lock().await;
         self.state().remarks.extend(reviewed.remarks);
         if self.ensure_intent().await.is_ok() {
@@ -162,7 +168,10 @@ impl<'a> Line<'a> {
             return Err(Gone);
         }
         self.state().streams = true;
-        let result = if self.reviewers.want_whole() {
+        let most = self.kernel.config.limits.max_output_bytes;
+        let result = if self.reviewers.look() && !fits(&data, most) {
+            Err(incomplete("the stream has more bytes than allowed", self.chunks_sent()))
+        } else if self.reviewers.want_whole() {
             self.hold_back(data).await
         } else {
             self.send(data).await
@@ -317,7 +326,13 @@ impl<'a> Line<'a> {
         }
         let Question { kind, params } = question;
         self.state().asked = Some(kind);
-        let answer = match self.reviewers.review_all(params).await {
+        let reviewed = if fits(&params, MAX_QUESTION) {
+            self.reviewers.review_all(params).await
+        } else {
+            let reason = "the question is larger than allowed";
+            Err(Denial::by_kernel(chio_core::registry::ErrorCode::InvalidRequestShape, reason))
+        };
+        let answer = match reviewed {
             Err(denial) => Err(AskError::Failed(format!("held back by {}", denial.guard))),
             Ok(reviewed) => {
                 self.state().remarks.extend(reviewed.remarks);
@@ -422,15 +437,20 @@ impl<'a> Line<'a> {
     }
 
     async fn finish_value(&self, value: Value) -> Result<Outcome, Outcome> {
-        let reviewed = self.reviewers.review_all(value).await.map_err(Outcome::Denied)?;
         let failed = |reason: &str| {
             let code = chio_core::registry::ErrorCode::ToolServerError;
             Outcome::Denied(Denial::by_kernel(code, reason))
         };
+        let most = self.kernel.config.limits.max_output_bytes;
+        if self.reviewers.look() && !fits(&value, most) {
+            // Nobody looks through what cannot leave anyway.
+            return Err(failed(&format!("expected at most {most} bytes of result, found more")));
+        }
+        let reviewed = self.reviewers.review_all(value).await.map_err(Outcome::Denied)?;
         let mut scratch = Scratch::default();
         let hash = scratch.hash(&reviewed.value);
         let hash = hash.map_err(|_| failed("the tool's result has no canonical form"))?;
-        let (size, most) = (scratch.size(), self.kernel.config.limits.max_output_bytes);
+        let size = scratch.size();
         if size.bytes > most {
             return Err(failed(&format!("expected at most {most} bytes of result, found more")));
         }
@@ -487,7 +507,7 @@ impl<'a> Line<'a> {
 
     /// A tool's words about its failure, as far as the output guards let them leave.
     pub(crate) async fn review_failure(&self, words: String) -> String {
-        match self.reviewers.review_all(Value::String(words)).await {
+        match self.reviewers.review_all(Value::String(shortened(words))).await {
             Ok(reviewed) => {
                 self.state().remarks.extend(reviewed.remarks);
                 match reviewed.value {

@@ -195,8 +195,9 @@ impl Caller for McpCaller {
             let params = Params::Object(params);
             let notification = Notification { method: CHUNK.to_owned(), params };
             // The result does not repeat it, so it is not one to lose.
-            self.session.outlet.send(self.stream, notification.to_text(), false);
-            return Ok(());
+            let text = notification.to_text();
+            let sent = self.session.outlet.send_in_time(self.stream, text).await;
+            return if sent { Ok(()) } else { Err(Gone) };
         }
         let size = data.to_string().len();
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,6 +39,8 @@ pub(crate) struct EventLog {
     state: Mutex<State>,
     /// The number of the newest event, for those who wait.
     newest: watch::Sender<u64>,
+    /// Changes when a reader has taken something.
+    taken: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -123,7 +125,8 @@ impl EventLog {
         let streams = HashMap::from([(NOTIFICATIONS, Open::default())]);
         let state = State { first: 1, events: VecDeque::new(), bytes: 0, streams, notified: 0 };
         let (newest, _) = watch::channel(0);
-        Self { session_id, window, all, state: Mutex::new(state), newest }
+        let (taken, _) = watch::channel(());
+        Self { session_id, window, all, state: Mutex::new(state), newest, taken }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -155,10 +158,33 @@ impl EventLog {
         self.push(&mut state, stream, Body::Message(text.into()));
     }
 
+    /// Sends a message when there is room for it. Tells whether the stream was still there.
+    pub(crate) async fn send_in_time(&self, stream: StreamId, text: &str) -> bool {
+        let mut taken = self.taken.subscribe();
+        loop {
+            taken.mark_unchanged();
+            {
+                let mut state = self.state();
+                match state.streams.get(&stream) {
+                    None => return false,
+                    Some(open) if open.unread < self.window.queued => {
+                        self.push(&mut state, stream, Body::Message(text.into()));
+                        return true;
+                    }
+                    Some(_) => {}
+                }
+            }
+            if taken.changed().await.is_err() {
+                return false;
+            }
+        }
+    }
+
     /// Ends a stream: its reader gets what is left.
     pub(crate) fn end(&self, stream: StreamId) {
         self.state().streams.remove(&stream);
         self.newest.send_modify(|_| ());
+        self.taken.send_replace(());
     }
 
     fn push(&self, state: &mut State, stream: StreamId, body: Body) {
@@ -357,6 +383,7 @@ impl EventReader {
         }
         if let Some(open) = state.streams.get_mut(&self.stream) {
             open.unread = open.unread.saturating_sub(read);
+            log.taken.send_replace(());
         }
         found.or_else(|| (!is_open).then_some(Next::Ended))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -9,6 +10,9 @@ use crate::events::{EventLog, StreamId};
 
 /// The most bytes of lines that wait for a reader that is slow.
 const MAX_WAITING: usize = 32 << 20;
+
+/// How often a reader that is slow is looked at.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How messages reach a client.
 #[derive(Debug, Clone)]
@@ -25,6 +29,22 @@ impl Outlet {
         match self {
             Self::Events(log) => log.send(stream, &text, may_be_lost),
             Self::Lines(lines) => lines.send(text, may_be_lost),
+        }
+    }
+}
+
+impl Outlet {
+    /// Sends a message when the reader has room for it. Tells whether there is one.
+    pub(crate) async fn send_in_time(&self, stream: StreamId, text: String) -> bool {
+        match self {
+            Self::Events(log) => log.send_in_time(stream, &text).await,
+            Self::Lines(lines) => {
+                while lines.is_crowded() {
+                    tokio::time::sleep(LOOK).await;
+                }
+                lines.send(text, false);
+                true
+            }
         }
     }
 }
@@ -56,12 +76,17 @@ impl Lines {
     /// Answers are bounded by how many requests run at once, and each by the kernel; what may be
     /// lost goes when too much waits.
     pub(crate) fn send(&self, line: String, may_be_lost: bool) {
-        if may_be_lost && self.waiting.load(Ordering::Relaxed) > self.crowded {
+        if may_be_lost && self.is_crowded() {
             return;
         }
         self.waiting.fetch_add(line.len(), Ordering::Relaxed);
         // A client that is gone takes nothing.
         let _ = self.sender.send(line);
+    }
+
+    /// Whether so much waits that what can wait should.
+    fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > self.crowded
     }
 
     /// Whether so much waits that nothing more should be begun.

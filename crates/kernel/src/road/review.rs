@@ -69,6 +69,11 @@ impl<'a> Reviewers<'a> {
         Self { pipeline, input }
     }
 
+    /// Whether anybody looks at output.
+    pub(crate) const fn look(&self) -> bool {
+        self.pipeline.reviews()
+    }
+
     /// Whether a stream has to be held back until it ends.
     pub(crate) const fn want_whole(&self) -> bool {
         self.pipeline.reviews_whole()

@@ -9,6 +9,8 @@ use url::{Host, Origin, Url};
 pub struct OriginRules {
     /// Hosts with their ports; without a list, every host.
     hosts: Option<Vec<(Host<String>, u16)>>,
+    /// The same hosts as clients usually write them, which need not be read each time.
+    usual: Vec<String>,
     origins: Vec<Origin>,
 }
 
@@ -52,7 +54,8 @@ impl OriginRules {
         let origins = hosts.iter().flat_map(|(host, port)| {
             ["http", "https"].map(|scheme| Origin::Tuple(scheme.to_owned(), host.clone(), *port))
         });
-        Self { origins: origins.collect(), hosts: Some(hosts) }
+        let usual = names.iter().map(|name| format!("{name}:{port}")).collect();
+        Self { origins: origins.collect(), hosts: Some(hosts), usual }
     }
 
     /// For a server behind a name that others can reach: every host, and no page but those that
@@ -118,6 +121,9 @@ impl OriginRules {
         }
         // SECURITY: where both are there, both must be ours.
         for text in named.into_iter().flatten() {
+            if self.usual.iter().any(|usual| usual == text) {
+                continue;
+            }
             // What is left out is the port of http; one of https says so in the rules.
             let plain = read_host(text, 80).ok_or(OriginError::HostForm)?;
             let secured = read_host(text, 443).ok_or(OriginError::HostForm)?;

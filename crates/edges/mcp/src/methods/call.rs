@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chio_core::capability::{DpopProof, PresentedToken};
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::hash::sha256_hex;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_cross_protocol::jsonrpc::{RequestId, RpcError};
 use chio_cross_protocol::{CapabilityBridge, MAX_ORIGIN_ID, OrchestratedRequest, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub(super) async fn answer(mut turn: Turn<'_>) -> Result<Value, RpcError> {
     let progress = turn.progress();
     let session = turn.session;
     let proof = turn.proof.take();
-    let arguments = decode(session, &turn.id.to_string(), turn.params, proof).await?;
+    let arguments = decode(session, &turn.id, turn.params, proof).await?;
     if let Some(task) = task {
         return tasks::create(session, arguments, &task, progress).await;
     }
@@ -66,7 +66,7 @@ async fn run(
 /// Reads the params of a call.
 async fn decode(
     session: &McpSession,
-    name: &str,
+    id: &RequestId,
     mut params: Map<String, Value>,
     proof: Option<Box<DpopProof>>,
 ) -> Result<Arguments, RpcError> {
@@ -92,7 +92,7 @@ async fn decode(
         Some(Value::Object(meta)) => meta,
         _ => Map::new(),
     };
-    let origin = origin(session, name, &meta)?;
+    let origin = origin(session, id, &meta)?;
     let mut request = OrchestratedRequest::new(origin, token, server, tool, arguments);
     if let Some(subject) = &session.peer.subject {
         request.agent = subject.clone();
@@ -104,7 +104,11 @@ async fn decode(
 }
 
 /// What stands in receipts for the client's name of the call.
-fn origin(session: &McpSession, name: &str, meta: &Map<String, Value>) -> Result<String, RpcError> {
+fn origin(
+    session: &McpSession,
+    id: &RequestId,
+    meta: &Map<String, Value>,
+) -> Result<String, RpcError> {
     if let Some(stable) = meta.get("chioRequestId") {
         let stable = stable.as_str().filter(|it| it.len() <= MAX_ORIGIN_ID);
         let expected = || {
@@ -112,10 +116,12 @@ fn origin(session: &McpSession, name: &str, meta: &Map<String, Value>) -> Result
         };
         return stable.map(str::to_owned).ok_or_else(expected);
     }
-    let session = &session.peer.session.id;
-    // Ids are told apart within a session only, and a client may choose any text.
-    let plain = name.len() <= 64 && !name.chars().any(char::is_control);
-    Ok(if plain {
+    // Ids are told apart within a session only; the end of its name will do.
+    let session = session.peer.session.id.rsplit('-').next().unwrap_or_default();
+    let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    // A client may choose any text.
+    let plain = name.len() <= 64 && !name.is_empty() && name.trim() == name;
+    Ok(if plain && !name.chars().any(char::is_control) {
         format!("{session}/{name}")
     } else {
         format!("{session}/sha256:{}", sha256_hex(name.as_bytes()))
@@ -132,6 +138,11 @@ fn admit(request: &mut OrchestratedRequest, mut meta: Map<String, Value>) -> Res
     request.governed_intent = intent.map(Box::new);
     let approval: Option<ApprovalToken> = take(&mut meta, "approvalToken", "chioApprovalToken")?;
     request.approval = approval.map(Box::new);
+    if request.approval.is_some() && !meta.contains_key("chioRequestId") {
+        // SECURITY: an approval names the call that it is for, and ids of a session repeat.
+        let message = "expected `_meta.chioRequestId` beside an approval, found none";
+        return Err(invalid_params(message));
+    }
     for name in ["approvalTokens", "executionNonce", "supplementalAuthorization"] {
         let prefixed = format!(
             "chio{}{}",
