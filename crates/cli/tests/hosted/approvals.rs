@@ -159,3 +159,32 @@ fn a_task_can_wait_for_an_approval_too() {
     assert_eq!(text_of(&answer["result"]), "Everything is still there.", "{answer}");
     world.check_calls(&[(TOOL, "allow")]);
 }
+
+// covers: WIRE-064
+#[test]
+fn a_client_whose_stream_is_closed_while_its_call_waits_comes_back_for_the_result() {
+    let world = World::new();
+    let served = world.wrap("--anonymous default --rotate-streams 150ms");
+    let session = served.door.open();
+    let mut call = start(&session);
+    told(&mut call);
+    while let Some(message) = call.message() {
+        assert!(message.get("id").is_none(), "{message}");
+    }
+    world.line(&format!("approvals approve {} --data s", waiting(&world))).ends(0);
+    let answer = session.go_on(call);
+    assert_eq!(text_of(&answer["result"]), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow")]);
+}
+
+#[test]
+fn a_call_that_waits_when_the_server_ends_is_called_off_with_a_receipt() {
+    let world = World::new();
+    let mut served = world.wrap("--anonymous default");
+    let session = served.door.open();
+    let mut call = start(&session);
+    told(&mut call);
+    served.server.end();
+    world.check_calls(&[(TOOL, "cancelled")]);
+    world.audit();
+}

@@ -1,9 +1,7 @@
 //! Clients that vanish, come back too often, or never read.
 
-use std::time::Duration;
-
 use chio_testkit::process::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::http::{Request, Wire};
 use crate::session::{Session, initialize, text_of};
@@ -59,58 +57,53 @@ fn a_client_that_vanishes_and_comes_back_in_time_waits_on() {
     world.check_calls(&[("slow", "allow")]);
 }
 
-/// Sends a call, and is gone at once.
-fn vanish(session: &Session, tool: &str, arguments: &Value) {
-    let (_, request) = session.asks("tools/call", &json!({"name": tool, "arguments": arguments}));
-    Wire::connect(&session.door.address).send_only(&session.of(request));
-}
-
 #[test]
 fn calls_of_clients_that_vanish_at_once_have_a_receipt_if_they_ran() {
     let (world, mut served) = World::up();
     let session = served.door.open();
     for _ in 0..50 {
-        vanish(&session, "note_put", &json!({"name": "a", "text": "x"}));
+        session.vanish_from("note_put", &json!({"name": "a", "text": "x"}));
     }
     served.server.end();
-    let receipts = world.calls().len();
-    println!("{:?}", world.calls());
+    let calls = world.calls();
+    let number = |end: &str| calls.iter().filter(|(_, it)| it == end).count();
     let served = world.up_with("");
-    let counted = served.door.open().call("note_count", &json!({}));
-    assert_eq!(counted["structuredContent"]["puts"], receipts, "{counted}");
+    let counted = served.door.open().call("note_count", &json!({}))["structuredContent"].clone();
+    let puts = usize::try_from(counted["puts"].as_u64().unwrap()).unwrap();
+    // One that was called off may have run, and may not.
+    let (ran, called_off) = (number("allow"), number("cancelled"));
+    assert!(puts >= ran && puts <= ran + called_off, "{puts} puts, {ran} and {called_off}");
+    assert!(puts > 0, "{calls:?}");
     world.audit();
 }
 
 #[test]
 fn clients_that_vanish_have_no_more_calls_at_once_than_others() {
-    let (world, served) = World::up();
+    let (world, mut served) = World::up();
     let session = served.door.open();
-    for _ in 0..300 {
-        vanish(&session, "needs_approval", &json!({"text": "x"}));
+    for _ in 0..150 {
+        session.vanish_from("sleep", &json!({"ms": 60_000}));
     }
-    // Whatever was sent before has been looked at by now.
-    session.request("tools/list", &json!({}));
-    let line = "approvals list --data s --limit 1000 --json";
-    let waiting = world.line(line).ends(0).json()["approvals"].as_array().unwrap().len();
-    assert!(waiting <= 64, "{waiting} calls of one session wait");
+    session.send(Request::delete()).is(204);
+    served.server.end();
+    let calls = world.calls();
+    assert!(calls.len() <= 64, "{} calls of one session ran at once", calls.len());
+    assert!(calls.iter().all(|(_, end)| end == "cancelled"), "{calls:?}");
 }
 
 #[test]
 fn clients_that_vanish_while_their_session_is_opened_leave_no_server_behind() {
-    let (_world, served) = World::wrapped("--max-sessions 2");
+    let (_world, served) = World::wrapped("--max-sessions 6");
     let before = served.children();
     let hello = Request::post(&initialize(&json!({})));
-    for _ in 0..20 {
-        Wire::connect(&served.door.address).send_only(&hello);
-        // Long enough for a server to be started, and short enough for it not to be ready.
-        std::thread::sleep(Duration::from_millis(5));
+    for _ in 0..12 {
+        drop(Wire::connect(&served.door.address).send_only(&hello));
     }
-    // Sessions that were opened for nobody may live on for a while, but each has its place.
-    until("servers that nobody needs to end", || {
-        let children = served.children();
-        println!("{before} {children}");
-        (children <= before + 2).then_some(())
+    // Sessions that were opened for nobody live on for a while, but each has its place.
+    until("all places to be taken", || {
+        (served.door.send(hello.clone()).status == 503).then_some(())
     });
+    until("as many servers as sessions", || (served.children() == before + 6).then_some(()));
 }
 
 #[test]
@@ -122,7 +115,7 @@ fn half_a_request_is_none() {
         Request::post(&initialize(&json!({}))),
     ] {
         for part in [1, 20, 100, 200] {
-            Wire::connect(&served.door.address).send_part(&request, part);
+            drop(Wire::connect(&served.door.address).send_part(&request, part));
         }
     }
     assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
@@ -137,17 +130,18 @@ fn a_client_that_reads_nothing_costs_little() {
     let params = json!({"name": "flood", "arguments": {"count": 20_000},
         "_meta": {"progressToken": "p"}});
     let mut unread: Vec<_> = (0..5).map(|_| session.start("tools/call", &params)).collect();
-    let large: Vec<_> =
-        (0..20).map(|_| session.start_call("huge", &json!({"megabytes": 3}))).collect();
-    calls_end(&world, 25);
+    calls_end(&world, 5);
+    for number in 0..15 {
+        unread.push(session.start_call("huge", &json!({"megabytes": 3})));
+        calls_end(&world, 6 + number);
+    }
     check_growth(&served, before);
-    drop(large);
     for call in &mut unread {
-        // What is left of the stream ends; the answer may have had to make room.
+        // What is left of the stream ends; an answer may have had to make room.
         while call.message().is_some() {}
     }
     assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
-    assert_eq!(world.calls().len(), 26);
+    assert_eq!(world.calls().len(), 21);
 }
 
 #[test]

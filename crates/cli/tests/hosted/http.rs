@@ -102,16 +102,17 @@ impl Wire {
         Self { address: address.to_owned(), stream, unread: Vec::new() }
     }
 
-    /// Sends a request, and is gone.
-    pub(crate) fn send_only(mut self, request: &Request) {
-        self.stream.write_all(&request.bytes(&self.address)).expect("an open connection");
+    /// Sends a request, and reads nothing.
+    pub(crate) fn send_only(self, request: &Request) -> Self {
+        self.send_part(request, usize::MAX)
     }
 
-    /// Sends the beginning of a request, and is gone.
-    pub(crate) fn send_part(mut self, request: &Request, bytes: usize) {
+    /// Sends so many bytes of a request, and reads nothing.
+    pub(crate) fn send_part(mut self, request: &Request, most: usize) -> Self {
         let whole = request.bytes(&self.address);
-        let part = whole.get(..bytes).expect("a longer request");
+        let part = whole.get(..most).unwrap_or(&whole);
         self.stream.write_all(part).expect("an open connection");
+        self
     }
 
     /// Sends a request and reads the head of its answer.
@@ -258,12 +259,12 @@ impl Answer {
     /// The same, if it has this status.
     #[track_caller]
     pub(crate) fn is(self, status: u16) -> Self {
-        self.is_for(status, "an answer")
+        self.check_for(status, "an answer")
     }
 
     /// The same, if what was asked is answered with this status.
     #[track_caller]
-    pub(crate) fn is_for(mut self, status: u16, what: &str) -> Self {
+    pub(crate) fn check_for(mut self, status: u16, what: &str) -> Self {
         if self.status != status {
             let (found, text) = (self.status, self.text());
             panic!("{what}: expected {status}, found {found}: {text}");

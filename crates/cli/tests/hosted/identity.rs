@@ -37,7 +37,7 @@ fn check_foreign(session: &Session, thief: &Door) {
         Request::delete(),
     ] {
         let what = format!("{request:?}");
-        let message = thief.send(session.of(request)).is_for(403, &what).json();
+        let message = thief.send(session.of(request)).check_for(403, &what).json();
         let known = &message["error"]["data"]["chioError"];
         assert_eq!(known["name"], "auth_missing_or_invalid", "{what}: {message}");
         assert!(message.get("result").is_none(), "{what}: {message}");
@@ -69,7 +69,7 @@ fn whoever_shows_no_token_or_another_is_told_what_is_missing() {
                 Some(shown) => request.with("Authorization", shown),
                 None => request,
             };
-            let mut answer = served.door.send(request).is_for(status, &format!("{shown:?}"));
+            let mut answer = served.door.send(request).check_for(status, &format!("{shown:?}"));
             let challenge = answer.header("www-authenticate").unwrap().to_owned();
             assert!(challenge.starts_with("Bearer"), "{challenge}");
             assert_eq!(answer.header("mcp-session-id"), None);
@@ -137,4 +137,15 @@ fn others_than_this_machine_are_never_let_in_without_a_token() {
     }
     world.line("up --listen 0.0.0.0:0 --data s").ends(2).complains("expected authentication");
     assert!(!world.folder.path("s").exists(), "nothing was started");
+}
+
+#[test]
+fn others_than_this_machine_come_in_with_a_token() {
+    let world = World::new();
+    let served = world.wrap_on("0.0.0.0:0", "--policy permissive --auth-token 0123456789abcdef");
+    let hello = Request::post(&crate::session::initialize(&json!({})));
+    served.door.send(hello).is(401);
+    let session = served.door.with("Authorization", "Bearer 0123456789abcdef").open();
+    assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
+    world.check_calls(&[("echo", "allow")]);
 }

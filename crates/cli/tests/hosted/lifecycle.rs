@@ -24,7 +24,7 @@ fn check_over(session: &Session, state: &str) {
         Request::delete(),
     ] {
         let what = format!("{request:?}");
-        let message = session.send(request).is_for(404, &what).json();
+        let message = session.send(request).check_for(404, &what).json();
         assert_eq!(message["id"], Value::Null, "{what}: {message}");
         assert_eq!(message["error"]["code"], -32600, "{what}: {message}");
         let known = &message["error"]["data"]["chioError"];

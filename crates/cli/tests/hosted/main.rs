@@ -5,6 +5,7 @@
 mod approvals;
 mod cancel;
 mod capability;
+mod chunks;
 mod client_faults;
 mod http;
 mod identity;

@@ -1,5 +1,7 @@
 //! What results say about their receipts, and what receipts say about calls.
 
+use std::thread;
+
 use chio_core::receipt::ChioReceipt;
 use serde_json::{Value, json};
 
@@ -152,4 +154,61 @@ fn meta_is_no_argument() {
     assert_eq!(plain["action"]["parameter_hash"], named["action"]["parameter_hash"]);
     let hops = &named["metadata"]["chio"]["bridge"]["trace"]["hops"];
     assert_eq!(hops[0]["requestId"], "my-own-name", "{hops}");
+}
+
+// covers: BRIDGE-001, BRIDGE-166
+#[test]
+fn of_many_calls_at_once_each_has_a_receipt_of_its_own() {
+    let (world, served) = World::up();
+    let mut told: Vec<String> = thread::scope(|scope| {
+        let work = |_| {
+            let session = served.door.open();
+            let call = move |number: usize| {
+                let result = session.call("echo", &json!({"text": number.to_string()}));
+                assert_eq!(result["structuredContent"]["text"], number.to_string());
+                receipt_of(&result).to_owned()
+            };
+            scope.spawn(move || (0..20).map(call).collect::<Vec<_>>())
+        };
+        let workers: Vec<_> = (0..8).map(work).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let receipts = world.receipts();
+    let mut found: Vec<&str> = receipts.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    told.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(told, found);
+    assert_eq!(found.len(), 160);
+    world.audit();
+}
+
+// covers: BRIDGE-002, CROSS-001
+#[test]
+fn everything_that_is_read_leaves_a_receipt_and_names_it() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let prompt = json!({"type": "ref/prompt", "name": "test_prompt_with_arguments"});
+    let reads = [
+        ("resources/read", json!({"uri": "test://static-text"})),
+        ("resources/subscribe", json!({"uri": "test://watched-resource"})),
+        ("resources/unsubscribe", json!({"uri": "test://watched-resource"})),
+        ("prompts/get", json!({"name": "test_simple_prompt"})),
+        ("completion/complete", json!({"ref": prompt, "argument": {"name": "arg1", "value": "t"}})),
+    ];
+    for (number, (method, params)) in reads.iter().enumerate() {
+        let answer = session.request(method, params);
+        let told = receipt_of(&answer["result"]).to_owned();
+        let receipts = world.receipts();
+        assert_eq!(receipts.len(), number + 1, "{method}");
+        let receipt = receipts.last().unwrap();
+        assert_eq!(receipt["id"], told, "{method}: {receipt}");
+        assert_eq!(receipt["terminal_state"]["state"], "completed", "{method}: {receipt}");
+    }
+    // What is not there has one too, and lists have none.
+    let answer = session.request("resources/read", &json!({"uri": "test://nothing"}));
+    assert_eq!(answer["error"]["code"], -32002, "{answer}");
+    assert!(answer["error"]["data"]["chio"]["receiptId"].is_string(), "{answer}");
+    session.request("resources/list", &json!({}));
+    assert_eq!(world.receipts().len(), reads.len() + 1);
+    world.audit();
 }

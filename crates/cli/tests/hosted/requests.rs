@@ -45,7 +45,7 @@ fn what_is_not_as_it_should_be_is_refused_as_json_and_nothing_runs() {
         ("listens to JSON", get.clone().with("Accept", "application/json"), 406),
         ("listens to nothing", get.without("Accept"), 406),
     ] {
-        let message = served.door.send(request).is_for(status, what).json();
+        let message = served.door.send(request).check_for(status, what).json();
         assert_eq!(message["jsonrpc"], "2.0", "{what}: {message}");
         assert_eq!(message["id"], Value::Null, "{what}: {message}");
         assert_eq!(message["error"]["code"], -32600, "{what}: {message}");
@@ -104,7 +104,7 @@ fn a_body_that_is_no_message_is_refused_with_the_reason() {
         (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, -32600),
     ] {
         let shown: String = body.chars().take(60).collect();
-        let message = session.send(Request::post_bytes(body)).is_for(400, &shown).json();
+        let message = session.send(Request::post_bytes(body)).check_for(400, &shown).json();
         assert_eq!(message["error"]["code"], code, "{shown}: {message}");
         assert!(message.get("id").is_some(), "{shown}: {message}");
     }
@@ -190,7 +190,7 @@ fn pages_of_others_and_other_names_of_this_machine_are_refused() {
     ] {
         for request in &requests {
             let answer = served.door.send(request.clone().with(name, &value));
-            let message = answer.is_for(403, &value).json();
+            let message = answer.check_for(403, &value).json();
             assert!(message["error"]["code"].is_number(), "{message}");
         }
     }

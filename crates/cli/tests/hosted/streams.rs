@@ -105,7 +105,7 @@ fn events_that_were_never_sent_or_are_anothers_are_a_conflict() {
         &format!("{id}-01"),
         &format!("{id}-1 OR 1"),
         &format!("{id}-"),
-        &format!("{id}"),
+        id,
         &format!("{id}x-1"),
         "-1",
         "1",
@@ -113,7 +113,7 @@ fn events_that_were_never_sent_or_are_anothers_are_a_conflict() {
         "",
         &"x".repeat(4000),
     ] {
-        let message = session.come_back(last).is_for(409, last).json();
+        let message = session.come_back(last).check_for(409, last).json();
         assert_eq!(message["error"]["code"], -32600, "{message}");
     }
     // Nobody else's stream was taken away.

@@ -71,9 +71,26 @@ impl World {
 
     /// Serves the fixture, with these options.
     pub(crate) fn wrap(&self, options: &str) -> Served {
-        let mut words = vec!["mcp", "serve", "--http", "127.0.0.1:0", "--data", "s"];
+        self.wrap_at("127.0.0.1:0", options, &[fixture()])
+    }
+
+    /// Serves the fixture as long as the file `there` is, with these options.
+    pub(crate) fn wrap_while_there(&self, options: &str) -> Served {
+        self.folder.write("there", "");
+        let script = format!("test -e there && exec '{}'", fixture());
+        self.wrap_at("127.0.0.1:0", options, &["sh", "-c", &script])
+    }
+
+    /// Serves the fixture at an address, with these options.
+    pub(crate) fn wrap_on(&self, address: &str, options: &str) -> Served {
+        self.wrap_at(address, options, &[fixture()])
+    }
+
+    fn wrap_at(&self, address: &str, options: &str, command: &[&str]) -> Served {
+        let mut words = vec!["mcp", "serve", "--http", address, "--data", "s"];
         words.extend(options.split_whitespace());
-        words.extend(["--", fixture()]);
+        words.push("--");
+        words.extend(command);
         self.start(&words)
     }
 
@@ -117,10 +134,9 @@ impl World {
     /// All receipts, oldest first, as `chio receipt list` has them.
     #[track_caller]
     pub(crate) fn receipts(&self) -> Vec<Value> {
-        let line = "receipt list --data s --json --limit 1000 --oldest-first";
-        let listed = self.line(line).ends(0).json();
+        let listed = self.line("receipt list --data s --json --limit 1000").ends(0).json();
         assert_eq!(listed["nextCursor"], Value::Null);
-        let rows = listed["receipts"].as_array().unwrap().iter();
+        let rows = listed["receipts"].as_array().unwrap().iter().rev();
         rows.map(|row| row["receipt"].clone()).collect()
     }
 

@@ -1,10 +1,13 @@
 //! Servers that crash, flood, hang and babble: each call has its answer and its one receipt, and
 //! memory stays bounded.
 
+use std::thread;
+
 use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::session::{Session, receipt_of, text_of};
+use crate::http::Request;
+use crate::session::{Session, initialize, receipt_of, text_of};
 use crate::support::{Served, World};
 
 /// By how many megabytes a process may grow.
@@ -179,16 +182,30 @@ fn a_result_of_a_hundred_megabytes_is_refused_and_does_not_fill_memory() {
 }
 
 #[test]
-fn a_large_result_that_is_allowed_arrives_whole_and_can_be_had_again() {
+fn a_result_as_long_as_a_line_may_be_does_not_fill_memory() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     let growth = Growth::of(&served);
-    for _ in 0..5 {
-        let mut call = session.start_call("huge", &json!({"megabytes": 1}));
-        assert_eq!(text_of(&call.result()).len(), 1 << 20);
-    }
+    let result = session.call("huge", &json!({"megabytes": 15}));
+    receipt_of(&result);
+    assert_eq!(world.calls().len(), 1);
     growth.check();
-    assert_eq!(world.calls().len(), 5);
+}
+
+#[test]
+fn large_answers_that_come_at_once_all_arrive() {
+    let (world, served) = World::wrapped("");
+    let session = served.door.open();
+    let answers: Vec<Option<usize>> = thread::scope(|scope| {
+        let call = || {
+            let mut call = session.start_call("huge", &json!({"megabytes": 3}));
+            call.try_answer().map(|answer| text_of(&answer["result"]).len())
+        };
+        let calls: Vec<_> = (0..24).map(|_| scope.spawn(call)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert_eq!(answers, [Some(3 << 20); 24], "each has its own");
+    assert_eq!(world.calls().len(), 24);
 }
 
 #[test]
@@ -210,7 +227,7 @@ fn a_tool_that_never_answers_holds_up_nobody_and_its_session_can_be_ended() {
         call.event().unwrap();
     }
     check_works(&session);
-    session.send(crate::http::Request::delete()).is(204);
+    session.send(Request::delete()).is(204);
     for call in &mut hanging {
         assert_eq!(call.answer()["error"]["code"], -32800);
     }
@@ -218,4 +235,23 @@ fn a_tool_that_never_answers_holds_up_nobody_and_its_session_can_be_ended() {
     let cancelled = calls.iter().filter(|(_, end)| end == "cancelled").count();
     assert_eq!((calls.len(), cancelled), (9, 8));
     world.audit();
+}
+
+#[test]
+fn a_server_that_cannot_be_started_is_told_and_the_session_is_not_opened() {
+    let world = World::new();
+    let served = world.wrap_while_there("--policy permissive --anonymous default --max-sessions 1");
+    std::fs::remove_file(world.folder.path("there")).unwrap();
+    let hello = Request::post(&initialize(&json!({})));
+    for _ in 0..3 {
+        let mut answer = served.door.send(hello.clone()).is(502);
+        assert_eq!(answer.header("mcp-session-id"), None);
+        let message = answer.json();
+        assert_eq!(message["id"], 0, "{message}");
+        assert_eq!(message["error"]["data"]["chioError"]["name"], "tool_server_error", "{message}");
+    }
+    // Those took no place away.
+    world.folder.write("there", "");
+    check_works(&served.door.open());
+    assert_eq!(world.calls().len(), 1);
 }

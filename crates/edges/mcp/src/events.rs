@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 /// A stream of a session: the number of its first event.
 pub(crate) type StreamId = u64;
 
+/// How many times as many bytes are kept while nobody has read them yet.
+const UNREAD: usize = 32;
+
 /// The stream of what belongs to no request.
 pub(crate) const NOTIFICATIONS: StreamId = 0;
 
@@ -59,6 +62,8 @@ struct State {
 struct Kept {
     stream: StreamId,
     body: Body,
+    /// Whether a reader was given it.
+    read: bool,
 }
 
 #[derive(Debug)]
@@ -191,7 +196,7 @@ impl EventLog {
         let size = body.size();
         state.bytes += size;
         self.all.0.fetch_add(size, Ordering::Relaxed);
-        state.events.push_back(Kept { stream, body });
+        state.events.push_back(Kept { stream, body, read: false });
         if let Some(open) = state.streams.get_mut(&stream) {
             open.unread += 1;
         }
@@ -204,16 +209,28 @@ impl EventLog {
         let crowded = self.all.0.load(Ordering::Relaxed) > self.window.retained;
         if crowded || state.bytes > self.window.bytes {
             self.make_room(state, if crowded { 0 } else { self.window.bytes });
+            let unread = self.window.bytes.saturating_mul(UNREAD);
+            self.drop_oldest(state, if crowded { self.window.bytes } else { unread });
         }
         let newest = state.newest();
         self.newest.send_replace(newest);
     }
 
-    /// Drops the bodies of the oldest events, never that of the newest.
+    /// Drops bodies that were read, the oldest first, never that of the newest.
     fn make_room(&self, state: &mut State, most: usize) {
+        self.drop_bodies(state, most, |kept| kept.read);
+    }
+
+    /// Drops the bodies of the oldest events, also of those that nobody has read yet, never that of
+    /// the newest.
+    fn drop_oldest(&self, state: &mut State, most: usize) {
+        self.drop_bodies(state, most, |_| true);
+    }
+
+    fn drop_bodies(&self, state: &mut State, most: usize, which: impl Fn(&Kept) -> bool) {
         let last = state.events.len().saturating_sub(1);
         let State { events, bytes, .. } = state;
-        for kept in events.iter_mut().take(last) {
+        for kept in events.iter_mut().take(last).filter(|kept| which(kept)) {
             if *bytes <= most {
                 break;
             }
@@ -368,9 +385,10 @@ impl EventReader {
         }
         let skip = usize::try_from(self.after + 1 - state.first).unwrap_or(usize::MAX);
         let (mut found, mut read) = (None, 0);
-        for kept in state.events.iter().skip(skip) {
+        for kept in state.events.iter_mut().skip(skip) {
             self.after += 1;
             if kept.stream == self.stream {
+                kept.read = true;
                 found = self.written(&kept.body, form);
                 read += 1;
                 if found.is_some() {

@@ -119,16 +119,36 @@ fn a_slow_reader_loses_notifications_and_never_a_result() {
 }
 
 #[test]
-fn bytes_are_bounded_for_one_session_and_for_all_but_the_newest_event_is_kept() {
+fn what_was_read_makes_room_first_and_the_newest_event_is_always_kept() {
+    let log = log();
+    let stream = log.open();
+    log.send(stream, &"x".repeat(50), false);
+    log.send(stream, &"y".repeat(50), false);
+    let expected = ["+".to_owned(), "x".repeat(50), "y".repeat(50)];
+    assert_eq!(drain(&mut log.read(stream)), expected, "nobody had read them yet");
+    log.send(stream, &"z".repeat(50), false);
+    assert_eq!(log.resume("s-1-1").unwrap_err(), Conflict::Outside);
+    assert_eq!(drain(&mut log.resume("s-1-3").unwrap()), ["z".repeat(50)]);
+    let stream = log.open();
+    for text in ["a", "b", "c"] {
+        log.send(stream, &text.repeat(1000), false);
+    }
+    assert_eq!(drain(&mut log.read(stream)), ["+", "lost"], "too much that nobody read");
+    assert_eq!(drain(&mut log.resume("s-1-7").unwrap()), ["c".repeat(1000)]);
+}
+
+#[test]
+fn all_sessions_together_keep_so_much_and_each_its_newest_event() {
     let all: Arc<Retained> = Arc::default();
     let window = Window { retained: 100, ..WINDOW };
     let make = || Arc::new(EventLog::new("s-1".to_owned(), window.clone(), Arc::clone(&all)));
     let (one, other) = (make(), make());
     let stream = one.open();
-    one.send(stream, &"x".repeat(50), false);
-    one.send(stream, &"y".repeat(50), false);
+    for text in ["x", "y", "z"] {
+        one.send(stream, &text.repeat(50), false);
+    }
     assert_eq!(drain(&mut one.read(stream)), ["+", "lost"]);
-    assert_eq!(drain(&mut one.resume("s-1-2").unwrap()), ["y".repeat(50)]);
+    assert_eq!(drain(&mut one.resume("s-1-3").unwrap()), ["z".repeat(50)]);
     let large = "z".repeat(500);
     let stream = other.open();
     other.send(stream, &large, false);

@@ -1,0 +1,61 @@
+//! Tools that answer piece by piece.
+
+use serde_json::{Value, json};
+
+use crate::session::{Session, receipt_of};
+use crate::support::World;
+
+const CHUNK: &str = "notifications/chio/tool_call_chunk";
+
+/// A client that takes chunks one by one.
+fn streaming() -> Value {
+    json!({"experimental": {"chioToolStreaming": {}}})
+}
+
+/// Counts, and checks that every chunk came in its order.
+#[track_caller]
+fn check_count(session: &Session, most: usize) {
+    let mut call = session.start_call("count_to", &json!({"n": most}));
+    let result = call.result();
+    let chunks = call.heard(CHUNK);
+    assert_eq!(chunks.len(), most);
+    for (number, chunk) in chunks.iter().enumerate() {
+        assert_eq!(chunk["params"]["requestId"], call.id, "{chunk}");
+        assert_eq!(chunk["params"]["chunkIndex"], number, "{chunk}");
+    }
+    let told = &result["structuredContent"]["chioToolStream"];
+    assert_eq!(told["mode"], "notification_stream", "{result}");
+    assert_eq!(told["totalChunks"], most, "{result}");
+    receipt_of(&result);
+}
+
+#[test]
+fn a_client_that_takes_chunks_gets_each_before_the_answer() {
+    let (world, served) = World::up();
+    let session = served.door.open_with(&streaming());
+    check_count(&session, 5);
+    world.check_calls(&[("count_to", "allow")]);
+}
+
+#[test]
+fn as_many_chunks_as_a_tool_gives_arrive() {
+    let (world, served) = World::up();
+    let session = served.door.open_with(&streaming());
+    check_count(&session, 10_000);
+    world.check_calls(&[("count_to", "allow")]);
+}
+
+#[test]
+fn a_client_that_takes_none_gets_them_all_in_the_answer() {
+    let (world, served) = World::up();
+    let session = served.door.open();
+    let mut call = session.start_call("count_to", &json!({"n": 100}));
+    let result = call.result();
+    assert!(call.before.is_empty(), "{:?}", call.before);
+    assert_eq!(result["isError"], false, "{result}");
+    let chunks = &result["structuredContent"]["chioToolStream"]["chunks"];
+    let chunks = chunks.as_array().unwrap_or_else(|| panic!("{result}"));
+    assert_eq!(chunks.len(), 100, "{result}");
+    receipt_of(&result);
+    world.check_calls(&[("count_to", "allow")]);
+}
