@@ -9,13 +9,14 @@ use chio_core::canonical;
 use chio_core::capability::{CapabilityToken, ChioScope, DelegationLink, Validity};
 use chio_core::crypto::{Keypair, PublicKey, Signature};
 use chio_core::frame::{self, Decoder};
+use chio_core::governance::GovernedTransactionIntent;
 use chio_core::message::{
     AgentMessage, KernelMessage, ToolCallRequest, ToolCallResponse, ToolCallResult,
 };
 use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, SealedReceipt, ToolCallAction};
 use chio_cross_protocol::{
-    Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, OrchestratedToolCall,
-    Outcome, Peer, Road, Session, StoreResult,
+    ApprovalRequest, Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest,
+    OrchestratedToolCall, Outcome, Peer, Road, Session, StoreResult,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -113,9 +114,9 @@ impl Script {
         match request.tool_name.as_str() {
             "wait" => self.wait(request.arguments, caller).await,
             "park" => {
-                caller.parked(true);
+                caller.parked(Some(&waiting(&request)));
                 let approved = pass(&self.approvals, caller).await;
-                caller.parked(false);
+                caller.parked(None);
                 if !approved {
                     return self.call_off();
                 }
@@ -301,4 +302,25 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("still waiting: {what}");
+}
+
+/// The request for approval that a call waits for.
+fn waiting(request: &OrchestratedRequest) -> ApprovalRequest {
+    let (server_id, tool_name) = (request.server_id.clone(), request.tool_name.clone());
+    ApprovalRequest {
+        id: "appr-1".to_owned(),
+        request_id: "req-1".to_owned(),
+        subject: request.agent.clone(),
+        capability_id: request.token.id.clone(),
+        action: ToolCallAction::new(request.arguments.clone()).unwrap(),
+        intent: GovernedTransactionIntent::new("intent-1", &server_id, &tool_name, "a test"),
+        intent_hash: String::new(),
+        server_id,
+        tool_name,
+        asked_by: "script".to_owned(),
+        reason: "a test".to_owned(),
+        requested_at: 0,
+        expires_at: 1,
+        trace_id: None,
+    }
 }
