@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_kernel::{
-    Caller, KernelError, Offer, Read, ReadCall, ReadKind, Session, Shelf, ToolCall, Word,
+    Caller, Denial, KernelError, Offer, Read, ReadCall, ReadKind, Session, Shelf, ToolCall, Word,
 };
 use serde_json::{Map, Value};
 
@@ -88,6 +88,14 @@ impl CrossProtocolOrchestrator<'_> {
         word: Word,
     ) -> Result<(), KernelError> {
         self.kernel().tell(server_id, session, word).await
+    }
+
+    /// Whether a token holds for its own subject now. Nothing runs, and nothing is receipted.
+    ///
+    /// # Errors
+    /// With the denial that a call with it would get.
+    pub async fn check_token(&self, token: &PresentedToken) -> Result<(), Denial> {
+        self.kernel().check_token(token, &token.subject).await
     }
 
     /// Now, in Unix seconds, as the kernel sees it.

@@ -108,6 +108,9 @@ impl McpAdmission {
 impl Admission for McpAdmission {
     async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
         if let Some(token) = &connection.presented {
+            // SECURITY: whoever made a token up gets no session, and starts nobody's process.
+            let verified = self.orchestrator.check_token(token).await;
+            verified.map_err(|denial| Refused(denial.reason))?;
             return Ok(self.open_with(connection, token));
         }
         if connection.door == Door::Stdio {

@@ -1,6 +1,7 @@
 //! Clients that come with a capability of their own: what it grants, and nothing else.
 
 use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
+use chio_core::signed::Signed;
 use chio_kernel::{Clock, SystemClock};
 use chio_testkit::key;
 use serde_json::{Value, json};
@@ -105,25 +106,36 @@ fn a_capability_that_was_revoked_is_denied_also_in_a_session_that_is_open() {
     world.line("capability revoke cap-gone --data s").ends(0);
     let (name, _) = denied(&world, &session.call("echo", &json!({"text": "after"})));
     assert_eq!(name, "capability_revoked");
-    // A new session helps nobody either.
-    let result = showing(&served, &token).open().call("echo", &json!({"text": "again"}));
-    assert_eq!(denied(&world, &result).0, "capability_revoked");
-    world.check_calls(&[("echo", "allow"), ("echo", "deny"), ("echo", "deny")]);
+    // There is no new session with it either.
+    refused(&served, &token);
+    world.check_calls(&[("echo", "allow"), ("echo", "deny")]);
+}
+
+/// Checks that a capability opens no session.
+#[track_caller]
+fn refused(served: &Served, token: &str) {
+    let hello = Request::post(&crate::session::initialize(&json!({})));
+    let mut answer = showing(served, token).send(hello).is(401);
+    assert_eq!(answer.header("mcp-session-id"), None);
+    let message = answer.json();
+    assert_eq!(message["error"]["data"]["chioError"]["code"], 1100, "{message}");
 }
 
 #[test]
-fn a_capability_that_was_changed_or_has_expired_is_denied_with_a_receipt() {
+fn a_capability_that_does_not_hold_opens_no_session() {
     let (world, served) = wrapped();
     let token = issue(&world, "cap-changed", &["--grant", "fixture/echo"]);
     let mut wider: Value = serde_json::from_str(&token).unwrap();
     wider["scope"]["grants"][0]["tool_name"] = json!("*");
-    let result = showing(&served, &wider.to_string()).open().call("secret", &json!({}));
-    assert_eq!(denied(&world, &result).0, "capability_denied");
+    refused(&served, &wider.to_string());
     let options = ["--grant", "fixture/echo", "--at", "1000000000", "--ttl", "60s"];
-    let token = issue(&world, "cap-old", &options);
-    let result = showing(&served, &token).open().call("echo", &json!({"text": "late"}));
-    assert_eq!(denied(&world, &result).0, "capability_expired");
-    world.check_calls(&[("secret", "deny"), ("echo", "deny")]);
+    refused(&served, &issue(&world, "cap-old", &options));
+    // Signed, but by nobody whom anybody trusts.
+    let token: CapabilityToken = serde_json::from_str(&token).unwrap();
+    let forged = CapabilityToken { issuer: key(7).public_key().clone(), ..token };
+    let forged = forged.signed(&key(7)).unwrap();
+    refused(&served, &serde_json::to_string(&forged).unwrap());
+    assert!(world.receipts().is_empty());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Tools that answer piece by piece.
 
+use chio_testkit::process::until;
 use serde_json::{Value, json};
 
+use crate::http::Request;
 use crate::session::{Session, receipt_of};
 use crate::support::World;
 
@@ -58,4 +60,42 @@ fn a_client_that_takes_none_gets_them_all_in_the_answer() {
     assert_eq!(chunks.len(), 100, "{result}");
     receipt_of(&result);
     world.check_calls(&[("count_to", "allow")]);
+}
+
+#[test]
+fn a_client_that_takes_chunks_and_reads_none_can_call_off() {
+    let (world, served) = World::up();
+    let session = served.door.open_with(&streaming());
+    let call = session.start_call("count_to", &json!({"n": 10_000}));
+    session.cancel(&call.id);
+    until("a receipt", || (!world.calls().is_empty()).then_some(()));
+    assert_eq!(session.request("ping", &json!({}))["result"], json!({}));
+    assert_eq!(world.calls().len(), 1);
+}
+
+// covers: WIRE-064
+#[test]
+fn a_client_that_takes_chunks_and_vanishes_has_the_rest_when_it_comes_back() {
+    let (world, served) = World::up();
+    let session = served.door.open_with(&streaming());
+    let mut call = session.start_call("count_to", &json!({"n": 500}));
+    // The answer may be there before anything is read, or not.
+    let last = call.event().unwrap().id;
+    let mut again = session.stream(session.come_back(&last).is(200), call.id.clone());
+    again.result();
+    assert_eq!(again.heard(CHUNK).len(), 500);
+    world.check_calls(&[("count_to", "allow")]);
+}
+
+#[test]
+fn a_client_that_takes_chunks_and_ends_its_session_leaves_one_receipt() {
+    let (world, served) = World::up();
+    let session = served.door.open_with(&streaming());
+    let mut call = session.start_call("count_to", &json!({"n": 10_000}));
+    call.event().unwrap();
+    drop(call);
+    session.send(Request::delete()).is(204);
+    until("a receipt", || (!world.calls().is_empty()).then_some(()));
+    assert_eq!(world.calls().len(), 1);
+    world.audit();
 }

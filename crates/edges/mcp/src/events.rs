@@ -23,6 +23,13 @@ pub(crate) const NOTIFICATIONS: StreamId = 0;
 #[derive(Debug, Default)]
 pub(crate) struct Retained(AtomicUsize);
 
+impl Retained {
+    /// How many bytes that is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// How much one session keeps.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
@@ -308,6 +315,24 @@ impl EventLog {
     ) -> EventReader {
         let news = self.newest.subscribe();
         EventReader { log: Arc::clone(self), stream, after, replaced, news }
+    }
+
+    /// Drops everything that was read, or everything at all, the newest included, because all
+    /// sessions together keep too much. Whoever comes back for it finds it gone.
+    pub(crate) fn shed(&self, unread_too: bool) {
+        let mut state = self.state();
+        let State { events, bytes, streams, .. } = &mut *state;
+        for kept in events.iter_mut() {
+            // What somebody still waits for goes last.
+            let waited_for = streams.get(&kept.stream).is_some_and(|open| open.is_read);
+            if let Body::Message(text) = &kept.body
+                && (kept.read || (unread_too && !waited_for))
+            {
+                let size = text.len();
+                kept.body = Body::Gone;
+                self.forget(bytes, size);
+            }
+        }
     }
 
     /// Whether somebody reads the notification stream.

@@ -39,11 +39,11 @@ impl Outlet {
         match self {
             Self::Events(log) => log.send_in_time(stream, &text).await,
             Self::Lines(lines) => {
-                while lines.is_crowded() {
+                while lines.is_crowded() && !lines.sender.is_closed() {
                     tokio::time::sleep(LOOK).await;
                 }
                 lines.send(text, false);
-                true
+                !lines.sender.is_closed()
             }
         }
     }
@@ -91,7 +91,7 @@ impl Lines {
 
     /// Whether so much waits that nothing more should be begun.
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > MAX_WAITING
+        self.waiting.load(Ordering::Relaxed) > MAX_WAITING && !self.sender.is_closed()
     }
 }
 

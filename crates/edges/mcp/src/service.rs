@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use chio_cross_protocol::{
     Admission, ApprovalRequest, CrossProtocolOrchestrator, DeferredTasks, Log, TaskLimits,
 };
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{Retained, Window};
@@ -22,6 +23,9 @@ const BEAT: Duration = Duration::from_millis(250);
 
 /// How long running requests may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long servers may take to end what they keep for sessions.
+const LEAVE: Duration = Duration::from_secs(6);
 
 /// Answers requests for approval by the word of the client's own user. The binary implements it.
 #[async_trait]
@@ -156,7 +160,9 @@ impl McpService {
                     () = tokio::time::sleep(BEAT) => {}
                 }
                 let Some(shared) = watched.upgrade() else { return };
-                shared.sessions.expire(shared.options.limits.idle);
+                let limits = &shared.options.limits;
+                shared.sessions.expire(limits.idle);
+                shared.sessions.make_room(&shared.retained, limits.retained_bytes);
             }
         });
         Self { shared }
@@ -181,8 +187,12 @@ impl McpService {
         };
         let _ = tokio::time::timeout(DRAIN, idle).await;
         self.shared.closing.cancel();
+        let mut leaving = JoinSet::new();
         for session in self.shared.sessions.close_all() {
-            session.leave_servers().await;
+            leaving.spawn(async move { session.leave_servers().await });
         }
+        let all = async { while leaving.join_next().await.is_some() {} };
+        // Whatever does not end by then is killed with its server.
+        let _ = tokio::time::timeout(LEAVE, all).await;
     }
 }

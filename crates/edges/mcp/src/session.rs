@@ -22,6 +22,8 @@ use crate::pending::Pending;
 use crate::service::Shared;
 use crate::tasks::TaskTable;
 
+/// How long calls that were called off may take to end.
+const CALLED_OFF: Duration = Duration::from_secs(2);
 /// How long before its end a token is replaced, in seconds.
 const RENEW: u64 = 30;
 
@@ -187,6 +189,11 @@ impl McpSession {
         *lock(&self.last_used) = Instant::now();
     }
 
+    /// When somebody has used the session.
+    pub(crate) fn last_used(&self) -> Instant {
+        *lock(&self.last_used)
+    }
+
     /// Whether nobody has used the session for so long: nothing runs, and nobody listens.
     pub(crate) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let listens = match &self.outlet {
@@ -315,8 +322,9 @@ impl McpSession {
         answer
     }
 
-    /// Lets every server end what it keeps for the session.
+    /// Lets every server end what it keeps for the session, after what ran for it was called off.
     pub(crate) async fn leave_servers(&self) {
+        let _ = tokio::time::timeout(CALLED_OFF, self.idle()).await;
         for server in self.shared.names.servers() {
             self.shared.orchestrator.end_session(server, &self.peer.session.id).await;
         }

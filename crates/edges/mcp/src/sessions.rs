@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::events::Retained;
+use crate::outlet::Outlet;
 use crate::session::{McpSession, Stage};
 
 /// How long it is remembered how a session ended.
@@ -112,6 +114,25 @@ impl Sessions {
             tokio::spawn(async move { session.leave_servers().await });
         }
         self.table().forget(now);
+    }
+
+    /// Makes room when all together keep too much: those that nobody has used for longest first.
+    pub(crate) fn make_room(&self, retained: &Retained, most: usize) {
+        if retained.bytes() <= most {
+            return;
+        }
+        let mut sessions = self.all();
+        sessions.sort_by_key(|session| session.last_used());
+        for unread_too in [false, true] {
+            for session in &sessions {
+                if retained.bytes() <= most {
+                    return;
+                }
+                if let Outlet::Events(events) = &session.outlet {
+                    events.shed(unread_too);
+                }
+            }
+        }
     }
 
     /// All that are open.

@@ -40,16 +40,20 @@ impl McpService {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (lines, queue) = Lines::new();
-        let writing = tokio::spawn(write(queue, writer));
+        let mut writing = tokio::spawn(write(queue, writer));
         let mut conversation =
             Conversation { service: self, lines, session: None, running: JoinSet::new() };
         let read = tokio::select! {
             read = conversation.read(reader) => read,
+            // Whoever takes no answers is gone.
+            written = &mut writing => written.unwrap_or(Ok(())),
             () = shutdown.cancelled() => Ok(()),
         };
         conversation.end().await;
         drop(conversation);
-        let _ = tokio::time::timeout(PATIENCE, writing).await;
+        if !writing.is_finished() {
+            let _ = tokio::time::timeout(PATIENCE, writing).await;
+        }
         read
     }
 }

@@ -74,6 +74,11 @@ fn check(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial
 }
 
 fn resource(uri: &str, operation: Operation, scope: &ChioScope) -> Result<(), Denial> {
+    // SECURITY: many readers of URIs drop such characters, and would see another one than guards do.
+    if uri.chars().any(|c| c.is_control()) || uri.trim() != uri {
+        let reason = "expected a URI without control characters and blanks around it";
+        return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
+    }
     // SECURITY: grants go by prefixes, and a server may walk up from there.
     if walks_up(uri) {
         let reason = "expected a URI without `.` and `..` segments, found one with them";
@@ -145,6 +150,8 @@ mod tests {
             (Resource, json!({"uri": "file:///project/%252e%252e/etc"}), Some(InvalidRequestShape)),
             (Resource, json!({"uri": "file:///project/..%5cetc"}), Some(InvalidRequestShape)),
             (Resource, json!({"uri": "file:///project/..?x"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": "file:///project/.\t./etc"}), Some(InvalidRequestShape)),
+            (Resource, json!({"uri": " file:///project/a"}), Some(InvalidRequestShape)),
             (Resource, json!({"uri": "file:///project/a..b/c.d"}), None),
             (Resource, json!({}), Some(InvalidRequestShape)),
             (Subscribe, json!({"uri": "file:///project/a.txt"}), Some(CapabilityDenied)),

@@ -135,7 +135,9 @@ pub(crate) fn is_of_network(scheme: &str) -> bool {
 
 /// Whether a text is the URI of a file.
 pub(crate) fn is_file(text: &str) -> bool {
-    text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+    // Readers of URIs drop blanks before it, and tabs and line ends wherever they stand.
+    let visible = text.trim_start().chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
+    visible.take(5).map(|c| c.to_ascii_lowercase()).eq("file:".chars())
 }
 
 /// The destination of a text that should be a URL or a host: also without a scheme, from one side

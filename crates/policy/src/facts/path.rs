@@ -31,6 +31,16 @@ impl Unreadable {
 
 /// Every form that a path may be meant as; at least one.
 pub(crate) fn forms(text: &str) -> Result<Vec<String>, Unreadable> {
+    let mut forms = forms_as_written(text)?;
+    if text.contains(['\t', '\n', '\r']) {
+        // Readers of URIs drop these, wherever they stand.
+        let dropped: String = text.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+        forms_as_written(&dropped)?.into_iter().for_each(|form| add(&mut forms, form));
+    }
+    Ok(forms)
+}
+
+fn forms_as_written(text: &str) -> Result<Vec<String>, Unreadable> {
     if text.len() > MAX_PATH {
         return Err(Unreadable::TooLong);
     }
@@ -331,6 +341,8 @@ mod tests {
             ("/proc/self/cwd/.env", ".env"),
             ("/private/etc/shadow", "/etc/shadow"),
             ("file:///etc/shadow", "/etc/shadow"),
+            ("file:///etc/sha\tdow", "/etc/shadow"),
+            ("fi\nle:///etc/.\t./etc/shadow", "/etc/shadow"),
             ("FILE://localhost/etc/%73hadow", "/etc/shadow"),
             ("~/.ssh/id_rsa", "~/.ssh/id_rsa"),
             ("$HOME/.ssh/id_rsa", "~/.ssh/id_rsa"),

@@ -190,3 +190,19 @@ fn a_number_to_go_on_from_is_written_as_the_client_can_take_it() {
         assert_eq!(reader.try_next(BARE), None);
     }
 }
+
+#[test]
+fn when_all_keep_too_much_what_was_read_goes_then_what_nobody_waits_for() {
+    let log = log();
+    let (one, other, third) = (log.open(), log.open(), log.open());
+    for (stream, text) in [(one, "a"), (other, "b"), (third, "c")] {
+        log.send(stream, text, false);
+    }
+    assert_eq!(drain(&mut log.read(one)), ["+", "a"]);
+    log.shed(false);
+    assert_eq!(log.resume("s-1-1").unwrap_err(), Conflict::Outside);
+    let mut waiting = log.read(third);
+    log.shed(true);
+    assert_eq!(drain(&mut log.read(other)), ["+", "lost"]);
+    assert_eq!(drain(&mut waiting), ["+", "c"], "somebody waits for it");
+}

@@ -53,7 +53,11 @@ async fn pump(mut reader: EventReader, sending: Sending, sender: mpsc::Sender<By
             () = tokio::time::sleep(KEEP_ALIVE) => Next::Event(": still here\n\n".to_owned()),
         };
         let Next::Event(event) = next else { return };
-        if sender.send(Bytes::from(event)).await.is_err() {
+        let sent = tokio::select! {
+            sent = sender.send(Bytes::from(event)) => sent,
+            () = sending.until.cancelled() => return,
+        };
+        if sent.is_err() {
             return;
         }
     }

@@ -180,7 +180,8 @@ async fn run(
     proof: Option<Box<chio_core::capability::DpopProof>>,
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));
-    let stream_id = log.open();
+    let opened = Opened { log: Arc::clone(&log), stream: log.open(), armed: true };
+    let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
         let outcome = methods::answer(&worker, request, stream_id, proof).await;
@@ -201,6 +202,7 @@ async fn run(
         until: shared.closing.clone(),
     };
     let reader = log.read(stream_id);
+    opened.hand_over();
     // The answer is kept for a client that comes back for it, also when this one is gone.
     tokio::spawn(async move {
         let response = work.await;
@@ -208,6 +210,28 @@ async fn run(
         log.end(stream_id);
     });
     events("post_request_sse", stream(reader, sending))
+}
+
+/// A stream that ends when nobody is left to answer on it.
+struct Opened {
+    log: Arc<EventLog>,
+    stream: StreamId,
+    armed: bool,
+}
+
+impl Opened {
+    /// Somebody else ends it.
+    fn hand_over(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.armed {
+            self.log.end(self.stream);
+        }
+    }
 }
 
 /// A finished stream as one piece.

@@ -110,14 +110,15 @@ fn origin(
     meta: &Map<String, Value>,
 ) -> Result<String, RpcError> {
     if let Some(stable) = meta.get("chioRequestId") {
-        let stable = stable.as_str().filter(|it| it.len() <= MAX_ORIGIN_ID);
+        let stable = stable.as_str().filter(|it| (1..=MAX_ORIGIN_ID).contains(&it.len()));
         let expected = || {
             invalid_params(format!("expected `_meta.chioRequestId` of 1 to {MAX_ORIGIN_ID} bytes"))
         };
         return stable.map(str::to_owned).ok_or_else(expected);
     }
     // Ids are told apart within a session only; the end of its name will do.
-    let session = session.peer.session.id.rsplit('-').next().unwrap_or_default();
+    let mut parts = session.peer.session.id.rsplit('-');
+    let session = parts.find(|part| part.len() == 12).unwrap_or_default();
     let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     // A client may choose any text.
     let plain = name.len() <= 64 && !name.is_empty() && name.trim() == name;
