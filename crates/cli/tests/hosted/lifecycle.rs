@@ -54,6 +54,26 @@ fn a_session_that_its_client_ended_is_gone_before_anything_runs() {
     assert_eq!(world.calls().len(), 3);
 }
 
+// covers: WIRE-070, WIRE-071, WIRE-072
+#[test]
+fn a_session_that_nobody_uses_expires() {
+    let (world, served) = World::wrapped("--session-idle 1s");
+    let (session, used) = (served.door.open(), served.door.open());
+    let mut listening = used.listen();
+    // Whoever asks uses it, so it is left alone for longer than it lives.
+    let expired = (0..10).any(|_| {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        session.send(session.asks("ping", &json!({})).1).status == 404
+    });
+    assert!(expired);
+    check_over(&session, "expired");
+    // Whoever listens uses it, too.
+    used.call("echo", &json!({"text": "still here"}));
+    used.send(Request::delete()).is(204);
+    assert_eq!(listening.message(), None);
+    world.check_calls(&[("echo", "allow")]);
+}
+
 // covers: WIRE-050, WIRE-071
 #[test]
 fn the_end_of_a_session_ends_its_streams_and_calls_off_what_runs() {
