@@ -207,6 +207,13 @@ mod tests {
         token::token(&key(1), key(2).public_key(), id, vec![token::grant("echo")], 1)
     }
 
+    /// A token of the store's own authority that holds now.
+    fn issued(served: &Served, id: &str) -> CapabilityToken {
+        let (authority, now) =
+            (served.store.authority().unwrap().unwrap(), served.orchestrator.now());
+        token::token(&authority, key(2).public_key(), id, vec![token::grant("echo")], now)
+    }
+
     async fn ids(admission: &McpAdmission, peer: &Peer) -> Result<Vec<String>, String> {
         let tokens = admission.tokens(peer).await.map_err(|refused| refused.to_string())?;
         Ok(tokens.iter().map(|token| token.id.clone()).collect())
@@ -249,7 +256,10 @@ mod tests {
     async fn a_session_with_a_token_of_its_own_never_gets_another() {
         let served = served().await;
         let admission = admission(&served, Anonymous::Principal);
-        let own = presented("cap-own");
+        // One that nobody issued opens nothing.
+        let forged = presented("cap-forged");
+        assert!(admission.admit(&over_http(Some("alice"), Some(&forged))).await.is_err());
+        let own = issued(&served, "cap-own");
         let peer = admission.admit(&over_http(Some("alice"), Some(&own))).await.unwrap();
         assert_eq!(peer.subject.as_ref(), Some(&own.subject));
         assert_eq!(ids(&admission, &peer).await.unwrap(), ["cap-own"]);

@@ -85,17 +85,16 @@ fn a_capability_in_a_header_says_what_its_holder_may_do() {
 }
 
 #[test]
-fn a_capability_of_somebody_whom_nobody_trusts_is_denied_with_a_receipt() {
+fn a_capability_of_somebody_whom_nobody_trusts_opens_no_session() {
     let world = World::new();
     let server = serve(&world, &[]);
     let url = server.endpoint();
     let mut forged = capability(&world, "cap-forged", "echo");
     forged.issuer = key(7).public_key().clone();
     let forged = serde_json::to_string(&forged).unwrap();
-    let result =
-        call(&url, &[("x-chio-capability", &forged)], "echo", &json!({"text": "not mine"}));
-    assert_eq!(result["isError"], true, "{result}");
-    assert_eq!(world.receipts("s").len(), 1);
+    let (status, answer, session) = post(&url, &[("x-chio-capability", &forged)], &hello());
+    assert_eq!((status, session.as_str()), (401, ""), "{answer:?}");
+    assert!(world.receipts("s").is_empty());
 }
 
 #[test]
