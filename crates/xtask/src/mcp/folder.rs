@@ -38,7 +38,8 @@ impl Folder {
     /// The processes that were started with a path in this folder.
     pub(super) fn processes(&self) -> Vec<String> {
         let wanted = format!("{}/", self.0.display());
-        let entries = fs::read_dir("/proc").into_iter().flatten().map_while(Result::ok);
+        // One that ends while it is looked at does not hide the others.
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let lines = entries.filter_map(|entry| {
             let number: u32 = entry.file_name().to_str()?.parse().ok()?;
             let line = fs::read(entry.path().join("cmdline")).ok()?;
@@ -59,6 +60,7 @@ impl Drop for Folder {
 mod tests {
     use std::path::Path;
     use std::process::Command;
+    use std::time::Duration;
 
     use super::Folder;
 
@@ -68,7 +70,12 @@ mod tests {
         let sleep = ["/bin/sleep", "/usr/bin/sleep"].map(Path::new);
         let sleep = sleep.into_iter().find(|path| path.exists()).unwrap();
         let mut child = Command::new(folder.link(sleep).unwrap()).arg("600").spawn().unwrap();
-        let seen = folder.processes();
+        // Between its start and its first instruction a process has no command line yet.
+        let look = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            Some(folder.processes()).filter(|seen| !seen.is_empty())
+        };
+        let seen = (0..500).find_map(look).unwrap_or_default();
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(seen.len(), 1, "{seen:?}");
