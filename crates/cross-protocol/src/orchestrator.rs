@@ -171,6 +171,20 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         Some(fidelity(source.into(), &facts))
     }
 
+    /// So many numbers in a row that nobody on this store ever had. Gives the first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn task_numbers(&self, count: u32) -> StoreResult<u64> {
+        self.kernel.store().take_numbers(count).await
+    }
+
+    /// Whether the word of this kernel elsewhere counts here.
+    #[must_use]
+    pub fn trusts_kernel(&self, key: &PublicKey) -> bool {
+        self.kernel.trusted_kernels().contains(key)
+    }
+
     /// A new session on a protocol, with whoever has shown to hold this key.
     #[must_use]
     pub fn open_session(&self, protocol: DiscoveryProtocol, peer: Option<PublicKey>) -> Session {

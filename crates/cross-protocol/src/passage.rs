@@ -82,6 +82,7 @@ impl Passage {
             context: request.protocol_context.take(),
             scope: request.scope.take(),
         };
+        let context = asked.context.clone();
         let mut scratch = Scratch::default();
         let crossed = if refusal.is_none() && is_direct(&request, &asked, &way) {
             arrive(&request, &way, &mut scratch)?
@@ -108,6 +109,7 @@ impl Passage {
             target: crossed.target,
             fidelity: way.fidelity.map(Box::new),
             trace_id: Some(crossed.trace_id),
+            context,
             evidence: crossed.evidence,
             refusal,
         };

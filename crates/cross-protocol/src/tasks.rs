@@ -91,6 +91,9 @@ pub struct TaskResult {
     /// What it streamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Value>,
+    /// What its protocol called the thing that was called, and the message that called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
 }
 
 /// A task as its owner sees it.
@@ -105,6 +108,11 @@ pub struct TaskView {
     pub result: Option<TaskResult>,
     /// The receipt of its call, once that has ended.
     pub receipt: Option<SealedReceipt>,
+    /// What its protocol calls the thing that is called, and the message that calls it. None when
+    /// it was called off before it ran, or its kernel stopped.
+    pub context: Option<Value>,
+    /// When it was taken on, in Unix seconds.
+    pub created_at: u64,
     /// The first second in which the task is gone.
     pub expires_at: u64,
 }
@@ -154,11 +162,24 @@ impl DeferredTasks {
         request: OrchestratedRequest,
         protocol: DiscoveryProtocol,
     ) -> Result<TaskView, TaskError> {
+        let unique = self.orchestrator.kernel().new_request_id();
+        let id = format!("{protocol}-task-{}", unique.strip_prefix("req-").unwrap_or(&unique));
+        self.defer_as(id, request, protocol).await
+    }
+
+    /// As [`Self::defer`], under a name that no other task ever has.
+    ///
+    /// # Errors
+    /// Also when there is a task of this name.
+    pub async fn defer_as(
+        &self,
+        id: String,
+        request: OrchestratedRequest,
+        protocol: DiscoveryProtocol,
+    ) -> Result<TaskView, TaskError> {
         let kernel = self.orchestrator.kernel();
         // Nobody fills the table without a token.
         kernel.check_token(&request.token, &request.agent).await.map_err(TaskError::Denied)?;
-        let unique = kernel.new_request_id();
-        let id = format!("{protocol}-task-{}", unique.strip_prefix("req-").unwrap_or(&unique));
         let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
         let kept = Kept {
             token: (*request.token).clone(),
@@ -178,8 +199,15 @@ impl DeferredTasks {
         if text.len() > MAX_REQUEST {
             return Err(TaskError::TooLarge(text.len()));
         }
-        let (state, result, receipt) = (TaskState::Waiting, None, None);
-        let view = TaskView { id: id.clone(), state, result, receipt, expires_at };
+        let view = TaskView {
+            id: id.clone(),
+            state: TaskState::Waiting,
+            result: None,
+            receipt: None,
+            context: kept.protocol_context,
+            created_at,
+            expires_at,
+        };
         let new = NewTask { id, owner, protocol, server_id, request: text, created_at, expires_at };
         kernel.store().create_task(new, self.limits.most_open).await??;
         Ok(view)
@@ -192,6 +220,25 @@ impl DeferredTasks {
     pub async fn look(&self, id: &str, owner: &PublicKey) -> Result<TaskView, TaskError> {
         let task = self.find(id, owner).await?;
         self.view(task).await
+    }
+
+    /// The tasks of an owner on a protocol, the latest first, at most so many. None is run.
+    ///
+    /// # Errors
+    /// When one cannot be read, or the store does not answer.
+    pub async fn list(
+        &self,
+        owner: &PublicKey,
+        protocol: DiscoveryProtocol,
+        most: usize,
+    ) -> Result<Vec<TaskView>, TaskError> {
+        let kernel = self.orchestrator.kernel();
+        let now = kernel.clock().unix_seconds();
+        let mut views = Vec::new();
+        for task in kernel.store().tasks_of(owner, protocol, now, most).await? {
+            views.push(self.view(task).await?);
+        }
+        Ok(views)
     }
 
     /// The task's result; a task that waits is run first, in the caller's session. While somebody
@@ -211,7 +258,8 @@ impl DeferredTasks {
             return self.view(task).await;
         }
         let request = self.request(&task, presented)?;
-        let caller = Arc::new(TaskCaller { caller, given: Mutex::default() });
+        let context = request.protocol_context.clone();
+        let caller = Arc::new(TaskCaller { caller, context, given: Mutex::default() });
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
             // Somebody was faster, or called it off.
             Ok(_) | Err(KernelError::NotClaimed(TaskRefused::Running | TaskRefused::Over(_))) => {
@@ -272,14 +320,23 @@ impl DeferredTasks {
             }
             None => None,
         };
-        let (id, expires_at) = (task.new.id, task.new.expires_at);
-        Ok(TaskView { id, state: task.state, result, receipt, expires_at })
+        let mut result: Option<TaskResult> = result;
+        let context = match &mut result {
+            Some(result) => result.context.take(),
+            // What was kept to run it goes when it is over.
+            None => serde_json::from_slice(&task.new.request)
+                .ok()
+                .and_then(|kept: Kept| kept.protocol_context),
+        };
+        let NewTask { id, created_at, expires_at, .. } = task.new;
+        Ok(TaskView { id, state: task.state, result, receipt, context, created_at, expires_at })
     }
 }
 
 /// The one who asks for a task's result: what they are given is kept with it.
 struct TaskCaller {
     caller: Arc<dyn Caller>,
+    context: Option<Value>,
     given: Mutex<Given>,
 }
 
@@ -339,7 +396,8 @@ impl Caller for TaskCaller {
 
     fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
         let chunks = std::mem::take(&mut self.given().chunks);
-        let result = TaskResult { outcome: outcome.clone(), chunks };
+        let context = self.context.clone();
+        let result = TaskResult { outcome: outcome.clone(), chunks, context };
         // What the kernel let through has a form.
         canonical::to_vec(&result).unwrap_or_default()
     }

@@ -50,6 +50,9 @@ pub struct ToolCall {
     pub fidelity: Option<Box<BridgeFidelity>>,
     /// The act that the call is part of.
     pub trace_id: Option<String>,
+    /// What the caller's protocol calls the thing that is called, and the message that calls it:
+    /// the tool server is told.
+    pub context: Option<Value>,
     /// Members for the receipt's metadata: how the call got here.
     pub evidence: Vec<(&'static str, Written)>,
     /// A denial that was already decided on the way; the kernel signs it and runs nothing.
@@ -85,6 +88,7 @@ impl ToolCall {
             target: DiscoveryProtocol::Native,
             fidelity: None,
             trace_id: None,
+            context: None,
             evidence: Vec::new(),
             refusal: None,
         }

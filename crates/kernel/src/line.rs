@@ -32,12 +32,12 @@ const MAX_QUESTION: usize = 4 << 20;
 
 /// The way back to the caller, for one call.
 pub struct Line<'a> {
-    kernel: &'a Inner,
-    draft: &'a Draft,
+    pub(crate) kernel: &'a Inner,
+    pub(crate) draft: &'a Draft,
     /// The token and its ancestors; none outside of a call, where there is no intent to write.
     authority: Option<&'a [String]>,
     caller: &'a Arc<dyn Caller>,
-    reviewers: Reviewers<'a>,
+    pub(crate) reviewers: Reviewers<'a>,
     /// Taken for as long as one chunk or question is under way.
     turn: tokio::sync::Mutex<()>,
     /// A write that must end even when the call is called off in the middle of it.

@@ -24,6 +24,8 @@ pub struct ToolInvocation {
     pub tool_name: String,
     /// The arguments.
     pub arguments: Value,
+    /// What the caller's protocol calls the thing that is called, and the message that calls it.
+    pub context: Option<Value>,
 }
 
 /// What a tool came to.

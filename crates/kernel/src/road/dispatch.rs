@@ -109,6 +109,7 @@ impl Errand {
                 trace_id: draft.trace_id.clone(),
                 tool_name: call.tool_name.clone(),
                 arguments,
+                context: call.context.take(),
             }),
             Some(kind) => {
                 let params = match arguments {

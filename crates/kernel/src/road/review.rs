@@ -11,7 +11,7 @@ use crate::pipeline::{Pipeline, ask_about_output};
 #[derive(Debug)]
 pub(crate) struct Reviewers<'a> {
     pipeline: &'a Pipeline,
-    input: &'a GuardInput<'a>,
+    pub(crate) input: &'a GuardInput<'a>,
 }
 
 /// Output that may leave.

@@ -133,6 +133,18 @@ pub trait TaskStore: Send + Sync {
         now: u64,
     ) -> StoreResult<Result<Task, TaskRefused>>;
 
+    /// The tasks of an owner on a protocol, the latest first, at most so many.
+    async fn tasks_of(
+        &self,
+        owner: &PublicKey,
+        protocol: DiscoveryProtocol,
+        now: u64,
+        most: usize,
+    ) -> StoreResult<Vec<Task>>;
+
+    /// So many numbers in a row that were never given to anybody before. Gives the first.
+    async fn take_numbers(&self, count: u32) -> StoreResult<u64>;
+
     /// Forgets tasks that have expired and do not run, with all that was kept of them. Tells how
     /// many; a next call may find more.
     async fn forget_expired(&self, now: u64) -> StoreResult<u64>;

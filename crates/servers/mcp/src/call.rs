@@ -12,18 +12,18 @@ use crate::conversation::{Asked, Conversation, Events, Held, Running};
 use crate::error::McpError;
 use crate::wire;
 
-/// Asks a child for something on behalf of a caller.
+/// Asks a child for something on behalf of a caller, and tells it about the message that asks.
 ///
 /// # Errors
 /// When there is no answer, or an error.
 pub(crate) async fn call(
     conversation: &Arc<Conversation>,
-    method: &'static str,
+    (method, about): (&'static str, Option<Value>),
     params: Map<String, Value>,
     line: &Line<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
-    let params = with_meta(params, &running, line);
+    let params = with_meta(params, about, &running, line);
     attended(running, events, line, conversation.request(method, params)).await
 }
 
@@ -33,13 +33,14 @@ pub(crate) async fn call(
 /// As [`call`].
 pub(crate) async fn call_as_task(
     conversation: &Arc<Conversation>,
+    about: Option<Value>,
     mut params: Map<String, Value>,
     line: &Line<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
     let ttl = conversation.settings.limits.task_ttl.as_millis();
     params.insert("task".to_owned(), json!({"ttl": u64::try_from(ttl).unwrap_or(u64::MAX)}));
-    let params = with_meta(params, &running, line);
+    let params = with_meta(params, about, &running, line);
     let work = async {
         let made = conversation.request("tools/call", params).await?;
         let Some(task_id) = made.pointer("/task/taskId").and_then(Value::as_str) else {
@@ -75,16 +76,25 @@ impl Drop for Task<'_> {
     }
 }
 
-/// The parameters with the name under which progress is told, if anybody wants to know.
+/// The parameters with what the server is told about the call, and with the name under which
+/// progress is told, if anybody wants to know.
 fn with_meta(
     mut params: Map<String, Value>,
+    about: Option<Value>,
     running: &Running,
     line: &Line<'_>,
 ) -> Map<String, Value> {
     // What another hop said about its own messages means nothing on this one.
     params.remove("_meta");
+    let mut meta = Map::new();
     if line.wants_progress() {
-        params.insert("_meta".to_owned(), json!({"progressToken": running.token}));
+        meta.insert("progressToken".to_owned(), json!(running.token));
+    }
+    if let Some(about) = about {
+        meta.insert("chio".to_owned(), about);
+    }
+    if !meta.is_empty() {
+        params.insert("_meta".to_owned(), Value::Object(meta));
     }
     params
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{Line, Offer, Shelf, ToolInvocation};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -93,17 +94,21 @@ impl Child {
         invocation: ToolInvocation,
         line: &Line<'_>,
     ) -> Result<Value, McpError> {
-        let ToolInvocation { tool_name, arguments, .. } = invocation;
+        let ToolInvocation { tool_name, arguments, context, .. } = invocation;
         let as_task =
             self.task_tools.read().unwrap_or_else(PoisonError::into_inner).contains(&tool_name);
         let mut params = Map::from_iter([("name".to_owned(), Value::String(tool_name))]);
         if !arguments.is_null() {
             params.insert("arguments".to_owned(), arguments);
         }
+        let protocol = line.session().protocol;
+        // What MCP itself calls the tool, the server knows.
+        let context = context.filter(|_| protocol != DiscoveryProtocol::Mcp);
+        let about = context.map(|context| json!({protocol.name(): context}));
         if as_task {
-            call::call_as_task(&self.conversation, params, line).await
+            call::call_as_task(&self.conversation, about, params, line).await
         } else {
-            call::call(&self.conversation, "tools/call", params, line).await
+            call::call(&self.conversation, ("tools/call", about), params, line).await
         }
     }
 }

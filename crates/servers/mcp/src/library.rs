@@ -64,7 +64,7 @@ impl Library for McpServer {
             ReadKind::Unsubscribe => return Ok(unsubscribe(&seat, params, line).await?),
         };
         let child = seat.child().await?;
-        Ok(call::call(&child.conversation, method, params, line).await?)
+        Ok(call::call(&child.conversation, (method, None), params, line).await?)
     }
 
     async fn tell(&self, session: &Session, word: Word) -> Result<(), KernelError> {
@@ -118,7 +118,7 @@ impl McpServer {
         let answer = if known {
             json!({})
         } else {
-            call::call(&child.conversation, "resources/subscribe", params, line).await?
+            call::call(&child.conversation, ("resources/subscribe", None), params, line).await?
         };
         seat.subscriptions.add(&uri, told);
         Ok(answer)
@@ -150,7 +150,7 @@ async fn unsubscribe(
     if !last {
         return Ok(json!({}));
     }
-    call::call(&child.conversation, "resources/unsubscribe", params, line).await
+    call::call(&child.conversation, ("resources/unsubscribe", None), params, line).await
 }
 
 fn uri(params: &Map<String, Value>) -> Result<String, McpError> {

@@ -154,6 +154,14 @@ impl Books {
         Ok(gone)
     }
 
+    /// Numbers that nobody had before, kept with the store: whoever opens it next goes on after them.
+    fn take_numbers(&self, count_of: u32) -> StoreResult<u64> {
+        let sql = "INSERT INTO meta VALUES ('numbers', ?1)
+                   ON CONFLICT(key) DO UPDATE SET value = value + ?1 RETURNING value";
+        let last = count(self.number(sql, [count_of])?)?;
+        Ok(last.saturating_sub(u64::from(count_of)).saturating_add(1))
+    }
+
     fn insert_task(&self, task: &NewTask) -> StoreResult<()> {
         self.execute(
             "INSERT INTO tasks(id, owner, protocol, server_id, request, created_at, expires_at,
@@ -196,17 +204,12 @@ fn has_expired(database: &Connection, now: u64) -> StoreResult<bool> {
     statement.exists([clamped(now)]).map_err(failed)
 }
 
-fn task(
-    database: &Connection,
-    id: &str,
-    owner: &PublicKey,
-    now: u64,
-) -> StoreResult<Result<Task, TaskRefused>> {
-    let sql = "SELECT owner, state, expires_at, protocol, server_id, request, created_at, result,
-               receipt_id FROM tasks WHERE id = ?1";
-    let mut statement = database.prepare_cached(sql).map_err(failed)?;
-    let mut rows = statement.query([id]).map_err(failed)?;
-    let Some(row) = rows.next().map_err(failed)? else { return Ok(Err(TaskRefused::Unknown)) };
+/// What a task is read from.
+const COLUMNS: &str = "owner, state, expires_at, protocol, server_id, request, created_at, result, \
+                       receipt_id, id";
+
+/// A task from its columns, unless this owner does not see it.
+fn read_task(row: &Row<'_>, owner: &PublicKey, now: u64) -> StoreResult<Result<Task, TaskRefused>> {
     let found = Found::read(row)?;
     if let Err(refused) = found.standing().see(owner, now) {
         return Ok(Err(refused));
@@ -214,7 +217,7 @@ fn task(
     let protocol: String = row.get(3).map_err(failed)?;
     let protocol = DiscoveryProtocol::ALL.into_iter().find(|known| known.name() == protocol);
     let new = NewTask {
-        id: id.to_owned(),
+        id: row.get(9).map_err(failed)?,
         owner: found.owner,
         protocol: protocol
             .ok_or_else(|| unreadable("the protocol of a task", "it is none we know"))?,
@@ -225,6 +228,39 @@ fn task(
     };
     let (result, receipt_id) = (row.get(7).map_err(failed)?, row.get(8).map_err(failed)?);
     Ok(Ok(Task { new, state: found.state, result, receipt_id }))
+}
+
+fn task(
+    database: &Connection,
+    id: &str,
+    owner: &PublicKey,
+    now: u64,
+) -> StoreResult<Result<Task, TaskRefused>> {
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1");
+    let mut statement = database.prepare_cached(&sql).map_err(failed)?;
+    let mut rows = statement.query([id]).map_err(failed)?;
+    let Some(row) = rows.next().map_err(failed)? else { return Ok(Err(TaskRefused::Unknown)) };
+    read_task(row, owner, now)
+}
+
+fn tasks_of(
+    database: &Connection,
+    (owner, protocol): (&PublicKey, DiscoveryProtocol),
+    now: u64,
+    most: usize,
+) -> StoreResult<Vec<Task>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tasks WHERE owner = ?1 AND protocol = ?2
+         AND (state = 'running' OR expires_at > ?3) ORDER BY created_at DESC, id DESC LIMIT ?4"
+    );
+    let mut statement = database.prepare_cached(&sql).map_err(failed)?;
+    let wanted = params![owner.to_hex(), protocol.name(), clamped(now), length(most)];
+    let mut rows = statement.query(wanted).map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        found.extend(read_task(row, owner, now)?.ok());
+    }
+    Ok(found)
 }
 
 #[async_trait]
@@ -245,6 +281,21 @@ impl TaskStore for SqliteStore {
     ) -> StoreResult<Result<Task, TaskRefused>> {
         let (id, owner) = (id.to_owned(), owner.clone());
         self.read(move |database| task(database, &id, &owner, now)).await
+    }
+
+    async fn tasks_of(
+        &self,
+        owner: &PublicKey,
+        protocol: DiscoveryProtocol,
+        now: u64,
+        most: usize,
+    ) -> StoreResult<Vec<Task>> {
+        let owner = owner.clone();
+        self.read(move |database| tasks_of(database, (&owner, protocol), now, most)).await
+    }
+
+    async fn take_numbers(&self, count: u32) -> StoreResult<u64> {
+        self.writer.run(move |books| books.take_numbers(count)).await
     }
 
     async fn forget_expired(&self, now: u64) -> StoreResult<u64> {

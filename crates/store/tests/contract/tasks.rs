@@ -433,3 +433,49 @@ async fn a_task_that_was_swept_cannot_reserve_any_more() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn an_owner_sees_their_own_tasks_of_a_protocol_the_latest_first() {
+    on_each_store(async |world| {
+        for (id, change) in [
+            ("a", &(|_: &mut NewTask| {}) as &dyn Fn(&mut NewTask)),
+            ("b", &|task| task.created_at = NOW + 1),
+            ("c", &|task| task.owner = key(2)),
+            ("d", &|task| task.protocol = DiscoveryProtocol::Mcp),
+            ("e", &|task| task.expires_at = NOW + 2),
+        ] {
+            let mut task = task(id);
+            change(&mut task);
+            create(world, task).await;
+        }
+        let names = async |now, most| {
+            let found = world.shared().tasks_of(&key(1), DiscoveryProtocol::A2a, now, most).await;
+            found.unwrap().into_iter().map(|task| task.new.id).collect::<Vec<_>>()
+        };
+        assert_eq!(names(NOW + 1, MANY).await, ["b", "e", "a"]);
+        assert_eq!(names(NOW + 2, MANY).await, ["b", "a"], "one has expired");
+        assert_eq!(names(NOW + 1, 1).await, ["b"]);
+        assert_eq!(names(NOW + 60, MANY).await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_a_number_that_somebody_had() {
+    on_each_store(async |world| {
+        let mut taking = Vec::new();
+        for count in 1..=20_u32 {
+            let store = world.shared();
+            let taken = async move { (store.take_numbers(count).await.unwrap(), count) };
+            taking.push(tokio::spawn(taken));
+        }
+        let mut all = Vec::new();
+        for taken in taking {
+            let (first, count) = taken.await.unwrap();
+            all.extend(first..first + u64::from(count));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (1..=210).collect::<Vec<u64>>());
+    })
+    .await;
+}

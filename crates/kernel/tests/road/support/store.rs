@@ -8,6 +8,7 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
 use chio_core::governance::ApprovalToken;
+use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::store::{
     Answered, Approval, ApprovalQuery, ApprovalStore, LogEntry, LogStore, LogSummary, NewTask,
     ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore, Revocations, SharedStore, StoreError,
@@ -162,6 +163,20 @@ impl TaskStore for TestStore {
         now: u64,
     ) -> StoreResult<Result<Task, TaskRefused>> {
         self.inner.task(id, owner, now).await
+    }
+
+    async fn tasks_of(
+        &self,
+        owner: &PublicKey,
+        protocol: DiscoveryProtocol,
+        now: u64,
+        most: usize,
+    ) -> StoreResult<Vec<Task>> {
+        self.inner.tasks_of(owner, protocol, now, most).await
+    }
+
+    async fn take_numbers(&self, count: u32) -> StoreResult<u64> {
+        self.inner.take_numbers(count).await
     }
 
     async fn forget_expired(&self, now: u64) -> StoreResult<u64> {

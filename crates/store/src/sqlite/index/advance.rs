@@ -36,6 +36,17 @@ pub(crate) struct Advancer {
     held: Option<Held>,
 }
 
+/// What one batch did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Batch {
+    /// There was nothing to do.
+    Empty,
+    /// It has all that was there.
+    Last,
+    /// There is more than fitted into it.
+    Full,
+}
+
 struct Held {
     index: Connection,
     /// The file that it is in.
@@ -72,8 +83,8 @@ impl Advancer {
         self.held.as_ref().map_or(&NONE, |held| &held.progress)
     }
 
-    /// Indexes a batch. Tells how many entries that were; none when somebody else is about it.
-    pub(super) fn advance(&mut self, store: &Connection) -> StoreResult<Option<usize>> {
+    /// Indexes a batch. Nothing when somebody else is about it.
+    pub(super) fn advance(&mut self, store: &Connection) -> StoreResult<Option<Batch>> {
         if !self.hold(store)? {
             return Ok(None);
         }
@@ -182,14 +193,14 @@ impl Held {
     /// Reads the next entries of all logs and indexes them in the order of their times. Where a log
     /// has more than was read, its next entries wait for the next batch, so that the order does not
     /// depend on where batches end.
-    fn advance(&mut self, store: &Connection) -> StoreResult<usize> {
+    fn advance(&mut self, store: &Connection) -> StoreResult<Batch> {
         let behind: Vec<(i64, i64, i64)> = heads(store)?
             .into_iter()
             .map(|(log, head)| (log, self.progress.get(&log).copied().unwrap_or(0), head))
             .filter(|(_, seq, head)| seq < head)
             .collect();
         if behind.is_empty() {
-            return Ok(0);
+            return Ok(Batch::Empty);
         }
         let transaction =
             Transaction::new_unchecked(&self.index, rusqlite::TransactionBehavior::Immediate)
@@ -201,12 +212,12 @@ impl Held {
             let rows = read_rows(store, &mut names, joined(log, seq), share.min(head - seq))?;
             ahead.push(Ahead { log, more: seq + share < head, rows });
         }
+        let more = ahead.iter().any(|log| log.more);
         let (next, progress) = insert(&transaction, self.next, ahead)?;
         transaction.commit().map_err(failed)?;
-        let added = next - self.next;
         self.next = next;
         self.progress.extend(progress);
-        usize::try_from(added).map_err(|_| StoreError::Damaged("the index went back".to_owned()))
+        Ok(if more { Batch::Full } else { Batch::Last })
     }
 }
 

@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 use chio_kernel::store::{StoreError, StoreResult};
 use rusqlite::Connection;
 
+use super::super::error::failed;
 use super::super::folder::Folder;
 use super::super::schema::open_reader;
+use super::advance::Batch;
 use super::{Index, schema};
 
-/// How long entries gather before they are indexed together.
-const GATHER: Duration = Duration::from_millis(10);
+/// How long entries gather before they are indexed together: each touches pages all over the index,
+/// and a page that many of them touch is written once.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// How long it sleeps when this process writes nothing: others may.
 const IDLE: Duration = Duration::from_millis(250);
@@ -29,6 +32,9 @@ impl Indexer {
     pub(crate) fn start(index: &Arc<Index>, folder: &Folder) -> StoreResult<Self> {
         let (index, path) = (Arc::clone(index), folder.database());
         let store = open_reader(&path)?;
+        // It reads entries once and in order. Pages that it kept would be dropped at every new look,
+        // since others write meanwhile.
+        store.pragma_update(None, "cache_size", -256).map_err(failed)?;
         let thread = thread::Builder::new()
             .name("chio-store-index".to_owned())
             .spawn(move || follow(&index, &store))
@@ -50,6 +56,11 @@ fn follow(index: &Index, store: &Connection) {
                 last_advance = Instant::now();
                 index.pace.set_stuck(false);
             }
+            Ok(Step::Close) => {
+                last_advance = Instant::now();
+                index.pace.set_stuck(false);
+                thread::sleep(GATHER);
+            }
             Ok(Step::Done) => {
                 last_advance = Instant::now();
                 index.pace.set_stuck(false);
@@ -70,8 +81,10 @@ fn follow(index: &Index, store: &Connection) {
 
 /// What came of one look.
 enum Step {
-    /// There may be more to do.
+    /// There is more to do.
     More,
+    /// All that was there a moment ago is indexed.
+    Close,
     /// All is indexed, or somebody else is about it.
     Done,
     /// Somebody else should be about it, and is not.
@@ -80,9 +93,13 @@ enum Step {
 
 fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
     let mut advancer = index.advancer();
-    if let Some(rows) = advancer.advance(store)? {
+    if let Some(batch) = advancer.advance(store)? {
         index.pace.note(advancer.progress());
-        return Ok(if rows == 0 { Step::Done } else { Step::More });
+        return Ok(match batch {
+            Batch::Empty => Step::Done,
+            Batch::Last => Step::Close,
+            Batch::Full => Step::More,
+        });
     }
     drop(advancer);
     let Some(reader) = schema::open_reader(&index.path, &index.store_id)? else {
