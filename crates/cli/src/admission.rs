@@ -1,8 +1,8 @@
 //! Who is at the other end of a connection, and what they may do.
 
-mod mcp;
 mod principal;
+mod reception;
 mod same_peer;
 
-pub(crate) use mcp::{Anonymous, McpAdmission, everything_of};
+pub(crate) use reception::{Anonymous, Reception, everything_of};
 pub(crate) use same_peer::SamePeer;

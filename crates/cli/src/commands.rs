@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod a2a;
 mod approvals;
 mod call;
 mod canonicalize;
@@ -35,6 +36,7 @@ Examples:
   chio up                                    run a kernel with demo tools, state in .chio
   chio mcp serve -- npx -y @modelcontextprotocol/server-filesystem .
                                              in front of the MCP server that you have
+  chio a2a serve --target URL                in front of an A2A agent
   chio init && chio serve                    several servers, from a file
   chio call demo echo '{\"text\": \"hello\"}'  call a tool of what runs here
   chio tour                                  a short tour, in a folder of its own
@@ -62,6 +64,8 @@ enum Command {
     Up(up::Args),
     #[command(subcommand)]
     Mcp(Box<mcp::Command>),
+    #[command(subcommand)]
+    A2a(Box<a2a::Command>),
     Init(init::Args),
     Serve(serve::Args),
     Doctor(doctor::Args),
@@ -96,6 +100,7 @@ impl CommandLine {
         match &self.command {
             Command::Up(args) => up::run(args, io),
             Command::Mcp(command) => command.run(io),
+            Command::A2a(command) => command.run(io),
             Command::Init(args) => init::run(args, io),
             Command::Serve(args) => serve::run(args, io),
             Command::Doctor(args) => doctor::run(args, io),

@@ -2,6 +2,7 @@
 
 mod read;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) servers: Vec<ToolServer>,
     pub(crate) native: Option<NativeEdge>,
     pub(crate) mcp: Option<McpEdge>,
+    pub(crate) a2a: Option<A2aEdge>,
     /// The folder of the file, where all its paths begin.
     pub(crate) folder: PathBuf,
 }
@@ -43,14 +45,41 @@ pub(crate) struct NativeEdge {
     pub(crate) socket: PathBuf,
 }
 
-/// MCP over HTTP.
-#[derive(Debug, Clone)]
-pub(crate) struct McpEdge {
+/// A door over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Door {
     pub(crate) listen: SocketAddr,
     /// Who may come in: tokens in files, each with the name that it stands for.
     pub(crate) tokens: Vec<(String, PathBuf)>,
     /// What whoever comes may do: `default`, or a file with a capability.
     pub(crate) anonymous: Option<String>,
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        Self { listen: DEFAULT_LISTEN, tokens: Vec::new(), anonymous: None }
+    }
+}
+
+/// A2A over HTTP.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct A2aEdge {
+    /// Its own door; that of MCP when absent.
+    pub(crate) door: Option<Door>,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    /// Where clients reach it, when that is not where it listens.
+    pub(crate) url: Option<String>,
+    pub(crate) http_json: bool,
+    pub(crate) tags: BTreeMap<String, Vec<String>>,
+    /// How many requests a caller may send in a minute.
+    pub(crate) rate: Option<u32>,
+}
+
+/// MCP over HTTP.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct McpEdge {
+    pub(crate) door: Door,
     pub(crate) versions: Vec<String>,
     pub(crate) max_sessions: Option<usize>,
     pub(crate) session_idle: Option<std::time::Duration>,
@@ -99,9 +128,20 @@ impl Config {
             servers: vec![ToolServer::demo(&store)],
             native: Some(NativeEdge { socket: folder.join(DEFAULT_FOLDER).join(SOCKET) }),
             mcp: Some(McpEdge::default()),
+            a2a: Some(A2aEdge { http_json: true, ..A2aEdge::default() }),
             store,
             folder: folder.to_owned(),
         }
+    }
+
+    /// The doors over HTTP: whether MCP is served there, and whether A2A is.
+    pub(crate) fn doors(&self) -> Vec<(&Door, bool, bool)> {
+        let mut doors = Vec::new();
+        let shares = self.a2a.as_ref().is_some_and(|a2a| a2a.door.is_none());
+        doors.extend(self.mcp.as_ref().map(|mcp| (&mcp.door, true, shares)));
+        let own = self.a2a.as_ref().and_then(|a2a| a2a.door.as_ref());
+        doors.extend(own.map(|door| (door, false, true)));
+        doors
     }
 
     /// The names of its servers, in order.

@@ -1,7 +1,9 @@
 //! Where the process that works on a store can be reached: a file for other commands to read.
 
 use std::fs;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,9 @@ use crate::text;
 
 /// Its name, below the store's folder.
 const NAME: &str = "endpoint.json";
+
+/// How long somebody may take to answer.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Where a process can be reached. The token in it is for whoever may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +40,13 @@ impl EndpointFile {
     /// What stands in a store's folder, if it can be read.
     pub(crate) fn read_in(data: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(data.join(NAME)).ok()?).ok()
+    }
+
+    /// Whether somebody listens where it says.
+    pub(crate) fn is_running(&self) -> bool {
+        let place = self.mcp.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+        let address = place.and_then(|place| place.parse().ok());
+        address.is_some_and(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
     }
 
     /// Writes it into a store's folder, until what is given back is dropped.

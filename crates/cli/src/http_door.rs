@@ -1,14 +1,18 @@
-//! A door for MCP over HTTP: where it listens, and who may come in.
+//! A door over HTTP: where it listens, what is served there, and who may come in.
 
 mod access;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use chio_mcp_edge::{HttpDoor, McpService};
+use axum::Router;
+use chio_a2a_edge::A2aService;
+use chio_mcp_edge::McpService;
 use chio_net::address::is_this_machine;
+use chio_net::door::HttpDoor;
 use chio_net::peer::{OriginRules, PeerAuthenticator, check_bind};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -51,10 +55,15 @@ impl Listener {
         url(self.address)
     }
 
+    /// Where agents of A2A find the card.
+    pub(crate) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Serves until told to end.
     pub(crate) async fn serve(
         self,
-        service: &McpService,
+        edges: Edges,
         access: Access,
         shutdown: CancellationToken,
     ) -> std::io::Result<()> {
@@ -64,9 +73,44 @@ impl Listener {
             // Whoever comes from elsewhere knows the host by some name, and shows a token.
             OriginRules::any_host()
         };
-        let door = HttpDoor { peers: access.peers, origins, capabilities: true };
-        let router = service.router(door);
+        let door = Arc::new(HttpDoor { peers: access.peers, origins, capabilities: true });
+        let mut router = Router::new();
+        if let Some(mcp) = &edges.mcp {
+            router = router.merge(mcp.router(Arc::clone(&door)));
+        }
+        if let Some(a2a) = &edges.a2a {
+            router = router.merge(a2a.router(door));
+        }
         chio_mcp_edge::serve(self.listener, router, shutdown).await
+    }
+}
+
+/// What is served at a door.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Edges {
+    pub(crate) mcp: Option<McpService>,
+    pub(crate) a2a: Option<A2aService>,
+}
+
+impl Edges {
+    /// Whether there is nothing to serve.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.mcp.is_none() && self.a2a.is_none()
+    }
+
+    /// Ends what the clients of each keep open.
+    pub(crate) async fn close(&self) {
+        let mcp = async {
+            if let Some(mcp) = &self.mcp {
+                mcp.close().await;
+            }
+        };
+        let a2a = async {
+            if let Some(a2a) = &self.a2a {
+                a2a.close().await;
+            }
+        };
+        tokio::join!(mcp, a2a);
     }
 }
 

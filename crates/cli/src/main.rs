@@ -1,5 +1,6 @@
 //! The `chio` command: keys, capabilities, receipts and manifests from the shell.
 
+mod a2a_agent;
 mod admission;
 mod approving;
 mod clock;
@@ -25,6 +26,7 @@ mod request_id;
 mod server_name;
 mod servers;
 mod serving;
+mod standing;
 mod store_args;
 mod strict_input;
 mod text;

@@ -4,6 +4,7 @@ mod exchange;
 mod place;
 
 use anyhow::{Context, Result, anyhow, bail};
+use chio_mcp_edge::server_prefix;
 use serde_json::{Map, Value, json};
 
 use exchange::Exchange;
@@ -74,7 +75,7 @@ impl McpClient {
 
     /// What the endpoint calls a tool of a server: with several servers, `server__tool`.
     async fn name_of(&mut self, server: &str, tool: &str) -> Result<String> {
-        let several = format!("{server}__{tool}");
+        let several = format!("{}__{tool}", server_prefix(server));
         if !self.servers.is_empty() {
             if !self.servers.iter().any(|known| known == server) {
                 let known = self.servers.join("`, `");
@@ -82,7 +83,7 @@ impl McpClient {
             }
             return Ok(if self.servers.len() > 1 { several } else { tool.to_owned() });
         }
-        let of_server = format!("{server}__");
+        let of_server = format!("{}__", server_prefix(server));
         let listed = self.tools().await?;
         let mut names = listed.iter().filter_map(|it| it.get("name").and_then(Value::as_str));
         let qualified = names.any(|name| name.starts_with(&of_server));
@@ -96,7 +97,7 @@ impl McpClient {
             [server] => (Some(server), name),
             several => {
                 let of = |server: &'a String| {
-                    let tool = name.strip_prefix(server.as_str())?.strip_prefix("__")?;
+                    let tool = name.strip_prefix(&*server_prefix(server))?.strip_prefix("__")?;
                     Some((Some(server.as_str()), tool))
                 };
                 several.iter().find_map(of).unwrap_or((None, name))

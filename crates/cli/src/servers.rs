@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
+use chio_a2a_adapter::A2aAdapter;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::Log;
 use chio_demo::{DemoOptions, DemoServer, SERVER_ID};
@@ -12,6 +13,8 @@ use chio_kernel::{Clock, ToolServerConnection};
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
 use chio_store::StoreUrl;
 use tokio::task::JoinSet;
+
+use crate::a2a_agent::A2aAgent;
 
 /// Where the demo server keeps its notes, below the store's folder.
 const NOTES: &str = "notes";
@@ -26,6 +29,8 @@ pub(crate) enum ToolServer {
     },
     /// An MCP server that is started as a child.
     Mcp(McpCommand),
+    /// An A2A agent somewhere.
+    A2a(Box<A2aAgent>),
 }
 
 /// How an MCP server is started.
@@ -58,6 +63,7 @@ impl ToolServer {
         match self {
             Self::Demo { .. } => SERVER_ID,
             Self::Mcp(command) => &command.id,
+            Self::A2a(agent) => &agent.id,
         }
     }
 }
@@ -98,6 +104,12 @@ pub(crate) struct Servers {
 /// Servers that have started, to be registered.
 type Connections = Vec<Box<dyn ToolServerConnection>>;
 
+/// A server that has started.
+enum Started {
+    Mcp(McpServer),
+    A2a(Box<A2aAdapter>),
+}
+
 impl Servers {
     /// Starts those that are wanted, all at once. If one does not start, none stays.
     pub(crate) async fn start(
@@ -117,7 +129,13 @@ impl Servers {
                     connections.push(Box::new(demo));
                 }
                 ToolServer::Mcp(command) => {
-                    starting.spawn(command.start(public_key.clone(), log.clone()));
+                    let (key, log) = (public_key.clone(), log.clone());
+                    starting.spawn(async { command.start(key, log).await.map(Started::Mcp) });
+                }
+                ToolServer::A2a(agent) => {
+                    let key = public_key.clone();
+                    let connect = async { agent.connect(key).await };
+                    starting.spawn(async { connect.await.map(|it| Started::A2a(Box::new(it))) });
                 }
             }
         }
@@ -125,10 +143,11 @@ impl Servers {
         let mut failed = None;
         while let Some(started) = starting.join_next().await {
             match started.context("a server did not start").and_then(|started| started) {
-                Ok(server) => {
+                Ok(Started::Mcp(server)) => {
                     connections.push(Box::new(server.clone()));
                     servers.upstreams.push(server);
                 }
+                Ok(Started::A2a(agent)) => connections.push(agent),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

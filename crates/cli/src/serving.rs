@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chio_a2a_edge::{A2aOptions, A2aService};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_cross_protocol::{CrossProtocolOrchestrator, Log};
 use chio_kernel::store::Ledger;
@@ -17,9 +18,10 @@ use chio_store::OpenStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{Anonymous, McpAdmission, SamePeer, everything_of};
+use crate::admission::{Anonymous, Reception, SamePeer, everything_of};
 use crate::approving::{ByClientUser, client_user};
 use crate::hand_out::HandOut;
+use crate::http_door::Edges;
 use crate::live;
 use crate::policies::Policies;
 use crate::policy_watch::watch;
@@ -73,8 +75,8 @@ pub(crate) struct Served {
     pub(crate) servers: Servers,
     /// The key that answers for users of clients.
     client_user: Option<Arc<Keypair>>,
-    /// The service of MCP, whose sessions end with everything else.
-    mcp: Option<McpService>,
+    /// What is served over HTTP, which ends with everything else.
+    edges: Edges,
 }
 
 impl Served {
@@ -116,8 +118,8 @@ impl Served {
         }
         let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
         let policies = setup.policies;
-        let mcp = None;
-        Ok(Self { kernel, orchestrator, store, policies, servers, client_user, mcp })
+        let edges = Edges::default();
+        Ok(Self { kernel, orchestrator, store, policies, servers, client_user, edges })
     }
 
     /// Says what was started, for the operator.
@@ -167,20 +169,47 @@ impl Served {
         otherwise: Option<DefaultCapability>,
         mut options: McpOptions,
     ) -> Result<McpService> {
-        let otherwise = otherwise.unwrap_or_else(|| everything_of(&self.servers.ids));
-        let hand_out = self.hand_out()?.map(|it| it.or_else(vec![otherwise]));
-        let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
-        let admission = McpAdmission::new(orchestrator, hand_out, anonymous, log.clone());
-        options.log = log;
+        let admission = self.reception(anonymous, otherwise)?;
+        options.log = operator_log();
         options.user_approvals = self.client_user.as_ref().map(|key| {
             let (kernel, key) = (self.kernel.clone(), Arc::clone(key));
             let allowed = self.policies.asks_client().clone();
             Arc::new(ByClientUser { kernel, key, allowed }) as Arc<dyn UserApprovals>
         });
-        let (orchestrator, admission) = (Arc::clone(&self.orchestrator), Arc::new(admission));
-        let service = McpService::new(orchestrator, admission, options);
-        self.mcp = Some(service.clone());
+        let service = McpService::new(Arc::clone(&self.orchestrator), admission, options);
+        self.edges.mcp = Some(service.clone());
         Ok(service)
+    }
+
+    /// The A2A service of this kernel, for whoever comes as in [`Self::mcp`].
+    pub(crate) fn a2a(
+        &mut self,
+        anonymous: Anonymous,
+        otherwise: Option<DefaultCapability>,
+        mut options: A2aOptions,
+    ) -> Result<A2aService> {
+        let admission = self.reception(anonymous, otherwise)?;
+        options.log = operator_log();
+        let service = A2aService::new(Arc::clone(&self.orchestrator), admission, options)?;
+        self.edges.a2a = Some(service.clone());
+        Ok(service)
+    }
+
+    /// Who lets people in.
+    fn reception(
+        &self,
+        anonymous: Anonymous,
+        otherwise: Option<DefaultCapability>,
+    ) -> Result<Arc<Reception>> {
+        let otherwise = otherwise.unwrap_or_else(|| everything_of(&self.servers.ids));
+        let hand_out = self.hand_out()?.map(|it| it.or_else(vec![otherwise]));
+        let orchestrator = Arc::clone(&self.orchestrator);
+        Ok(Arc::new(Reception::new(orchestrator, hand_out, anonymous, operator_log())))
+    }
+
+    /// What was made to be served over HTTP.
+    pub(crate) fn edges(&self) -> Edges {
+        self.edges.clone()
     }
 
     /// Serves until there is nothing more to serve or the process is told to end, then ends in
@@ -191,14 +220,14 @@ impl Served {
         shutdown: &CancellationToken,
     ) -> Result<()> {
         let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-        let (kernel, mcp, log) = (&self.kernel, &self.mcp, operator_log());
+        let (kernel, edges, log) = (&self.kernel, &self.edges, operator_log());
         let told = async {
             shutdown.cancelled().await;
             // What could not be drained is told by the end, which tries again.
             let _ = kernel.drain(PATIENCE).await;
-            if let Some(service) = mcp {
+            if !edges.is_empty() {
                 tokio::time::sleep(LAST_WORDS).await;
-                service.close().await;
+                edges.close().await;
             }
         };
         let mut serving = pin!(serving);
@@ -210,9 +239,7 @@ impl Served {
             }
             never = watch(&mut self.policies, kernel, &log, hangup, shutdown) => match never {},
         }
-        if let Some(service) = &self.mcp {
-            service.close().await;
-        }
+        self.edges.close().await;
         self.end().await
     }
 
@@ -220,7 +247,7 @@ impl Served {
     pub(crate) async fn end(self) -> Result<()> {
         let drained = self.kernel.drain(PATIENCE).await;
         self.servers.stop().await;
-        drop((self.kernel, self.orchestrator, self.mcp));
+        drop((self.kernel, self.orchestrator, self.edges));
         self.store.close();
         Ok(drained?)
     }

@@ -2,11 +2,13 @@
 //!
 //! [`address`] says which addresses may be reached, [`client`] is the one way out over HTTP,
 //! [`sse`] reads and writes server-sent events, [`jwt`] verifies tokens of authorization servers,
-//! and [`peer`] says who connected. Time is an argument. Of the environment only `SSL_CERT_FILE` and
+//! [`peer`] says who connected, [`door`] what they may bring along, and [`rate`] how often. Time is an argument. Of the environment only `SSL_CERT_FILE` and
 //! `SSL_CERT_DIR` count, where the system's root certificates are trusted.
 
 pub mod address;
 pub mod client;
+pub mod door;
 pub mod jwt;
 pub mod peer;
+pub mod rate;
 pub mod sse;

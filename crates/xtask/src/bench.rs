@@ -12,7 +12,7 @@ pub(crate) const BENCHES: &[(&str, &str)] = &[
     ("chio-kernel", "road"),
     ("chio-policy", "evaluate"),
     ("chio-policy", "rules"),
-    ("chio-cli", "mcp"),
+    ("chio-cli", "edges"),
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
@@ -21,8 +21,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     }
     let parts: Vec<&String> = arguments.iter().filter(|it| !it.starts_with('-')).collect();
     for (package, target) in BENCHES {
-        // Only the road's benchmark has parts to pick from; a part may also be a target's name.
-        let has_parts = *target == "road";
+        // Only these benchmarks have parts to pick from; a part may also be a target's name.
+        let has_parts = matches!(*target, "road" | "edges");
         if !has_parts && !parts.is_empty() && !parts.iter().any(|part| part == target) {
             continue;
         }

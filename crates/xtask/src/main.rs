@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask COMMAND`.
 
+mod a2a;
 mod bench;
 mod check;
 mod deps;
@@ -11,6 +12,7 @@ mod reference;
 mod requirements;
 mod shell;
 mod steps;
+mod suites;
 mod test;
 #[cfg(test)]
 mod tidy;
@@ -71,6 +73,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[PART]...",
         summary: "official MCP suites, clients and servers against the built binary",
         run: mcp::run,
+    },
+    Command {
+        name: "a2a",
+        arguments: "[PART]...",
+        summary: "official A2A clients and agents, and what A2A demands, against the built binary",
+        run: a2a::run,
     },
     Command {
         name: "reference",
@@ -145,7 +153,9 @@ mod tests {
         let message = error.to_string();
         assert!(message.contains("`chekc`"), "{message}");
         assert!(
-            message.contains("check, test, requirements, deps, fuzz, bench, mcp, reference, help"),
+            message.contains(
+                "check, test, requirements, deps, fuzz, bench, mcp, a2a, reference, help"
+            ),
             "{message}"
         );
     }
@@ -166,6 +176,7 @@ mod tests {
             "requirements --jsn",
             "deps x",
             "mcp x",
+            "a2a x",
             "reference x",
             "help me",
         ] {

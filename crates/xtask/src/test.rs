@@ -9,7 +9,7 @@ use crate::output::say;
 use crate::requirements::Coverage;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
-use crate::{check, deps, fuzz, mcp, no_arguments, tree};
+use crate::{a2a, check, deps, fuzz, mcp, no_arguments, suites, tree};
 
 const BUILD: &[&str] =
     &["test", "--workspace", "--lib", "--bins", "--tests", "--examples", "--no-run"];
@@ -63,10 +63,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             steps.skip(name, "the build failed");
         }
     }
-    if built {
-        steps.run("mcp suites", mcp::suites);
-    } else {
-        steps.skip("mcp suites", "the build failed");
+    for (name, parts) in [("mcp suites", mcp::PARTS), ("a2a suites", a2a::PARTS)] {
+        if built {
+            steps.run(name, || Ok(suites::as_step(parts)));
+        } else {
+            steps.skip(name, "the build failed");
+        }
     }
     sum_up(&steps, &fs::read_to_string(&skips)?);
     Ok(steps.count().1 == 0)

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use chio_kernel::SystemClock;
-use chio_mcp_edge::{McpOptions, McpService};
+use chio_a2a_edge::A2aOptions;
+use chio_mcp_edge::McpOptions;
 use chio_native_edge::{Endpoint, NativeListener};
 use chio_store::OpenStore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, DEFAULT_FILE, McpEdge};
+use crate::config::{A2aEdge, Config, DEFAULT_FILE, Door, McpEdge};
 use crate::edge_args::{a_minute, limit_sessions};
 use crate::endpoint_file::{EndpointFile, Kept};
-use crate::http_door::{Access, Listener, Taken, anonymous, read_token};
+use crate::http_door::{Access, Edges, Listener, Taken, anonymous, read_token};
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::policies::Source;
@@ -21,7 +23,7 @@ use crate::policy_args;
 use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
 
 /// How another address is chosen.
-const CHOOSE: &str = "`edges.mcp.listen: 127.0.0.1:0` takes a free port";
+const CHOOSE: &str = "`listen: 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
 Runs the servers, the policy and the edges of chio.yaml (`chio init` writes one) until it is told to
@@ -44,7 +46,15 @@ pub(crate) struct Args {
 /// The doors, before anybody is let in.
 struct Doors {
     native: Option<NativeListener>,
-    mcp: Option<(Listener, Access)>,
+    http: Vec<HttpPlace>,
+}
+
+/// A door over HTTP, and what is served there.
+struct HttpPlace {
+    listener: Listener,
+    access: Access,
+    mcp: bool,
+    a2a: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -58,17 +68,20 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let serves_mcp = config.mcp.is_some();
         let setup = Setup::new(store, config.servers.clone(), policies);
         let mut served = Served::start(Setup { serves_mcp, ..setup }).await?;
-        let service = match (&config.mcp, &mut doors.mcp) {
-            (Some(edge), Some((_, access))) => {
-                let anonymous = std::mem::take(&mut access.anonymous);
-                Some(served.mcp(anonymous, None, options(edge, &served))?)
+        for place in &mut doors.http {
+            let anonymous = std::mem::take(&mut place.access.anonymous);
+            if let Some(edge) = config.mcp.as_ref().filter(|_| place.mcp) {
+                served.mcp(anonymous.clone(), None, options(edge, &served))?;
             }
-            _ => None,
-        };
+            if let Some(edge) = config.a2a.as_ref().filter(|_| place.a2a) {
+                let options = a2a_options(edge, &served, &place.listener);
+                served.a2a(anonymous, None, options)?;
+            }
+        }
         let kept = reachable(io, &config, &doors, &served)?;
         tell(&served, &doors);
         let until = shutdown.clone();
-        let serving = serve(&served, service, doors, shutdown)?;
+        let serving = serve(&served, doors, shutdown)?;
         served.serve(serving, &until).await?;
         drop(kept);
         Ok(())
@@ -79,28 +92,30 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 /// Opens the store and the doors; what is refused leaves no kernel behind.
 async fn open(io: &mut Io<'_>, config: &Config) -> Result<(OpenStore, Doors)> {
     let taken = Taken { choose: CHOOSE, data: config.data() };
-    let mcp = match &config.mcp {
-        Some(edge) => {
-            let said = said(io, edge)?;
-            Some((Listener::bind(edge.listen, said.as_ref(), taken).await?, said))
-        }
-        None => None,
-    };
+    let mut bound = Vec::new();
+    for (door, mcp, a2a) in config.doors() {
+        let said = said(io, door)?;
+        let listener = Listener::bind(door.listen, said.as_ref(), taken).await?;
+        bound.push((listener, said, mcp, a2a));
+    }
     let store = OpenStore::open(&config.store, Arc::new(SystemClock::default()))?;
     let native = match &config.native {
         Some(edge) => Some(listen(&Endpoint::Unix(edge.socket.clone())).await?),
         None => None,
     };
-    let mcp = match mcp {
-        Some((listener, Some(access))) => Some((listener, access)),
-        Some((listener, None)) => Some((listener, Access::own(io, &config.store)?)),
-        None => None,
-    };
-    Ok((store, Doors { native, mcp }))
+    let mut http = Vec::new();
+    for (listener, said, mcp, a2a) in bound {
+        let access = match said {
+            Some(access) => access,
+            None => Access::own(io, &config.store)?,
+        };
+        http.push(HttpPlace { listener, access, mcp, a2a });
+    }
+    Ok((store, Doors { native, http }))
 }
 
 /// Who may come in over HTTP, if the configuration says.
-pub(super) fn said(io: &mut Io<'_>, edge: &McpEdge) -> Result<Option<Access>> {
+pub(super) fn said(io: &mut Io<'_>, edge: &Door) -> Result<Option<Access>> {
     if let Some(said) = &edge.anonymous {
         return anonymous(io, said).map(Some);
     }
@@ -134,9 +149,25 @@ fn options(edge: &McpEdge, served: &Served) -> McpOptions {
     options
 }
 
+fn a2a_options(edge: &A2aEdge, served: &Served, listener: &Listener) -> A2aOptions {
+    let url = edge.url.clone().unwrap_or_else(|| listener.base());
+    let mut options = A2aOptions::new(served.servers.ids.clone(), url);
+    if let Some(name) = &edge.name {
+        options.name.clone_from(name);
+    }
+    if let Some(description) = &edge.description {
+        options.description.clone_from(description);
+    }
+    options.http_json = edge.http_json;
+    options.tags.clone_from(&edge.tags);
+    options.limits.rate = edge.rate.map(a_minute);
+    options
+}
+
 /// Tells other commands where this process can be reached.
 fn reachable(io: &Io<'_>, config: &Config, doors: &Doors, served: &Served) -> Result<Option<Kept>> {
-    let (Some(data), Some((listener, access))) = (config.data(), &doors.mcp) else {
+    let place = doors.http.iter().find(|place| place.mcp);
+    let (Some(data), Some(HttpPlace { listener, access, .. })) = (config.data(), place) else {
         return Ok(None);
     };
     let native = doors.native.as_ref().map(|native| match native.endpoint() {
@@ -164,9 +195,14 @@ fn tell(served: &Served, doors: &Doors) {
     if let Some(native) = &doors.native {
         log.line(&format!("native {}", native.endpoint()));
     }
-    if let Some((listener, access)) = &doors.mcp {
-        log.line(&format!("listening on {}", listener.url()));
-        if let Some(told) = &access.told {
+    for place in &doors.http {
+        if place.mcp {
+            log.line(&format!("listening on {}", place.listener.url()));
+        }
+        if place.a2a {
+            log.line(&format!("A2A on {}", place.listener.base()));
+        }
+        if let Some(told) = &place.access.told {
             log.line(told);
         }
     }
@@ -175,23 +211,29 @@ fn tell(served: &Served, doors: &Doors) {
 /// All doors, until they close.
 fn serve(
     served: &Served,
-    service: Option<McpService>,
     doors: Doors,
     shutdown: CancellationToken,
 ) -> Result<impl Future<Output = ()> + use<>> {
-    let Doors { native, mcp } = doors;
+    let (Doors { native, http }, edges) = (doors, served.edges());
     let native = match native {
         Some(listener) => Some((listener, served.native(None)?)),
         None => None,
     };
     let until = shutdown.clone();
     Ok(async move {
-        let over_http = async {
-            let (Some((listener, access)), Some(service)) = (mcp, service) else { return };
-            if let Err(error) = listener.serve(&service, access, until).await {
-                operator_log().line(&format!("MCP is served no more: {error}"));
-            }
-        };
+        let mut serving = JoinSet::new();
+        for place in http {
+            let mcp = edges.mcp.clone().filter(|_| place.mcp);
+            let a2a = edges.a2a.clone().filter(|_| place.a2a);
+            let until = until.clone();
+            serving.spawn(async move {
+                let ended = place.listener.serve(Edges { mcp, a2a }, place.access, until).await;
+                if let Err(error) = ended {
+                    operator_log().line(&format!("HTTP is served no more: {error}"));
+                }
+            });
+        }
+        let over_http = async { while serving.join_next().await.is_some() {} };
         let over_socket = async {
             if let Some((listener, service)) = native {
                 listener.serve(service, shutdown).await;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use chio_kernel::SystemClock;
-use chio_mcp_edge::{McpOptions, McpService};
+use chio_a2a_edge::A2aOptions;
+use chio_mcp_edge::McpOptions;
 use chio_native_edge::{Endpoint, NativeListener};
 use chio_store::{OpenStore, StoreUrl};
 use tokio_util::sync::CancellationToken;
@@ -31,11 +32,11 @@ use crate::trust::TrustArgs;
 const CHOOSE: &str = "`chio up --listen 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
-Starts a kernel with the demo tools, behind MCP over HTTP and the native socket. State is kept in
-.chio: the authority that issues tokens, the kernel's key, the receipt log, and a demo agent with a
-token for the demo tools. Whoever is on this machine may come in over MCP, as the demo agent. Leave
-it running and call it from another terminal; the commands to do so are printed, and then a line for
-each call. Calls that need approval wait until `chio approvals` answers them.
+Starts a kernel with the demo tools, behind MCP and A2A over HTTP and the native socket. State is
+kept in .chio: the authority that issues tokens, the kernel's key, the receipt log, and a demo agent
+with a token for the demo tools. Whoever is on this machine may come in over HTTP, as the demo agent.
+Leave it running and call it from another terminal; the commands to do so are printed, and then a line
+for each call. Calls that need approval wait until `chio approvals` answers them.
 
 Calls are judged by --policy; a change of its files takes effect within seconds, and a broken change
 is told and changes nothing. Where the policy has default capabilities, the demo agent gets those.
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     /// Keep state in this folder
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
-    /// Where MCP is served; only on this machine, and port 0 takes a free one
+    /// Where MCP and A2A are served; only on this machine, and port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub(crate) struct Args {
 
 /// The doors, before anybody is let in.
 struct Doors {
-    mcp: Listener,
+    http: Listener,
     native: NativeListener,
 }
 
@@ -76,22 +77,26 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let policies = args.policy.load(io).await?;
         // Doors are tried before a kernel starts, so that one that is refused leaves no trace.
         let taken = Taken { choose: CHOOSE, data: Some(&folder) };
-        let mcp = Listener::bind(args.listen, None, taken).await?;
+        let http = Listener::bind(args.listen, None, taken).await?;
         let store = OpenStore::open(&url, Arc::new(SystemClock::default()))?;
         let native = listen(&Endpoint::Unix(folder.join(SOCKET))).await?;
-        let doors = Doors { mcp, native };
+        let doors = Doors { http, native };
         let (sink, receipts) = live::channel();
         let setup = Setup::new(store, vec![ToolServer::demo(&url)], policies);
         let setup = Setup { trust, receipts: Some(sink), serves_mcp: true, ..setup };
         let mut served = Served::start(setup).await?;
         let agent = agent::ready(io, &served, &args.data).await?;
-        let options = McpOptions::new(served.servers.ids.clone());
-        let service = served.mcp(agent.anonymous(), Some(agent::every_demo_tool()), options)?;
+        let servers = served.servers.ids.clone();
+        let otherwise = || Some(agent::every_demo_tool());
+        served.mcp(agent.anonymous(), otherwise(), McpOptions::new(servers.clone()))?;
+        let mut options = A2aOptions::new(servers, doors.http.base());
+        options.http_json = true;
+        served.a2a(agent.anonymous(), otherwise(), options)?;
         let kept = reachable(io, &args.data, &doors, &served)?;
-        welcome::print(io, args, &served, (&agent.tokens, &doors.mcp.url()))?;
+        welcome::print(io, args, &served, (&agent.tokens, &doors.http))?;
         io.flush()?;
         let until = shutdown.clone();
-        let serving = serve(&served, &service, doors, shutdown)?;
+        let serving = serve(&served, doors, shutdown)?;
         receipts.print_during(io, served.serve(serving, &until)).await?;
         drop(kept);
         io.say("ended: everything that ran is in the log")
@@ -104,7 +109,7 @@ fn reachable(io: &Io<'_>, data: &Path, doors: &Doors, served: &Served) -> Result
     let socket = std::path::absolute(io.folder.join(data).join(SOCKET));
     let socket = socket.context("cannot tell where the socket is")?;
     let file = EndpointFile {
-        mcp: doors.mcp.url(),
+        mcp: doors.http.url(),
         native: Some(Endpoint::Unix(socket).to_string()),
         token: None,
         servers: served.servers.ids.clone(),
@@ -116,16 +121,15 @@ fn reachable(io: &Io<'_>, data: &Path, doors: &Doors, served: &Served) -> Result
 /// Both doors, until they close.
 fn serve(
     served: &Served,
-    service: &McpService,
     doors: Doors,
     shutdown: CancellationToken,
 ) -> Result<impl Future<Output = ()> + use<>> {
-    let (native, mcp) = (served.native(None)?, service.clone());
+    let (native, edges) = (served.native(None)?, served.edges());
     let until = shutdown.clone();
     Ok(async move {
         let over_http = async {
-            if let Err(error) = doors.mcp.serve(&mcp, Access::default(), until).await {
-                operator_log().line(&format!("MCP is served no more: {error}"));
+            if let Err(error) = doors.http.serve(edges, Access::default(), until).await {
+                operator_log().line(&format!("HTTP is served no more: {error}"));
             }
         };
         tokio::join!(over_http, doors.native.serve(native, shutdown));

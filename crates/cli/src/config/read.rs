@@ -1,5 +1,7 @@
 //! From text to what is to be run.
 
+mod agent;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -7,7 +9,7 @@ use chio_demo::SERVER_ID;
 use chio_policy::document::{Item, Key, Node, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
 
-use super::{Config, DEFAULT_LISTEN, McpEdge, NativeEdge};
+use super::{A2aEdge, Config, Door, McpEdge, NativeEdge};
 use crate::commands::SOCKET;
 use crate::policies::DEFAULT;
 use crate::server_name;
@@ -32,10 +34,13 @@ const SERVER: &[Key] = &[
     Key::new("env", "a map of texts", "{}", "what is added to its environment"),
     Key::new("folder", "a folder", "that of the file", "where it works"),
     Key::new("shared", "true or false", "false", "whether all sessions share one child"),
+    Key::new("a2a", "a map with `target`", "left out", "an A2A agent, in place of a command")
+        .of(agent::AGENT),
 ];
 const EDGES: &[Key] = &[
     Key::new("native", "a map", "left out", "the native transport").of(NATIVE),
     Key::new("mcp", "a map", "left out", "MCP over HTTP").of(MCP),
+    Key::new("a2a", "a map", "left out", "A2A over HTTP").of(A2A),
 ];
 const NATIVE: &[Key] = &[Key::new(
     "socket",
@@ -52,6 +57,17 @@ const MCP: &[Key] = &[
     Key::new("session_idle", "a time such as `15m`", "15m", "how long an unused session lives"),
     Key::new("rate", "a whole number", "no limit", "requests of a caller in a minute"),
     Key::new("rotate_streams", "a time such as `5m`", "never", "when clients have to come back"),
+];
+const A2A: &[Key] = &[
+    Key::new("listen", "ADDRESS:PORT", "where MCP is", "where it listens"),
+    Key::new("tokens", "a list of maps with `name` and `file`", "[]", "who may come in").of(TOKEN),
+    Key::new("anonymous", "`default` or a file", "nobody", "what whoever comes may do"),
+    Key::new("name", "a text", "Chio A2A Edge", "the agent's name"),
+    Key::new("description", "a text", "a general one", "what the agent is, for people"),
+    Key::new("url", "a URL", "where it listens", "where clients reach it"),
+    Key::new("http_json", "true or false", "true", "whether HTTP+JSON is served, below /rest"),
+    Key::new("tags", "a map of lists of texts", "{}", "tags of skills, by id"),
+    Key::new("rate", "a whole number", "no limit", "requests of a caller in a minute"),
 ];
 const TOKEN: &[Key] = &[
     Key::new("name", "a name", "required", "whom the token stands for"),
@@ -73,7 +89,7 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
     let top = Section::new(&root, "", TOP, &problems);
     let store = store(&top, folder);
     let servers = servers(&top, folder, &store);
-    let (native, mcp) = edges(&top, folder, &store);
+    let (native, mcp, a2a) = edges(&top, folder, &store);
     // A policy that is a file begins where this one does.
     let policy = |key: &str| top.text(key).map(|it| it.text.to_owned());
     let config = Config {
@@ -82,6 +98,7 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
         servers,
         native,
         mcp,
+        a2a,
         store,
         folder: folder.to_owned(),
     };
@@ -122,6 +139,15 @@ fn servers(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<ToolServer
 }
 
 fn server(section: &Section<'_>, folder: &Path, store: &StoreUrl) -> Option<ToolServer> {
+    if let Some(agent) = section.section("a2a", agent::AGENT) {
+        for key in ["command", "env", "folder", "shared"] {
+            if section.has(key) {
+                section.problem(key, "expected a command or an agent, found both");
+            }
+        }
+        let id = section.text("id").map(|it| it.text);
+        return agent::read(&agent, id, folder, store).map(|it| ToolServer::A2a(Box::new(it)));
+    }
     let id = required(section, "id", "a name")?;
     if let Err(expected) = server_name::check(id.text) {
         section.problem("id", &expected);
@@ -176,13 +202,14 @@ fn edges(
     top: &Section<'_>,
     folder: &Path,
     store: &StoreUrl,
-) -> (Option<NativeEdge>, Option<McpEdge>) {
+) -> (Option<NativeEdge>, Option<McpEdge>, Option<A2aEdge>) {
     let beside = match store {
         StoreUrl::Sqlite(data) => Some(NativeEdge { socket: data.join(SOCKET) }),
         StoreUrl::Memory => None,
     };
     let Some(edges) = top.section("edges", EDGES) else {
-        return (beside, Some(McpEdge::default()));
+        let a2a = A2aEdge { http_json: true, ..A2aEdge::default() };
+        return (beside, Some(McpEdge::default()), Some(a2a));
     };
     let native = edges.section("native", NATIVE).and_then(|section| {
         if let Some(socket) = section.text("socket") {
@@ -194,29 +221,16 @@ fn edges(
         beside
     });
     let mcp = edges.section("mcp", MCP).map(|section| mcp(&section, folder));
-    if native.is_none() && mcp.is_none() && top.problems().is_empty() {
-        top.problem("edges", "expected `native` or `mcp`, so that somebody can come in");
+    let a2a = edges.section("a2a", A2A).map(|section| a2a(&section, folder, mcp.as_ref()));
+    if native.is_none() && mcp.is_none() && a2a.is_none() && top.problems().is_empty() {
+        top.problem("edges", "expected `native`, `mcp` or `a2a`, so that somebody can come in");
     }
-    (native, mcp)
+    (native, mcp, a2a)
 }
 
-impl Default for McpEdge {
-    fn default() -> Self {
-        Self {
-            listen: DEFAULT_LISTEN,
-            tokens: Vec::new(),
-            anonymous: None,
-            versions: Vec::new(),
-            max_sessions: None,
-            session_idle: None,
-            rate: None,
-            rotate_streams: None,
-        }
-    }
-}
-
-fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {
-    let mut edge = McpEdge::default();
+/// Where an edge is served over HTTP, and who may come in.
+fn door(section: &Section<'_>, folder: &Path) -> Door {
+    let mut edge = Door::default();
     if let Some(listen) = section.text("listen") {
         match listen.text.parse() {
             Ok(address) => edge.listen = address,
@@ -238,14 +252,78 @@ fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {
     if edge.anonymous.is_some() && !edge.tokens.is_empty() {
         section.problem("anonymous", "expected `tokens` or `anonymous`, found both");
     }
+    edge
+}
+
+fn a2a(section: &Section<'_>, folder: &Path, mcp: Option<&McpEdge>) -> A2aEdge {
+    let own = section.has("listen") || mcp.is_none();
+    if !own {
+        for key in ["tokens", "anonymous"] {
+            if section.has(key) {
+                let problem = "expected it under `mcp`, whose door is used, or `listen` with it";
+                section.problem(key, problem);
+            }
+        }
+    }
+    let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
+    let edge = A2aEdge {
+        door: own.then(|| door(section, folder)),
+        name: text("name"),
+        description: text("description"),
+        url: text("url").map(|url| url.trim_end_matches('/').to_owned()),
+        http_json: section.flag("http_json", true),
+        tags: tags(section),
+        rate: rate(section),
+    };
+    if let (Some(door), Some(mcp)) = (&edge.door, mcp)
+        && door.listen == mcp.door.listen
+        && door.listen.port() != 0
+    {
+        section.problem("listen", "expected no `listen` to share the door of `mcp`");
+    }
+    edge
+}
+
+/// Tags of skills.
+fn tags(section: &Section<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut tags = BTreeMap::new();
+    match section.node("tags").map(|node| &node.kind) {
+        None => {}
+        Some(NodeKind::Map(members)) => {
+            for (skill, value) in members {
+                let NodeKind::List(items) = &value.kind else {
+                    section.problem_at(&value.place, "expected a list of texts");
+                    continue;
+                };
+                let texts = items.iter().filter_map(|item| match &item.kind {
+                    NodeKind::Text(text) => Some(text.clone()),
+                    _ => {
+                        section.problem_at(&item.place, "expected a text");
+                        None
+                    }
+                });
+                tags.insert(skill.text.clone(), texts.collect());
+            }
+        }
+        Some(_) => section.problem("tags", "expected a map, written as `skill: [tag]`"),
+    }
+    tags
+}
+
+fn rate(section: &Section<'_>) -> Option<u32> {
+    section
+        .number("rate", 1..=u64::from(u32::MAX))
+        .and_then(|number| u32::try_from(number).ok())
+}
+
+fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {
+    let mut edge = McpEdge { door: door(section, folder), ..McpEdge::default() };
     edge.versions = versions(section);
     edge.max_sessions = section
         .number("max_sessions", 1..=MOST_SESSIONS)
         .and_then(|number| usize::try_from(number).ok());
     edge.session_idle = section.duration("session_idle");
-    edge.rate = section
-        .number("rate", 1..=u64::from(u32::MAX))
-        .and_then(|number| u32::try_from(number).ok());
+    edge.rate = rate(section);
     edge.rotate_streams = section.duration("rotate_streams");
     edge
 }
@@ -283,7 +361,8 @@ mod tests {
         assert_eq!(config.data(), Some(Path::new("/x/.chio")));
         assert_eq!(config.policy, "default");
         assert_eq!(config.native.unwrap().socket, Path::new("/x/.chio/native.sock"));
-        assert_eq!(config.mcp.unwrap().listen.to_string(), "127.0.0.1:9090");
+        assert_eq!(config.mcp.unwrap().door.listen.to_string(), "127.0.0.1:9090");
+        assert!(config.a2a.unwrap().door.is_none(), "it shares the door of MCP");
     }
 
     #[test]
@@ -291,7 +370,8 @@ mod tests {
         let config =
             read("servers: [{id: demo}]\nedges: {mcp: {listen: \"127.0.0.1:0\"}}").unwrap();
         assert!(config.native.is_none());
-        assert_eq!(config.mcp.unwrap().listen.port(), 0);
+        assert_eq!(config.mcp.unwrap().door.listen.port(), 0);
+        assert!(config.a2a.is_none());
     }
 
     #[test]
@@ -305,6 +385,52 @@ mod tests {
         assert_eq!(files.env["KEY"], "value");
         assert_eq!(files.folder.as_deref(), Some(Path::new("/x/work")));
         assert!(files.shared);
+    }
+
+    #[test]
+    fn agents_are_read_with_what_is_expected_of_them_and_what_they_are_shown() {
+        let text = "servers:\n  - a2a:\n      target: https://agent.example.com\n      \
+                    require_skills: [research]\n      bearer_file: t\n      \
+                    api_keys: [{in: cookie, name: k, file: f}]\n      \
+                    oauth: {client_id: c, secret_file: s, scopes: [a, b]}\n      \
+                    headers: {X-Partner: p}\n";
+        let config = read(text).unwrap();
+        let crate::servers::ToolServer::A2a(agent) = &config.servers[0] else { panic!() };
+        assert_eq!(agent.id, "a2a:agent.example.com");
+        assert_eq!(agent.expected.skills, ["research"]);
+        assert_eq!(agent.shown.bearer.as_deref(), Some(Path::new("/x/t")));
+        assert_eq!(agent.shown.api_keys[0].name, "k");
+        assert_eq!(agent.shown.oauth.as_ref().unwrap().scopes, ["a", "b"]);
+        assert_eq!(agent.shown.headers, [("X-Partner".to_owned(), "p".to_owned())]);
+        let registry = agent.task_registry.as_deref();
+        assert_eq!(registry, Some(Path::new("/x/.chio/tasks-a2a-agent-example-com.json")));
+    }
+
+    #[test]
+    fn a2a_shares_the_door_of_mcp_unless_it_has_its_own() {
+        let edges = |text: &str| read(&format!("servers: [{{id: demo}}]\nedges: {text}"));
+        for (text, expected) in [
+            ("{mcp: {}, a2a: {}}", vec![(9090, true, true)]),
+            ("{a2a: {}}", vec![(9090, false, true)]),
+            (
+                "{mcp: {}, a2a: {listen: \"127.0.0.1:1\"}}",
+                vec![(9090, true, false), (1, false, true)],
+            ),
+        ] {
+            let config = edges(text).unwrap();
+            let doors = config.doors();
+            let found: Vec<_> =
+                doors.iter().map(|(door, mcp, a2a)| (door.listen.port(), *mcp, *a2a)).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+        for (text, problem) in [
+            ("{mcp: {}, a2a: {anonymous: default}}", "expected it under `mcp`"),
+            ("{mcp: {}, a2a: {listen: \"127.0.0.1:9090\"}}", "share the door"),
+            ("{a2a: {tags: {echo: demo}}}", "expected a list of texts"),
+        ] {
+            let problems = edges(text).unwrap_err();
+            assert!(problems.iter().any(|it| it.contains(problem)), "{text}: {problems:?}");
+        }
     }
 
     #[test]
@@ -328,7 +454,7 @@ mod tests {
                 "servers: [{id: demo}]\nedges: {mcp: {listen: here}}",
                 "chio.yaml:2:23: `edges.mcp.listen`: expected an address",
             ),
-            ("servers: [{id: demo}]\nedges: {}", "`edges`: expected `native` or `mcp`"),
+            ("servers: [{id: demo}]\nedges: {}", "`edges`: expected `native`, `mcp` or `a2a`"),
             (
                 "servers: [{id: demo}]\nstore: \"mysql:x\"\nedges: {htpp: {}}",
                 "chio.yaml:3:9: `edges`: there is no `htpp`",
@@ -340,6 +466,16 @@ mod tests {
             (
                 "servers: [{id: demo}]\nedges: {mcp: {anonymous: default, tokens: [{name: a, file: t}]}}",
                 "found both",
+            ),
+            ("servers: [{a2a: {}}]", "`servers[0].a2a.target`: expected a URL here"),
+            ("servers: [{a2a: {target: nowhere}}]", "expected a URL such as"),
+            (
+                "servers: [{command: [a], a2a: {target: \"https://a\"}}]",
+                "expected a command or an agent, found both",
+            ),
+            (
+                "servers: [{a2a: {target: \"https://a\", client_cert_file: c}}]",
+                "expected a certificate and its key",
             ),
             ("servers: [", "chio.yaml:"),
         ] {

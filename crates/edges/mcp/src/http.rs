@@ -9,14 +9,14 @@ mod reply;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::post as on_post;
 use axum::serve::ListenerExt;
+use chio_net::door::HttpDoor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-
-pub use door::HttpDoor;
 
 use crate::service::McpService;
 use door::Entrance;
@@ -26,8 +26,8 @@ const PATH: &str = "/mcp";
 
 impl McpService {
     /// Routes that serve the protocol at `/mcp`, for whomever the door lets in.
-    pub fn router(&self, door: HttpDoor) -> Router {
-        let entrance = Entrance::new(self.shared.clone(), door);
+    pub fn router(&self, door: impl Into<Arc<HttpDoor>>) -> Router {
+        let entrance = Entrance::new(self.shared.clone(), door.into());
         Router::new()
             .route(PATH, on_post(post::handle).get(get::handle).delete(delete::handle))
             .with_state(entrance)

@@ -18,15 +18,18 @@ mod names;
 mod negotiation;
 mod outlet;
 mod pending;
-mod rate;
 mod service;
 mod session;
 mod sessions;
 mod stdio;
 mod tasks;
 
+pub use chio_net::door::HttpDoor;
+pub use chio_net::rate::Rate;
+
 pub use bridge::McpBridge;
-pub use http::{HttpDoor, serve};
-pub use limits::{McpLimits, Rate};
+pub use http::serve;
+pub use limits::McpLimits;
+pub use names::server_prefix;
 pub use negotiation::SUPPORTED;
 pub use service::{McpOptions, McpService, UserApprovals};

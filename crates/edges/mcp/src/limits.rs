@@ -2,14 +2,7 @@
 
 use std::time::Duration;
 
-/// So many requests in such a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// How many.
-    pub requests: u32,
-    /// In how long.
-    pub window: Duration,
-}
+use chio_net::rate::Rate;
 
 /// How much a client may ask for.
 #[derive(Debug, Clone)]

@@ -1,7 +1,10 @@
 //! What clients call the tools and prompts of several servers.
 //!
 //! With one server, names are its own. With several, each is `server__name`: a server that adds a
-//! tool never takes a name away from another.
+//! tool never takes a name away from another. What clients do not take in a name, such as the colon
+//! of `a2a:host`, is a dash there.
+
+use std::borrow::Cow;
 
 /// Between a server's name and a tool's.
 const SEPARATOR: &str = "__";
@@ -27,7 +30,10 @@ impl Names {
 
     /// What clients call something of a server.
     pub(crate) fn public(&self, server: &str, name: &str) -> String {
-        if self.is_qualified() { format!("{server}{SEPARATOR}{name}") } else { name.to_owned() }
+        if !self.is_qualified() {
+            return name.to_owned();
+        }
+        format!("{}{SEPARATOR}{name}", server_prefix(server))
     }
 
     /// Whose it is, and what its server calls it. The longest server's name wins.
@@ -36,11 +42,21 @@ impl Names {
             return self.0.first().map(|server| (server.as_str(), public));
         }
         let of = |server: &'a String| {
-            let name = public.strip_prefix(server.as_str())?.strip_prefix(SEPARATOR)?;
+            let name = public.strip_prefix(&*server_prefix(server))?.strip_prefix(SEPARATOR)?;
             Some((server.as_str(), name))
         };
         self.0.iter().filter_map(of).max_by_key(|(server, _)| server.len())
     }
+}
+
+/// What a server is called before the names of its tools.
+#[must_use]
+pub fn server_prefix(server: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if server.chars().all(plain) {
+        return Cow::Borrowed(server);
+    }
+    Cow::Owned(server.chars().map(|c| if plain(c) { c } else { '-' }).collect())
 }
 
 #[cfg(test)]
@@ -66,5 +82,9 @@ mod tests {
             assert_eq!(several.resolve(public), found, "{public}");
         }
         assert_eq!(names(&[]).resolve("x"), None);
+        let agents = names(&["git", "a2a:agent.example.com"]);
+        let public = agents.public("a2a:agent.example.com", "research");
+        assert_eq!(public, "a2a-agent.example.com__research");
+        assert_eq!(agents.resolve(&public), Some(("a2a:agent.example.com", "research")));
     }
 }

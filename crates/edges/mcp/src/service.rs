@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use chio_cross_protocol::{
     Admission, ApprovalRequest, CrossProtocolOrchestrator, DeferredTasks, Log, TaskLimits,
 };
+use chio_net::rate::Turnstile;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,6 @@ use crate::events::{Retained, Window};
 use crate::limits::McpLimits;
 use crate::names::Names;
 use crate::negotiation::SUPPORTED;
-use crate::rate::Turnstile;
 use crate::sessions::Sessions;
 
 /// How often sessions that nobody uses are looked for.

@@ -18,6 +18,7 @@ mod handle;
 mod intents;
 mod log;
 mod money;
+mod onward;
 mod permit;
 mod policy_change;
 mod possession;

@@ -94,6 +94,35 @@ impl Request {
         self.with_header("authorization", &format!("Bearer {token}"))
     }
 
+    /// As this, with these cookies, by name and value, instead of any. The client keeps none itself.
+    ///
+    /// # Errors
+    /// When a name or a value cannot stand in the header.
+    pub fn with_cookies<'a>(
+        mut self,
+        cookies: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ClientError> {
+        let wrong = || ClientError::Header(header::COOKIE.as_str().to_owned());
+        let mut text = String::new();
+        for (name, value) in cookies {
+            // SECURITY: a value with a separator in it would be a second cookie.
+            let is_one =
+                |it: &str| !it.contains([';', ',', '"', '\\']) && !it.contains(char::is_whitespace);
+            if name.is_empty() || name.contains('=') || !is_one(name) || !is_one(value) {
+                return Err(wrong());
+            }
+            let separator = if text.is_empty() { "" } else { "; " };
+            text.extend([separator, name, "=", value]);
+        }
+        self.headers.remove(header::COOKIE);
+        if !text.is_empty() {
+            let mut value = HeaderValue::try_from(text).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            self.headers.insert(header::COOKIE, value);
+        }
+        Ok(self)
+    }
+
     /// As this, with a body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
@@ -158,6 +187,27 @@ mod tests {
             let outcome = Request::get("https://a.example").with_header(name, value);
             let message = outcome.unwrap_err().to_string();
             assert!(message.contains(&format!("`{name}`")), "{message}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_one_header_and_each_is_one() {
+        let request = Request::get("https://a.example");
+        let request = request.with_cookies([("a", "1"), ("b", "x=y"), ("c", "")]).unwrap();
+        assert_eq!(request.headers["cookie"], "a=1; b=x=y; c=");
+        let none = request.with_cookies([]).unwrap();
+        assert!(none.headers.is_empty());
+        for (name, value) in [
+            ("", "1"),
+            ("a b", "1"),
+            ("a=b", "1"),
+            ("a;b", "1"),
+            ("a", "1; b=2"),
+            ("a", "\r\nx: y"),
+        ] {
+            let outcome = none.clone().with_cookies([(name, value)]).map(drop);
+            let message = outcome.unwrap_err().to_string();
+            assert!(message.contains("`cookie`"), "{message}");
         }
     }
 

@@ -274,3 +274,25 @@ fn the_environment_is_told_by_names_alone() {
     assert!(names.lines().any(|name| name == "CHIO_FIXTURE_SEEN"), "{names}");
     assert!(!names.contains("not-this-value"));
 }
+
+#[test]
+fn tck_answers_as_the_id_of_the_message_asks_for() {
+    let mut client = Client::new("--only tck", json!({}));
+    let (tools, _) = listed(&mut client, "tools/list", "tools");
+    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["tck"]);
+    for (message, path, expected) in [
+        ("tck-complete-task-1", "/content/0/text", json!("Done.")),
+        ("tck-artifact-text", "/content/0/text", json!("Generated text content")),
+        ("tck-artifact-file-url", "/content/0/name", json!("output.txt")),
+        ("tck-artifact-file", "/content/0/resource/mimeType", json!("text/plain")),
+        ("tck-artifact-data", "/structuredContent", json!({"key": "value", "count": 42})),
+        ("tck-message-response", "/_meta/chio/a2a/reply", json!("message")),
+        ("tck-input-required-2", "/_meta/chio/a2a/reply", json!("input_required")),
+    ] {
+        let meta = json!({"chio": {"a2a": {"messageId": message}}});
+        client.request(1, "tools/call", json!({"name": "tck", "_meta": meta}));
+        assert_eq!(client.result_of(1).pointer(path), Some(&expected), "{message}");
+    }
+    client.call(2, "echo", json!({"text": "a"}));
+    assert_eq!(client.message()["error"]["code"], -32602, "the only tool is the only one");
+}

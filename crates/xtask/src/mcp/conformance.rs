@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Rig;
-use super::bounded::{self, tail};
-use super::chio::Chio;
-use super::folder::Folder;
+use super::edge;
 use crate::output::say;
+use crate::suites::Rig;
+use crate::suites::bounded::{self, tail};
+use crate::suites::folder::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The suite takes up a stream once: the first has to end before the second that the fixture's
@@ -54,10 +54,10 @@ type Scenarios = BTreeMap<String, Vec<Check>>;
 pub(super) fn run(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<String>> {
     let folder = Folder::new()?;
     let fixture = folder.link(&rig.fixture)?;
-    let chio = Chio::start(rig, &folder, "permissive", ROTATION, &[fixture.as_os_str()])?;
+    let chio = edge::serve(rig, &folder, "permissive", ROTATION, &[fixture.as_os_str()])?;
     let mut suite = Command::new(rig.node());
-    suite.arg(rig.clients.join(release).join(PROGRAM));
-    suite.args(["server", "--url", &chio.url()]).args(arguments);
+    suite.arg(rig.installed(release).join(PROGRAM));
+    suite.args(["server", "--url", &edge::url(&chio)]).args(arguments);
     suite.arg("-o").arg(folder.path("results")).current_dir(folder.root());
     let ran = bounded::run(suite, PATIENCE)?;
 

@@ -6,12 +6,11 @@ use std::fs;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Rig;
-use super::chio::{self, Chio};
-use super::clients;
-use super::folder::Folder;
-use super::receipts;
+use super::{clients, edge};
 use crate::output::say;
+use crate::suites::drive::drive;
+use crate::suites::folder::Folder;
+use crate::suites::{Rig, chio, receipts};
 
 /// One call that a client is told to make.
 struct Call {
@@ -35,7 +34,7 @@ pub(super) fn everything(rig: &Rig) -> Result<Vec<String>> {
         call("sum", "get-sum", json!({"a": 2, "b": 3}), Some("5")),
         call("denied", "echo", json!({"message": format!("key {ACCESS_KEY}")}), None),
     ];
-    run(rig, &folder, "typescript-2", ("server-everything", OsStr::new("stdio")), &calls)
+    run(rig, &folder, "mcp/typescript-2", ("server-everything", OsStr::new("stdio")), &calls)
 }
 
 /// `server-filesystem`, with the Python client.
@@ -52,7 +51,7 @@ pub(super) fn filesystem(rig: &Rig) -> Result<Vec<String>> {
         call("denied", "read_text_file", json!({"path": "/etc/shadow"}), None),
         call("denied write", "write_file", keys, None),
     ];
-    run(rig, &folder, "python-2", ("server-filesystem", files.as_os_str()), &calls)
+    run(rig, &folder, "mcp/python-2", ("server-filesystem", files.as_os_str()), &calls)
 }
 
 fn call(
@@ -72,11 +71,11 @@ fn run(
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let node = folder.link(&rig.node())?;
-    let script = format!("servers/node_modules/@modelcontextprotocol/{server}/dist/index.js");
-    let script = rig.clients.join(script);
+    let script = format!("node_modules/@modelcontextprotocol/{server}/dist/index.js");
+    let script = rig.installed("mcp/servers").join(script);
     let upstream = [node.as_os_str(), script.as_os_str(), argument];
-    let program = clients::program(rig, client)?;
-    let chio = Chio::start(rig, folder, "default", clients::ROTATION, &upstream)?;
+    let mut program = clients::program(rig, client)?;
+    let chio = edge::serve(rig, folder, "default", clients::ROTATION, &upstream)?;
 
     let told = calls.iter().map(|it| {
         json!({
@@ -89,17 +88,18 @@ fn run(
     });
     // The only root that makes sense to a server of files: the one that it was started with.
     let root = format!("file://{}", folder.path(FILES).display());
-    let task = json!({"url": chio.url(), "root": root, "calls": told.collect::<Vec<_>>()});
+    let task = json!({"url": edge::url(&chio), "root": root, "calls": told.collect::<Vec<_>>()});
     let mut steps = vec!["connect", "tools"];
     steps.extend(calls.iter().map(|it| it.name));
     steps.extend(["close", "calls"]);
-    let mut problems = clients::drive(program, &task, &steps, u64::try_from(calls.len())?)?;
+    program.arg(task.to_string());
+    let mut problems = drive(program, &steps, Some(u64::try_from(calls.len())?))?;
     if !problems.is_empty() {
         say!("the last that `chio` said:\n{}", chio.complaints());
     }
     problems.extend(chio.end()?);
     let verdict = |it: &Call| if it.contains.is_some() { "allow" } else { "deny" };
     let expected: Vec<(&str, &str)> = calls.iter().map(|it| (it.tool, verdict(it))).collect();
-    problems.extend(receipts::problems(&chio::receipts(rig, folder)?, &expected));
+    problems.extend(receipts::problems(&chio::receipts(rig, folder)?, &receipts::count(&expected)));
     Ok(problems)
 }

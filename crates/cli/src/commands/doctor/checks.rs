@@ -15,7 +15,7 @@ use chio_store::{OpenStore, StoreUrl};
 
 use super::{Check, server};
 use crate::commands::serve::said;
-use crate::config::{Config, McpEdge, NativeEdge};
+use crate::config::{Config, Door, NativeEdge};
 use crate::endpoint_file::EndpointFile;
 use crate::http_door::url;
 use crate::io::Io;
@@ -38,9 +38,9 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
         checks.push(server::check(wanted).await);
     }
     let running = config.data().and_then(EndpointFile::read_in);
-    if let Some(edge) = &config.mcp {
-        checks.push(address(edge, running.as_ref()));
-        checks.extend(access(io, edge));
+    for (door, mcp, _) in config.doors() {
+        checks.push(address(if mcp { "mcp" } else { "a2a" }, door, running.as_ref()));
+        checks.extend(access(io, door));
     }
     if let Some(edge) = &config.native {
         checks.push(socket(edge, config));
@@ -68,9 +68,9 @@ async fn policy(what: &str, reference: &str, config: &Config) -> Check {
     }
 }
 
-/// Whether the address of MCP is free, and may be used.
-fn address(edge: &McpEdge, running: Option<&EndpointFile>) -> Check {
-    let (what, listen) = ("mcp", edge.listen);
+/// Whether an address is free, and may be used.
+fn address(what: &str, edge: &Door, running: Option<&EndpointFile>) -> Check {
+    let listen = edge.listen;
     if edge.tokens.is_empty()
         && let Err(error) = check_bind(listen, &PeerAuthenticator::anonymous())
     {
@@ -94,7 +94,7 @@ fn address(edge: &McpEdge, running: Option<&EndpointFile>) -> Check {
 }
 
 /// Whether what callers have to show can be used.
-fn access(io: &mut Io<'_>, edge: &McpEdge) -> Option<Check> {
+fn access(io: &mut Io<'_>, edge: &Door) -> Option<Check> {
     match said(io, edge) {
         Ok(None) => None,
         Ok(Some(_)) if edge.anonymous.is_some() => {

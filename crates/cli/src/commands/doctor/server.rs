@@ -7,6 +7,7 @@ use chio_cross_protocol::Log;
 use chio_kernel::ToolServerConnection;
 
 use super::Check;
+use crate::a2a_agent::A2aAgent;
 use crate::program;
 use crate::servers::{McpCommand, ToolServer};
 use crate::text;
@@ -20,6 +21,19 @@ pub(super) async fn check(server: &ToolServer) -> Check {
     match server {
         ToolServer::Demo { .. } => Check::fine(what, "the demo tools, which are built in"),
         ToolServer::Mcp(command) => mcp(what, command).await,
+        ToolServer::A2a(agent) => a2a(what, agent).await,
+    }
+}
+
+async fn a2a(what: String, agent: &A2aAgent) -> Check {
+    let key = Keypair::generate().public_key().clone();
+    match agent.clone().connect(key).await {
+        Ok(agent) => {
+            let manifest = agent.manifest();
+            let skills = text::count(manifest.tools.len(), "skill");
+            Check::fine(what, format!("{} {} answers, {skills}", manifest.name, manifest.version))
+        }
+        Err(error) => Check::wrong(what, format!("{error:#}")).so("is it running, and reachable?"),
     }
 }
 

@@ -3,27 +3,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use anyhow::Result;
-use chio_mcp_edge::McpService;
-use chio_store::StoreUrl;
-use tokio_util::sync::CancellationToken;
+use anyhow::{Result, bail};
 
-use crate::admission::Anonymous;
+use crate::a2a_agent::AgentArgs;
 use crate::edge_args::EdgeArgs;
-use crate::http_door::{Access, AccessArgs, Listener, Taken};
+use crate::http_door::AccessArgs;
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::server_name;
 use crate::servers::{McpCommand, ToolServer};
-use crate::serving::{Served, Setup, operator_log, run_server, shutdown_on_signal};
+use crate::standing::{LISTEN, Standing};
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
-
-/// Where MCP is served when nobody says.
-const LISTEN: &str = "127.0.0.1:8931";
-/// How another address is chosen.
-const CHOOSE: &str = "`--http 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
 Starts COMMAND, an MCP server that speaks on standard input and output, and serves all that it has:
@@ -39,6 +31,7 @@ Examples:
   chio mcp serve -- npx -y @modelcontextprotocol/server-filesystem .
   chio mcp serve --policy code-agent --server-id git -- uvx mcp-server-git
   chio mcp serve --http 127.0.0.1:0 --auth-token-file token.txt -- ./server.py
+  chio mcp serve --protocol a2a --target https://agent.example.com
   chio mcp config --help         the configuration of clients that start commands";
 
 /// Serve an MCP server through Chio, over standard input and output or HTTP
@@ -60,6 +53,9 @@ pub(crate) struct Args {
     /// A variable for the server's environment; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
+    /// What the server speaks; `a2a` puts us in front of the agent at --target
+    #[arg(long, value_name = "PROTOCOL", value_enum, default_value_t)]
+    protocol: Protocol,
     #[command(flatten)]
     edge: EdgeArgs,
     #[command(flatten)]
@@ -68,8 +64,10 @@ pub(crate) struct Args {
     policy: PolicyArgs,
     #[command(flatten)]
     trust: TrustArgs,
+    #[command(flatten)]
+    agent: AgentArgs,
     /// The command that starts the server, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -82,50 +80,59 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A door that is open, and who may come in by it.
-enum Door {
-    Stdio,
-    Http(Box<(Listener, Access)>),
+/// What the server speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Protocol {
+    /// COMMAND is an MCP server
+    #[default]
+    Mcp,
+    /// --target is an A2A agent
+    A2a,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let trust = args.trust.read(io, Vec::new())?;
-    run_server(async {
-        let shutdown = shutdown_on_signal()?;
-        let log = operator_log();
-        let policies = args.policy.load(io).await?;
-        let url = args.store.url(io)?;
-        let said = if args.http.is_some() { args.access.said(io)? } else { None };
-        // The door is tried first: a kernel that nobody can reach need not start.
-        let listener = match args.http {
-            Some(address) => Some(Listener::bind(address, said.as_ref(), args.taken(&url)).await?),
-            None => None,
-        };
-        let store = args.store.open(io)?;
-        let mut door = match (listener, said) {
-            (None, _) => Door::Stdio,
-            (Some(listener), Some(access)) => Door::Http(Box::new((listener, access))),
-            (Some(listener), None) => Door::Http(Box::new((listener, Access::own(io, &url)?))),
-        };
-        let server = args.server();
-        // Without its arguments, which may hold secrets.
-        let program = args.command.first().map(String::as_str).unwrap_or_default();
-        log.line(&format!("starting the server `{}` with `{program}`", server.id));
-        let setup = Setup::new(store, vec![ToolServer::Mcp(server)], policies);
-        let mut served = Served::start(Setup { trust, serves_mcp: true, ..setup }).await?;
-        served.tell();
-        let anonymous = door.anonymous();
-        let options = args.edge.options(served.servers.ids.clone());
-        let service = served.mcp(anonymous, None, options)?;
-        let until = shutdown.clone();
-        served.serve(serve(&service, door, shutdown), &until).await
-    })?;
+    let (server, told) = args.server(io)?;
+    let standing = Standing {
+        server,
+        told,
+        http: args.http,
+        a2a: false,
+        access: &args.access,
+        edge: &args.edge,
+        store: &args.store,
+        policy: &args.policy,
+        trust: &args.trust,
+    };
+    standing.serve(io)?;
     Ok(Outcome::Well)
 }
 
 impl Args {
+    /// What is served, and what the operator is told about it.
+    fn server(&self, io: &mut Io<'_>) -> Result<(ToolServer, String)> {
+        match (self.protocol, self.command.is_empty()) {
+            (Protocol::A2a, true) => {
+                let agent = self.agent.agent(io, self.server_id.as_ref())?.beside(&self.store, io)?;
+                let told = format!("asking the agent `{}` for its card", agent.id);
+                Ok((ToolServer::A2a(Box::new(agent)), told))
+            }
+            (Protocol::A2a, false) => bail!("expected --target URL and no COMMAND for an A2A agent"),
+            (Protocol::Mcp, true) => bail!("expected the COMMAND that starts the server after `--`"),
+            (Protocol::Mcp, false) if self.agent.target.is_some() => {
+                bail!("expected --protocol a2a with --target")
+            }
+            (Protocol::Mcp, false) => {
+                let server = self.child();
+                // Without its arguments, which may hold secrets.
+                let program = self.command.first().map(String::as_str).unwrap_or_default();
+                let told = format!("starting the server `{}` with `{program}`", server.id);
+                Ok((ToolServer::Mcp(server), told))
+            }
+        }
+    }
+
     /// The server to be started.
-    fn server(&self) -> McpCommand {
+    fn child(&self) -> McpCommand {
         let id = self.server_id.clone();
         McpCommand {
             id: id.unwrap_or_else(|| server_name::of_command(&self.command)),
@@ -134,45 +141,5 @@ impl Args {
             folder: None,
             shared: self.shared,
         }
-    }
-
-    fn taken<'a>(&self, url: &'a StoreUrl) -> Taken<'a> {
-        let data = match url {
-            StoreUrl::Sqlite(folder) => Some(folder.as_path()),
-            StoreUrl::Memory => None,
-        };
-        Taken { choose: CHOOSE, data }
-    }
-}
-
-impl Door {
-    /// What somebody may do who need not show anything.
-    fn anonymous(&mut self) -> Anonymous {
-        match self {
-            Self::Stdio => Anonymous::Refused,
-            Self::Http(door) => std::mem::take(&mut door.1.anonymous),
-        }
-    }
-}
-
-/// Serves until the input ends or everything does.
-async fn serve(service: &McpService, door: Door, shutdown: CancellationToken) {
-    let log = operator_log();
-    let ended = match door {
-        Door::Stdio => {
-            log.line("serving standard input and output");
-            service.serve_stdio(tokio::io::stdin(), tokio::io::stdout(), shutdown).await
-        }
-        Door::Http(door) => {
-            let (listener, access) = *door;
-            log.line(&format!("listening on {}", listener.url()));
-            if let Some(told) = &access.told {
-                log.line(told);
-            }
-            listener.serve(service, access, shutdown).await
-        }
-    };
-    if let Err(error) = ended {
-        log.line(&format!("the door broke: {error}"));
     }
 }

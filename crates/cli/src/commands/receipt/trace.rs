@@ -1,7 +1,10 @@
 //! `chio receipt trace`: all receipts of one act, as the tree that they make.
 
+mod exports;
 mod look_up;
 mod tree;
+
+use std::path::PathBuf;
 
 use anyhow::{Error, Result};
 use chio_kernel::store::ReceiptRow;
@@ -24,12 +27,17 @@ protocols and kernels of the store: each below the one that it was made for. A c
 others and has no receipt here, such as one of another organisation, is a line of its own. Entries
 of the trace that cannot be read as receipts stand at the end.
 
+With --bundle, receipts are taken from exports (`chio receipt export`), also those of other
+organisations: calls that were made for one another are one tree. `chio receipt verify --bundle`
+tells whether an export holds.
+
 The act is named by its trace, or by the receipt (its beginning will do) or the request of any call
 in it.
 
 Examples:
   chio receipt trace 109bfb253f65
-  chio receipt trace req-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11 --json";
+  chio receipt trace req-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11 --json
+  chio receipt trace 109bfb253f65 --bundle ours.json --bundle theirs.json";
 
 /// Show all receipts of one act as a tree
 #[derive(Debug, clap::Args)]
@@ -37,6 +45,9 @@ Examples:
 pub(crate) struct Args {
     /// The trace, or a receipt or request in it
     id: String,
+    /// Look in this export in place of the store; can be repeated, for several organisations
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "store"])]
+    bundle: Vec<PathBuf>,
     #[command(flatten)]
     store: StoreArgs,
     /// Print JSON
@@ -45,6 +56,11 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    if !args.bundle.is_empty() {
+        let all = exports::read(io, &args.bundle)?;
+        let (trace_id, found) = exports::act(all, &args.id)?;
+        return tell(args, io, trace_id.as_deref(), (&Tree::new(found), &[], false));
+    }
     let store = args.store.open_existing(io)?.shared();
     let (trace_id, rows, cut) = block_on(async {
         match look_up::act_of(&store, &args.id).await? {
@@ -56,6 +72,16 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         }
     })?;
     let (tree, unread) = read(rows);
+    tell(args, io, trace_id.as_deref(), (&tree, &unread, cut))
+}
+
+/// Prints a tree, what could not be read, and whether there is more.
+fn tell(
+    args: &Args,
+    io: &mut Io<'_>,
+    trace_id: Option<&str>,
+    (tree, unread, cut): (&Tree, &[(ReceiptRow, Error)], bool),
+) -> Result<Outcome> {
     if args.json {
         let lines = tree.lines();
         let unread = unread.iter().map(unread_document);
@@ -63,11 +89,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}))?;
         return Ok(Outcome::Well);
     }
-    io.field("trace", trace_id.as_deref().unwrap_or("none: it was part of no call"))?;
+    io.field("trace", trace_id.unwrap_or("none: it was part of no call"))?;
     for line in tree.lines() {
         io.say(drawn(&line))?;
     }
-    for (_, error) in &unread {
+    for (_, error) in unread {
         io.say(row::unreadable(error))?;
     }
     if cut {

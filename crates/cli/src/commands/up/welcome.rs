@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::Args;
 use super::agent::Tokens;
 use crate::commands::native::SOCKET;
+use crate::http_door::Listener;
 use crate::io::Io;
 use crate::program;
 use crate::serving::Served;
@@ -16,16 +17,21 @@ use crate::text;
 /// A call that the policy `default` denies: a key of a cloud is about to be written down.
 const DENIED: &str = "demo note_put '{\"name\": \"keys\", \"text\": \"AKIAQ3EGRT5KLMN2WXYZ\"}'";
 
+/// Where agents look for the card.
+const CARD: &str = "/.well-known/agent-card.json";
+
 /// Tells what was started, and what to try.
 pub(super) fn print(
     io: &mut Io<'_>,
     args: &Args,
     served: &Served,
-    (tokens, url): (&Tokens, &str),
+    (tokens, door): (&Tokens, &Listener),
 ) -> Result<()> {
     io.field("kernel", served.kernel.public_key())?;
     io.field("state", args.data.display())?;
-    io.field("mcp", format_args!("{url} (whoever is on this machine, as the demo agent)"))?;
+    let who = "whoever is on this machine, as the demo agent";
+    io.field("mcp", format_args!("{} ({who})", door.url()))?;
+    io.field("a2a", format_args!("{} (the same; card at {CARD})", door.base()))?;
     io.field("native", format_args!("unix:{}", args.data.join(SOCKET).display()))?;
     for manifest in served.kernel.manifests() {
         let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();

@@ -1,21 +1,17 @@
 //! Who comes in over HTTP, and whether they may.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chio_core::capability::{CapabilityToken, DpopProof, PresentedToken};
-use chio_core::hash::sha256_hex;
+use chio_core::capability::DpopProof;
 use chio_core::registry::ErrorCode;
-use chio_core::strict;
 use chio_cross_protocol::Door;
 use chio_cross_protocol::jsonrpc::RpcError;
-use chio_net::peer::{AuthError, Challenge, Method, OriginRules, PeerAuthenticator};
+use chio_net::door::{self, HeaderError, HttpDoor};
+use chio_net::peer::{AuthError, Challenge};
 use tokio::time::Instant;
 
 use super::reply::{Reply, SESSION, VERSION, later, refusal};
@@ -25,29 +21,6 @@ use crate::service::Shared;
 use crate::session::McpSession;
 use crate::sessions::Found;
 
-/// The header that carries a capability.
-const CAPABILITY: &str = "x-chio-capability";
-/// The header that carries a proof of possession.
-const PROOF: &str = "dpop";
-/// The largest capability or proof that is read.
-const MAX_HEADER: usize = 64 << 10;
-
-/// Who is let in over HTTP.
-pub struct HttpDoor {
-    /// Who has to show what.
-    pub peers: PeerAuthenticator,
-    /// Which hosts and pages may be named.
-    pub origins: OriginRules,
-    /// Whether clients may come with a capability of their own, in `X-Chio-Capability`.
-    pub capabilities: bool,
-}
-
-impl fmt::Debug for HttpDoor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpDoor").field("peers", &self.peers).finish_non_exhaustive()
-    }
-}
-
 /// What every request passes.
 #[derive(Clone)]
 pub(super) struct Entrance {
@@ -56,8 +29,8 @@ pub(super) struct Entrance {
 }
 
 impl Entrance {
-    pub(super) fn new(shared: Arc<Shared>, door: HttpDoor) -> Self {
-        Self { shared, door: Arc::new(door) }
+    pub(super) const fn new(shared: Arc<Shared>, door: Arc<HttpDoor>) -> Self {
+        Self { shared, door }
     }
 
     /// Who this is; or why they are not let in.
@@ -70,21 +43,14 @@ impl Entrance {
         self.door.origins.check(headers, authority).map_err(|error| {
             Box::new(refusal(StatusCode::FORBIDDEN, None, unauthenticated(error.to_string())))
         })?;
-        let presented = self.presented(headers)?;
+        let presented = self.door.presented(headers).map_err(wrong_header)?;
         let now = self.shared.orchestrator.now();
-        let identity = match self.door.peers.authenticate(headers, now).await {
-            Ok(identity) => identity,
-            // A capability says by itself what its holder may do.
-            Err(AuthError::Missing) if presented.is_some() => chio_net::peer::Identity::anonymous(),
-            Err(error) => return Err(Box::new(unknown(&error))),
-        };
-        let known = identity.method != Method::Anonymous;
-        let token = identity.token_fingerprint.unwrap_or_default();
-        let capability = presented.as_ref().map(|(_, hash)| hash.as_str()).unwrap_or_default();
-        let identity_name = format!("{}|{token}|{capability}", identity.principal);
+        let visitor = self.door.identify(headers, presented.as_ref(), now).await;
+        let visitor = visitor.map_err(|error| Box::new(unknown(&error)))?;
         if let Some(rate) = self.shared.options.limits.rate {
-            let who = if known { identity_name.clone() } else { from.ip().to_string() };
-            self.shared.turnstile.pass(&who, rate, Instant::now()).map_err(|seconds| {
+            let address = from.ip().to_string();
+            let who = if visitor.principal.is_some() { &visitor.name } else { &address };
+            self.shared.turnstile.pass(who, rate, Instant::now()).map_err(|seconds| {
                 let message = "expected fewer requests, found too many in too short a time";
                 let error =
                     registered(RpcError::INVALID_REQUEST, message, ErrorCode::InternalError);
@@ -93,34 +59,10 @@ impl Entrance {
         }
         Ok(Client {
             door: Door::Tcp { from },
-            principal: known.then_some(identity.principal),
-            presented: presented.map(|(token, _)| token),
-            identity: identity_name,
+            principal: visitor.principal,
+            presented: presented.map(|presented| presented.token),
+            identity: visitor.name,
         })
-    }
-
-    /// The capability that came with a request, and its hash.
-    fn presented(
-        &self,
-        headers: &HeaderMap,
-    ) -> Result<Option<(PresentedToken, String)>, Box<Reply>> {
-        let mut values = headers.get_all(CAPABILITY).iter();
-        let Some(value) = values.next() else { return Ok(None) };
-        let wrong = |message: &str| {
-            Box::new(refusal(StatusCode::UNAUTHORIZED, None, unauthenticated(message)))
-        };
-        if !self.door.capabilities {
-            return Err(wrong("no capabilities are taken in headers here"));
-        }
-        if values.next().is_some() || value.len() > MAX_HEADER {
-            return Err(wrong("expected one `X-Chio-Capability` header of at most 64 KiB"));
-        }
-        let token = strict::from_slice(value.as_bytes()).ok();
-        let token: Option<CapabilityToken> =
-            token.and_then(|value| serde_json::from_value(value).ok());
-        let token = token.ok_or_else(|| wrong("expected a capability as JSON in the header"))?;
-        let hash = sha256_hex(value.as_bytes());
-        Ok(Some((token.into(), hash)))
     }
 
     /// The open session that a request names; or why it has none.
@@ -173,19 +115,14 @@ fn unknown(error: &AuthError) -> Reply {
     reply
 }
 
+/// What came in a header is not taken.
+fn wrong_header(error: HeaderError) -> Box<Reply> {
+    Box::new(refusal(StatusCode::UNAUTHORIZED, None, unauthenticated(error.to_string())))
+}
+
 /// The proof of possession that came with a request.
 pub(super) fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, Box<Reply>> {
-    let Some(value) = headers.get(PROOF) else { return Ok(None) };
-    let wrong = || {
-        let error = unauthenticated("expected a proof of possession as base64url of JSON");
-        Box::new(refusal(StatusCode::UNAUTHORIZED, None, error))
-    };
-    if value.len() > MAX_HEADER {
-        return Err(wrong());
-    }
-    let text = URL_SAFE_NO_PAD.decode(value.as_bytes()).map_err(|_| wrong())?;
-    let value = strict::from_slice(&text).map_err(|_| wrong())?;
-    serde_json::from_value(value).map(|proof| Some(Box::new(proof))).map_err(|_| wrong())
+    door::proof(headers).map_err(wrong_header)
 }
 
 /// Whether a request's `Accept` lists all of these types, in whatever order.

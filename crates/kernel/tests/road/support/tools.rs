@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chio_core::capability::CapabilityToken;
 use chio_core::manifest::{
     MANIFEST_SCHEMA, PricingModel, ToolDefinition, ToolManifest, ToolPricing,
 };
@@ -46,6 +47,7 @@ impl TestTools {
             tool("paid_gate", true, flat),
             tool("ask", false, None),
             tool("big", false, None),
+            tool("onward", false, None),
             approved("approved"),
         ];
         let manifest = ToolManifest {
@@ -138,6 +140,18 @@ impl ToolServerConnection for TestTools {
                     Ok(answer) => json!({"answer": answer}),
                     Err(error) => json!({"no_answer": error.to_string()}),
                 }));
+            }
+            "onward" => {
+                let presents = arguments.get("presents").cloned();
+                let presents: Option<CapabilityToken> =
+                    presents.map(|token| serde_json::from_value(token).unwrap());
+                let onward = line.onward(presents.as_ref()).unwrap();
+                return Ok(ToolOutput::value(json!({
+                    "capabilityRef": onward.capability_ref,
+                    "callChain": onward.call_chain,
+                    "continuation": onward.continuation,
+                    "context": invocation.context,
+                })));
             }
             "big" => {
                 let size = usize::try_from(arguments["size"].as_u64().unwrap()).unwrap();

@@ -41,8 +41,8 @@ pub(crate) struct Advancer {
 pub(super) enum Batch {
     /// There was nothing to do.
     Empty,
-    /// It has all that was there.
-    Last,
+    /// It has all that was there: so many entries.
+    Last(usize),
     /// There is more than fitted into it.
     Full,
 }
@@ -215,9 +215,10 @@ impl Held {
         let more = ahead.iter().any(|log| log.more);
         let (next, progress) = insert(&transaction, self.next, ahead)?;
         transaction.commit().map_err(failed)?;
+        let added = usize::try_from(next - self.next).unwrap_or(usize::MAX);
         self.next = next;
         self.progress.extend(progress);
-        Ok(if more { Batch::Full } else { Batch::Last })
+        Ok(if more { Batch::Full } else { Batch::Last(added) })
     }
 }
 

@@ -17,6 +17,12 @@ use super::{Index, schema};
 /// and a page that many of them touch is written once.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// How long they gather when many come.
+const LONG_GATHER: Duration = Duration::from_millis(200);
+
+/// So many at once are many.
+const MANY: usize = 256;
+
 /// How long it sleeps when this process writes nothing: others may.
 const IDLE: Duration = Duration::from_millis(250);
 
@@ -56,10 +62,10 @@ fn follow(index: &Index, store: &Connection) {
                 last_advance = Instant::now();
                 index.pace.set_stuck(false);
             }
-            Ok(Step::Close) => {
+            Ok(Step::Close { many }) => {
                 last_advance = Instant::now();
                 index.pace.set_stuck(false);
-                thread::sleep(GATHER);
+                thread::sleep(if many { LONG_GATHER } else { GATHER });
             }
             Ok(Step::Done) => {
                 last_advance = Instant::now();
@@ -83,8 +89,8 @@ fn follow(index: &Index, store: &Connection) {
 enum Step {
     /// There is more to do.
     More,
-    /// All that was there a moment ago is indexed.
-    Close,
+    /// All that was there a moment ago is indexed, and whether that was much.
+    Close { many: bool },
     /// All is indexed, or somebody else is about it.
     Done,
     /// Somebody else should be about it, and is not.
@@ -97,7 +103,7 @@ fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
         index.pace.note(advancer.progress());
         return Ok(match batch {
             Batch::Empty => Step::Done,
-            Batch::Last => Step::Close,
+            Batch::Last(entries) => Step::Close { many: entries >= MANY },
             Batch::Full => Step::More,
         });
     }

@@ -16,6 +16,8 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) progress_token: Option<Value>,
+    /// The message of A2A that it was called for, if it says.
+    pub(crate) a2a_message: Option<String>,
     pub(crate) cancel: Arc<Cancel>,
 }
 

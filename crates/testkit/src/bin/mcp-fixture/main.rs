@@ -22,15 +22,15 @@ use serde_json::Value;
 
 use crate::session::Session;
 
-const USAGE: &str = "expected nothing, or `--page-size N` with N above zero";
+const USAGE: &str = "expected nothing, `--page-size N` with N above zero, or `--only TOOL`";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(page_size) = page_size(&arguments) else {
+    let Some((page_size, only)) = options(&arguments) else {
         complain(USAGE);
         return ExitCode::from(2);
     };
-    let session = Arc::new(Session::new(page_size));
+    let session = Arc::new(Session::new(page_size, only));
     // Whatever still runs when the input ends, ends with it.
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         match serde_json::from_str::<Value>(&line) {
@@ -41,13 +41,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How long a page of a list may be: `Some(None)` for lists in one piece.
-fn page_size(arguments: &[String]) -> Option<Option<usize>> {
+/// How long a page of a list may be, and which tool is the only one; none for all in one piece.
+fn options(arguments: &[String]) -> Option<(Option<usize>, Option<String>)> {
     match arguments {
-        [] => Some(None),
+        [] => Some((None, None)),
         [flag, size] if flag == "--page-size" => {
-            size.parse().ok().filter(|size| *size > 0).map(Some)
+            size.parse().ok().filter(|size| *size > 0).map(|size| (Some(size), None))
         }
+        [flag, tool] if flag == "--only" => Some((None, Some(tool.clone()))),
         _ => None,
     }
 }

@@ -126,6 +126,10 @@ fn prepare(
         tool: tool.to_owned(),
         arguments: params.get("arguments").cloned().unwrap_or_else(|| json!({})),
         progress_token: params.pointer("/_meta/progressToken").cloned(),
+        a2a_message: params
+            .pointer("/_meta/chio/a2a/messageId")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         cancel: session.started(id),
     };
     Ok((run, call))

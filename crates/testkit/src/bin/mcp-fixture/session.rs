@@ -17,6 +17,8 @@ const LEVELS: [&str; 8] =
 pub(crate) struct Session {
     pub(crate) wire: Wire,
     pub(crate) page_size: Option<usize>,
+    /// The only tool that there is, unless all are there.
+    pub(crate) only: Option<String>,
     state: Mutex<State>,
 }
 
@@ -32,8 +34,8 @@ struct State {
 }
 
 impl Session {
-    pub(crate) fn new(page_size: Option<usize>) -> Self {
-        Self { wire: Wire::default(), page_size, state: Mutex::default() }
+    pub(crate) fn new(page_size: Option<usize>, only: Option<String>) -> Self {
+        Self { wire: Wire::default(), page_size, only, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@ mod faults;
 mod files;
 mod plain;
 mod questions;
+mod tck;
 
 use serde_json::{Value, json};
 
@@ -98,10 +99,12 @@ fn required(arguments: &[(&str, &str)]) -> Value {
     json!({"type": "object", "properties": properties, "required": names})
 }
 
-fn all() -> impl Iterator<Item = &'static Tool> {
-    [conformance::TOOLS, questions::TOOLS, plain::TOOLS, files::TOOLS, faults::TOOLS]
+/// The tools that a session has from the beginning.
+fn all(session: &Session) -> impl Iterator<Item = &'static Tool> {
+    [conformance::TOOLS, questions::TOOLS, plain::TOOLS, files::TOOLS, faults::TOOLS, tck::TOOLS]
         .into_iter()
         .flatten()
+        .filter(|tool| session.only.as_deref().is_none_or(|only| only == tool.name))
 }
 
 /// All tools, the grown ones last.
@@ -114,7 +117,7 @@ pub(crate) fn list(session: &Session) -> Vec<Value> {
             "annotations": {"readOnlyHint": true},
         })
     });
-    all().map(Tool::announced).chain(grown).collect()
+    all(session).map(Tool::announced).chain(grown).collect()
 }
 
 /// The tool of a name.
@@ -123,5 +126,5 @@ pub(crate) fn find(session: &Session, name: &str) -> Option<Run> {
     if grown.is_some_and(|number| (1..=session.grown()).contains(&number)) {
         return Some(|call| Ok(text(format!("This is {}.", call.tool))));
     }
-    all().find(|tool| tool.name == name).map(|tool| tool.run)
+    all(session).find(|tool| tool.name == name).map(|tool| tool.run)
 }

@@ -14,6 +14,7 @@ pub(super) struct Found {
     pub(super) receipt: LoggedReceipt,
     pub(super) log_id: String,
     pub(super) request_id: Option<String>,
+    pub(super) trace_id: Option<String>,
     pub(super) parent: Option<Parent>,
     /// The protocols on its way, the caller's first.
     pub(super) hops: Vec<String>,
@@ -60,7 +61,14 @@ impl Found {
                 (Some(Parent { request_id, is_claim: false }), Vec::new())
             }
         };
-        Self { receipt, log_id, request_id, parent, hops }
+        let trace_id = match &receipt {
+            LoggedReceipt::Call(call) => trace(call).and_then(|trace| trace.get("traceId")),
+            LoggedReceipt::Child(child) => {
+                child.metadata.as_ref().and_then(|metadata| metadata.get("traceId"))
+            }
+        };
+        let trace_id = trace_id.and_then(Value::as_str).map(str::to_owned);
+        Self { receipt, log_id, request_id, trace_id, parent, hops }
     }
 }
 

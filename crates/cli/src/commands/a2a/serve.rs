@@ -1,0 +1,74 @@
+//! `chio a2a serve`: one A2A agent, behind Chio.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+
+use crate::a2a_agent::AgentArgs;
+use crate::edge_args::EdgeArgs;
+use crate::http_door::AccessArgs;
+use crate::io::Io;
+use crate::outcome::Outcome;
+use crate::policy_args::PolicyArgs;
+use crate::server_name;
+use crate::servers::ToolServer;
+use crate::standing::{LISTEN, Standing};
+use crate::store_args::StoreArgs;
+use crate::trust::TrustArgs;
+
+const HELP: &str = "\
+Reads the agent's card and serves each of its skills as a tool, over MCP (/mcp) and A2A at one
+address. The agent is shown only what its card asks for; an agent whose card is not as expected is
+refused, and so is a call for which we have nothing to show. Secrets are read from files.
+
+Clients send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token).
+`chio mcp serve --protocol a2a` does the same over standard input and output.
+
+Examples:
+  chio a2a serve --target https://agent.example.com
+  chio a2a serve --target https://agent.example.com --manifest-key ./manifest.key \\
+    --partner design-partner-a --required-tenant tenant-alpha --require-skill research
+  chio a2a serve --target https://agent.example.com --oauth-client client-id=secret.txt
+  chio tools list --server a2a:agent.example.com
+  chio call a2a:agent.example.com research '{\"message\": \"hello\"}'";
+
+/// Serve an A2A agent through Chio
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    agent: AgentArgs,
+    /// Serve at this address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
+    http: SocketAddr,
+    #[command(flatten)]
+    access: AccessArgs,
+    /// The agent's name in grants, policies and receipts [default: a2a:HOST]
+    #[arg(long, value_name = "ID", value_parser = server_name::check)]
+    server_id: Option<String>,
+    #[command(flatten)]
+    edge: EdgeArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let agent = args.agent.agent(io, args.server_id.as_ref())?.beside(&args.store, io)?;
+    let standing = Standing {
+        told: format!("asking the agent `{}` for its card", agent.id),
+        server: ToolServer::A2a(Box::new(agent)),
+        http: Some(args.http),
+        a2a: true,
+        access: &args.access,
+        edge: &args.edge,
+        store: &args.store,
+        policy: &args.policy,
+        trust: &args.trust,
+    };
+    standing.serve(io)?;
+    Ok(Outcome::Well)
+}

@@ -1,0 +1,209 @@
+//! What a task says about the decision on it: the receipt, or that there is none yet.
+
+use std::sync::Arc;
+
+use chio_core::receipt::SealedReceipt;
+use chio_cross_protocol::{AUTHORITY_PATH, Outcome};
+use serde_json::{Map, Value, json};
+
+/// What a task says about the decision on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// The receipt's id and its canonical form.
+    receipt: Option<(String, Arc<str>)>,
+    decision: &'static str,
+    /// Why, where it is no plain yes.
+    reason: Option<String>,
+    /// How it ended, in Chio's own dialect.
+    ended: &'static str,
+    /// Whether a receipt is still to come.
+    pub(crate) pending: bool,
+    /// Whether the tool streamed its result.
+    pub(crate) streamed: bool,
+}
+
+impl Account {
+    /// Nothing is decided yet.
+    pub(crate) const fn pending() -> Self {
+        Self {
+            receipt: None,
+            decision: "pending",
+            reason: None,
+            ended: "",
+            pending: true,
+            streamed: false,
+        }
+    }
+
+    /// Called off before anything was decided.
+    pub(crate) fn called_off() -> Self {
+        Self { decision: "cancelled", pending: false, ..Self::pending() }
+    }
+
+    /// Decided so.
+    pub(crate) fn of(outcome: &Outcome, receipt: SealedReceipt) -> Self {
+        let (decision, ended, reason) = match outcome {
+            Outcome::Value(_) | Outcome::Stream { .. } => ("allow", "completed", None),
+            Outcome::Denied(denial) => ("deny", "completed", Some(denial.reason.clone())),
+            Outcome::Cancelled { reason, .. } => ("cancelled", "cancelled", Some(reason.clone())),
+            Outcome::Incomplete { reason, .. } => {
+                ("incomplete", "incomplete", Some(reason.clone()))
+            }
+        };
+        let streamed = matches!(outcome, Outcome::Stream { .. });
+        let receipt = Self::kept(receipt);
+        Self { receipt, decision, reason, ended, pending: false, streamed }
+    }
+
+    /// Broken off by a kernel that stopped; it leaves a receipt, but no result.
+    pub(crate) fn broken_off(receipt: Option<SealedReceipt>) -> Self {
+        let receipt = receipt.and_then(Self::kept);
+        let reason = Some("its kernel stopped while it ran".to_owned());
+        let (decision, ended) = ("incomplete", "incomplete");
+        Self { receipt, decision, reason, ended, pending: false, streamed: false }
+    }
+
+    fn kept(receipt: SealedReceipt) -> Option<(String, Arc<str>)> {
+        // Canonical JSON is text.
+        let text = String::from_utf8(receipt.bytes).ok()?;
+        Some((receipt.id, text.into()))
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let receipt = self.receipt.as_ref().map_or(0, |(id, text)| id.len() + text.len());
+        receipt + self.reason.as_ref().map_or(0, String::len)
+    }
+
+    /// The member `metadata` in A2A. The receipt is text: its own members are none of A2A's.
+    pub(crate) fn in_a2a(&self) -> Value {
+        let mut chio = json!({"receiptPending": self.pending, "decision": self.decision});
+        if let (Some((id, text)), Value::Object(chio)) = (&self.receipt, &mut chio) {
+            chio.insert("receiptId".to_owned(), json!(id));
+            chio.insert("receipt".to_owned(), json!(**text));
+        }
+        json!({"chio": chio})
+    }
+
+    /// The member `metadata` in Chio's own dialect.
+    pub(crate) fn in_seed(&self, surface: &'static str) -> Value {
+        let mut chio = self.authority();
+        match &self.receipt {
+            Some((id, text)) => {
+                let receipt: Value = serde_json::from_str(text).unwrap_or_default();
+                self.tell_all(&mut chio, id, receipt);
+                chio.insert("a2aSurface".to_owned(), json!(surface));
+                if self.streamed {
+                    let how = json!("collated_final_message");
+                    chio.insert("streamProjection".to_owned(), how);
+                }
+            }
+            None => {
+                for member in ["receiptId", "receipt", "capabilityId"] {
+                    chio.insert(member.to_owned(), Value::Null);
+                }
+                let constants = [
+                    ("compatibilityOnly", false),
+                    ("claimEligible", true),
+                    ("receiptBearing", false),
+                ];
+                for (member, value) in constants {
+                    chio.insert(member.to_owned(), json!(value));
+                }
+                if self.pending {
+                    chio.insert("receiptPending".to_owned(), json!(true));
+                }
+            }
+        }
+        json!({"chio": chio})
+    }
+
+    /// What every answer in Chio's own dialect says.
+    fn authority(&self) -> Map<String, Value> {
+        let chio = json!({
+            "decision": self.decision,
+            "authorityPath": AUTHORITY_PATH,
+            "authoritative": true,
+            "lifecycle": {
+                "messageSend": "blocking_terminal_task",
+                "messageStream": "deferred_task_poll",
+                "taskGet": "supported",
+                "taskCancel": "supported",
+            },
+            "runtimeLifecycle": {
+                "surface": "a2a_authoritative",
+                "blockingEntrypoint": "message/send",
+                "streamEntrypoint": "message/stream",
+                "followUpEntrypoint": "task/get",
+                "cancelEntrypoint": "task/cancel",
+                "streamDelivery": "collated_terminal_payload",
+                "partialOutputDelivery": "collated_terminal_payload",
+                "claimEligible": true,
+                "compatibilityOnly": false,
+            },
+        });
+        match chio {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// What the receipt tells, beside it.
+    fn tell_all(&self, chio: &mut Map<String, Value>, id: &str, receipt: Value) {
+        let at = |pointer: &str| receipt.pointer(pointer).cloned().unwrap_or_default();
+        let mut bridge = at("/metadata/chio/bridge");
+        let route = at("/metadata/route_selection");
+        let protocols = route.get("selectedProtocols").cloned().unwrap_or_default();
+        let hops = protocols.as_array().map_or(0, Vec::len);
+        let of = |member: &str| bridge.get(member).cloned().unwrap_or_default();
+        let terminal = of("terminalProtocol");
+        let mut ended = json!({"state": self.ended});
+        if let (true, Some(reason), Value::Object(ended)) =
+            (self.ended != "completed", &self.reason, &mut ended)
+        {
+            ended.insert("reason".to_owned(), json!(reason));
+        }
+        let members = [
+            ("receiptId", json!(id)),
+            ("capabilityId", at("/capability_id")),
+            ("reason", json!(self.reason)),
+            ("terminalState", ended),
+            ("executionNonce", Value::Null),
+            (
+                "receiptRef",
+                json!({
+                    "receiptId": id,
+                    "capabilityId": at("/capability_id"),
+                    "traceId": at("/metadata/chio/bridge/trace/traceId"),
+                    "bridgeId": of("bridgeId"),
+                    "sourceProtocol": of("sourceProtocol"),
+                    "targetProtocol": of("targetProtocol"),
+                }),
+            ),
+            (
+                "targetExecution",
+                json!({
+                    "projectedResult": of("targetProtocol") != terminal,
+                    "notificationCount": 0,
+                    "routeHopCount": hops,
+                    "multiHop": hops > 2,
+                    "terminalProtocol": terminal,
+                }),
+            ),
+        ];
+        if let Value::Object(bridge) = &mut bridge {
+            let reference = at("/metadata/chio/bridge/capabilityEnvelope/capabilityRef");
+            bridge.insert("capabilityRef".to_owned(), reference);
+            let way = json!({
+                "selectedProtocols": protocols,
+                "terminalProtocol": terminal,
+                "multiHop": hops > 2,
+            });
+            bridge.insert("route".to_owned(), way);
+        }
+        chio.extend(members.map(|(name, value)| (name.to_owned(), value)));
+        chio.insert("routeSelection".to_owned(), route);
+        chio.insert("bridge".to_owned(), bridge);
+        chio.insert("receipt".to_owned(), receipt);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a tool is called with, from the parts of a message.
+
+use serde_json::{Map, Value, json};
+
+use crate::dialect::v1::write_part;
+use crate::error::{Fault, Kind};
+use crate::message::{Content, Message, Part, texts};
+
+/// The member that texts go into, where the tool names no other.
+const MESSAGE: &str = "message";
+/// The property that takes files.
+const PARTS: &str = "parts";
+
+/// What a tool's input schema says about where things go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Intake {
+    /// The property that texts go into.
+    text: String,
+    /// Whether there is a property for files.
+    takes_files: bool,
+    /// Which names of the message the tool wants to know.
+    wants: Vec<&'static str>,
+}
+
+impl Intake {
+    pub(crate) fn of(schema: &Map<String, Value>) -> Self {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let has = |name: &str| properties.is_some_and(|it| it.contains_key(name));
+        let wants = ["messageId", "contextId", "taskId"].into_iter().filter(|name| has(name));
+        let text = if has(MESSAGE) { None } else { only_text(schema, properties) };
+        Self {
+            text: text.unwrap_or_else(|| MESSAGE.to_owned()),
+            takes_files: has(PARTS),
+            wants: wants.collect(),
+        }
+    }
+
+    /// The arguments for a message.
+    pub(crate) fn arguments(
+        &self,
+        message: &Message,
+        names: &Names<'_>,
+        check_modes: bool,
+    ) -> Result<Value, Fault> {
+        let mut arguments = match data_of(&message.parts)? {
+            Some(data) => data.clone(),
+            None => {
+                let text = texts(&message.parts);
+                Map::from_iter([(self.text.clone(), Value::String(text))])
+            }
+        };
+        let files: Vec<Value> =
+            message.parts.iter().filter(|part| part.is_file()).map(write_part).collect();
+        if !files.is_empty() && self.takes_files {
+            arguments.entry(PARTS).or_insert_with(|| Value::Array(files));
+        } else if !files.is_empty() && check_modes {
+            return Err(Fault::new(Kind::ContentType, "the skill has no use for files"));
+        }
+        for name in &self.wants {
+            let value = match *name {
+                "messageId" => names.message_id,
+                "contextId" => Some(names.context_id),
+                _ => Some(names.task_id),
+            };
+            if let Some(value) = value {
+                arguments.entry(*name).or_insert_with(|| json!(value));
+            }
+        }
+        Ok(Value::Object(arguments))
+    }
+}
+
+/// What a message, its context and its task are called.
+pub(crate) struct Names<'a> {
+    pub(crate) message_id: Option<&'a str>,
+    pub(crate) context_id: &'a str,
+    pub(crate) task_id: &'a str,
+}
+
+/// The one property that a text can go into: the only required one that is a string, or, where no
+/// others may be made up, the only one at all.
+fn only_text(
+    schema: &Map<String, Value>,
+    properties: Option<&Map<String, Value>>,
+) -> Option<String> {
+    let is_string = |name: &&str| {
+        let kind = properties.and_then(|it| it.get(*name)).and_then(|it| it.get("type"));
+        kind.and_then(Value::as_str) == Some("string")
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    if let Some(only) = only(required.filter(is_string)) {
+        return Some(only.to_owned());
+    }
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let all = properties.into_iter().flat_map(Map::keys).map(String::as_str);
+    if closed { only(all.filter(is_string)).map(str::to_owned) } else { None }
+}
+
+fn only<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let first = names.next()?;
+    names.next().is_none().then_some(first)
+}
+
+/// The object of the one data part.
+fn data_of(parts: &[Part]) -> Result<Option<&Map<String, Value>>, Fault> {
+    let mut data = parts.iter().filter_map(|part| match &part.content {
+        Content::Data(value) => Some(value),
+        _ => None,
+    });
+    let Some(first) = data.next() else { return Ok(None) };
+    if data.next().is_some() {
+        return Err(Fault::params("expected at most one data part, found several"));
+    }
+    let object = first.as_object();
+    object.map(Some).ok_or_else(|| Fault::params("expected the data part to be an object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+
+    const OPEN: &str = r#"{"type": "object"}"#;
+    const NAMES: Names<'static> =
+        Names { message_id: Some("m-1"), context_id: "c-1", task_id: "t-1" };
+
+    #[track_caller]
+    fn check(schema: &str, parts: Vec<Part>, expected: Result<Value, Kind>) {
+        let intake = Intake::of(&serde_json::from_str(schema).unwrap());
+        let message = Message::new(Role::User, parts);
+        let found = intake.arguments(&message, &NAMES, false).map_err(|fault| fault.kind);
+        assert_eq!(found, expected, "{schema}");
+    }
+
+    fn data(value: Value) -> Part {
+        Part::new(Content::Data(value))
+    }
+
+    fn raw() -> Part {
+        Part::new(Content::Raw("AA==".to_owned()))
+    }
+
+    #[test]
+    fn data_is_the_arguments_and_texts_are_a_message() {
+        check(OPEN, vec![data(json!({"q": 1})), Part::text("x")], Ok(json!({"q": 1})));
+        check(OPEN, vec![Part::text("a"), Part::text("b")], Ok(json!({"message": "a\nb"})));
+        check(OPEN, vec![data(json!({})), data(json!({}))], Err(Kind::Params));
+        check(OPEN, vec![data(json!([1]))], Err(Kind::Params));
+    }
+
+    #[test]
+    fn a_text_goes_into_the_only_property_that_it_can_be_for() {
+        let text = || vec![Part::text("x")];
+        let one = r#"{"properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
+            "required": ["q"]}"#;
+        check(one, text(), Ok(json!({"q": "x"})));
+        let closed = r#"{"properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
+            "additionalProperties": false}"#;
+        check(closed, text(), Ok(json!({"q": "x"})));
+        let open = r#"{"properties": {"q": {"type": "string"}}}"#;
+        check(open, text(), Ok(json!({"message": "x"})));
+        let two = r#"{"properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+            "required": ["a", "b"]}"#;
+        check(two, text(), Ok(json!({"message": "x"})));
+        let own = r#"{"properties": {"message": {}, "q": {"type": "string"}}, "required": ["q"]}"#;
+        check(own, text(), Ok(json!({"message": "x"})));
+    }
+
+    #[test]
+    fn files_go_where_the_tool_takes_them_and_are_left_out_otherwise() {
+        let takes = r#"{"properties": {"parts": {}, "message": {}}}"#;
+        check(
+            takes,
+            vec![Part::text("x"), raw()],
+            Ok(json!({"message": "x", "parts": [{"raw": "AA=="}]})),
+        );
+        check(OPEN, vec![Part::text("x"), raw()], Ok(json!({"message": "x"})));
+        check(OPEN, vec![raw()], Ok(json!({"message": ""})));
+        let intake = Intake::of(&serde_json::from_str(OPEN).unwrap());
+        let message = Message::new(Role::User, vec![Part::text("x"), raw()]);
+        let refused = intake.arguments(&message, &NAMES, true).unwrap_err();
+        assert_eq!(refused.kind, Kind::ContentType);
+    }
+
+    #[test]
+    fn a_tool_that_asks_for_names_is_told_them() {
+        let wants = r#"{"properties": {"message": {}, "messageId": {}, "taskId": {}}}"#;
+        let expected = json!({"message": "x", "messageId": "m-1", "taskId": "t-1"});
+        check(wants, vec![Part::text("x")], Ok(expected));
+        let own = json!({"messageId": "mine"});
+        let expected = json!({"messageId": "mine", "taskId": "t-1"});
+        check(wants, vec![data(own)], Ok(expected));
+    }
+}

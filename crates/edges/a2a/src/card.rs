@@ -1,0 +1,196 @@
+//! Agent cards: what the agent is, where it is reached and which skills it has.
+
+use std::sync::Arc;
+
+use chio_core::hash::sha256_hex;
+use serde_json::{Map, Value, json};
+use url::form_urlencoded::byte_serialize;
+
+use crate::catalog::{Catalog, Skill};
+use crate::options::A2aOptions;
+
+/// Names the extension in whose parameters a card tells how honestly it shows its skills.
+const FIDELITY: &str = "urn:chio:a2a:bridge-fidelity:v1";
+
+/// Below which path the agent is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Mount {
+    /// The agent as Chio's own documents describe it.
+    Root,
+    /// The agent as the schema of A2A wants it.
+    Strict,
+    /// One skill.
+    Skill(String),
+}
+
+impl Mount {
+    /// Where it is, below the agent's URL.
+    fn path(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Strict => "/strict".to_owned(),
+            Self::Skill(id) => {
+                let id: String = byte_serialize(id.as_bytes()).collect();
+                format!("/skills/{}", id.replace('+', "%20"))
+            }
+        }
+    }
+}
+
+/// What the door asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// Whether everybody has to show something.
+    pub(crate) required: bool,
+    /// Whether a capability will do.
+    pub(crate) capabilities: bool,
+}
+
+/// A card as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Card {
+    pub(crate) text: Arc<str>,
+    /// Its entity tag, with its quotes.
+    pub(crate) tag: String,
+}
+
+impl Card {
+    /// The card of a mount; none for a skill that is not there.
+    pub(crate) fn of(
+        mount: &Mount,
+        options: &A2aOptions,
+        catalog: &Catalog,
+        asks: Asks,
+    ) -> Option<Self> {
+        let url = format!("{}{}", options.url, mount.path());
+        let card = match mount {
+            Mount::Root => root(options, &url, catalog),
+            Mount::Strict => {
+                let skills: Vec<&Arc<Skill>> = catalog.skills().collect();
+                strict(options, &url, &skills, asks)
+            }
+            Mount::Skill(id) => strict(options, &url, &[catalog.get(id)?], asks),
+        };
+        let text = card.to_string();
+        let tag = format!("\"{}\"", sha256_hex(text.as_bytes()));
+        Some(Self { text: text.into(), tag })
+    }
+}
+
+fn interface(url: &str) -> Value {
+    json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+}
+
+/// The card of Chio's own documents, with what clients of 0.3 look for.
+fn root(options: &A2aOptions, url: &str, catalog: &Catalog) -> Value {
+    let skills: Vec<Value> = catalog
+        .skills()
+        .map(|skill| {
+            json!({
+                "id": skill.id,
+                "name": skill.name,
+                "description": skill.description,
+                "tags": skill.tags,
+                "inputModes": ["text"],
+                "outputModes": ["text"],
+                "bridgeFidelity": skill.fidelity,
+            })
+        })
+        .collect();
+    let mut interfaces = vec![interface(url)];
+    if options.http_json {
+        interfaces.push(rest_interface(url));
+    }
+    json!({
+        "name": options.name,
+        "description": options.description,
+        "version": options.version,
+        "url": url,
+        "preferredTransport": "JSONRPC",
+        "protocolVersion": "0.3.0",
+        "supportedInterfaces": interfaces,
+        "capabilities": {
+            "streaming": false,
+            "pushNotifications": false,
+            "stateTransitionHistory": false,
+        },
+        "defaultInputModes": ["text"],
+        "defaultOutputModes": ["text"],
+        "skills": skills,
+    })
+}
+
+fn rest_interface(url: &str) -> Value {
+    json!({"url": format!("{url}/rest"), "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"})
+}
+
+/// A card that has nothing which the schema of A2A does not know.
+fn strict(options: &A2aOptions, url: &str, skills: &[&Arc<Skill>], asks: Asks) -> Value {
+    let modes = json!(["text/plain", "text"]);
+    let entries: Vec<Value> = skills
+        .iter()
+        .map(|skill| {
+            let tags =
+                if skill.tags.is_empty() { vec!["chio".to_owned()] } else { skill.tags.clone() };
+            json!({
+                "id": skill.id,
+                "name": skill.name,
+                "description": said(&skill.description, &skill.name),
+                "tags": tags,
+                "inputModes": modes,
+                "outputModes": modes,
+            })
+        })
+        .collect();
+    // A list, because names of skills are no names of members.
+    let ratings: Vec<Value> =
+        skills.iter().map(|skill| json!({"id": skill.id, "fidelity": skill.fidelity})).collect();
+    let mut card = json!({
+        "name": options.name,
+        "description": said(&options.description, &options.name),
+        "version": options.version,
+        "supportedInterfaces": [interface(url)],
+        "capabilities": {
+            "streaming": false,
+            "pushNotifications": false,
+            "extendedAgentCard": false,
+            "extensions": [{
+                "uri": FIDELITY,
+                "description": "How honestly each skill shows the tool behind it",
+                "required": false,
+                "params": {"skills": ratings},
+            }],
+        },
+        "defaultInputModes": modes,
+        "defaultOutputModes": modes,
+        "skills": entries,
+    });
+    if let (true, Value::Object(members)) = (asks.required, &mut card) {
+        members.extend(security(asks));
+    }
+    card
+}
+
+/// What the door asks for, as A2A writes it: any one of the schemes will do.
+fn security(asks: Asks) -> Map<String, Value> {
+    let bearer = json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}});
+    let mut schemes = Map::from_iter([("bearer".to_owned(), bearer)]);
+    if asks.capabilities {
+        let header = json!({"location": "header", "name": "X-Chio-Capability"});
+        schemes.insert("capability".to_owned(), json!({"apiKeySecurityScheme": header}));
+    }
+    let requirements: Vec<Value> =
+        schemes.keys().map(|name| json!({"schemes": {name: {"list": []}}})).collect();
+    Map::from_iter([
+        ("securitySchemes".to_owned(), Value::Object(schemes)),
+        ("securityRequirements".to_owned(), Value::Array(requirements)),
+    ])
+}
+
+/// A text that must say something.
+fn said<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.trim().is_empty() { otherwise } else { text }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The skills there are: made when the tool servers change what they offer, and looked up with
+//! every message.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use chio_core::manifest::ToolManifest;
+use chio_cross_protocol::CrossProtocolOrchestrator;
+use tokio::time::Instant;
+
+pub(crate) use crate::catalog_skills::{Catalog, Skill};
+use crate::error::Fault;
+use crate::options::{A2aError, A2aOptions};
+
+/// For how long messages are taken without a look at what the servers offer.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The skills as they are now.
+pub(crate) struct Catalogs {
+    current: RwLock<(Arc<Catalog>, Instant)>,
+}
+
+impl Catalogs {
+    /// The skills of servers that are all as they should be.
+    pub(crate) fn new(
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+        options: &A2aOptions,
+    ) -> Result<Self, A2aError> {
+        let manifests = offered(orchestrator, options);
+        for manifest in &manifests {
+            manifest.check().map_err(|error| A2aError::Manifest {
+                server: manifest.server_id.clone(),
+                error,
+            })?;
+        }
+        let catalog = Arc::new(Catalog::new(manifests, orchestrator, options));
+        Ok(Self { current: RwLock::new((catalog, Instant::now())) })
+    }
+
+    /// The skills of this very moment. When nothing has changed, nothing is made anew.
+    pub(crate) fn refreshed(
+        &self,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+        options: &A2aOptions,
+    ) -> Arc<Catalog> {
+        let mut manifests = offered(orchestrator, options);
+        manifests.retain(|manifest| match manifest.check() {
+            Ok(()) => true,
+            Err(error) => {
+                options.log.line(&format!("server `{}`: {error}", manifest.server_id));
+                false
+            }
+        });
+        let now = Instant::now();
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.0.manifests() != manifests {
+            current.0 = Arc::new(Catalog::new(manifests, orchestrator, options));
+        }
+        current.1 = now;
+        Arc::clone(&current.0)
+    }
+
+    /// The skills as they were a moment ago.
+    fn recent(
+        &self,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+        options: &A2aOptions,
+    ) -> Arc<Catalog> {
+        let (catalog, looked) = {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&current.0), current.1)
+        };
+        if Instant::now().duration_since(looked) < FRESH {
+            return catalog;
+        }
+        self.refreshed(orchestrator, options)
+    }
+
+    /// The skill that is meant: the one named, or the only one.
+    pub(crate) fn find(
+        &self,
+        named: Option<&str>,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+        options: &A2aOptions,
+    ) -> Result<Arc<Skill>, Fault> {
+        if let Ok(skill) = self.recent(orchestrator, options).find(named)
+            && skill.is_current(orchestrator)
+        {
+            return Ok(Arc::clone(skill));
+        }
+        self.refreshed(orchestrator, options).find(named).cloned()
+    }
+}
+
+/// What the servers offer that the agent shows.
+fn offered(
+    orchestrator: &CrossProtocolOrchestrator<'static>,
+    options: &A2aOptions,
+) -> Vec<ToolManifest> {
+    let mut manifests = orchestrator.manifests();
+    manifests.retain(|manifest| options.servers.contains(&manifest.server_id));
+    manifests
+}

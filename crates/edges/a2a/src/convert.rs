@@ -1,0 +1,279 @@
+//! What came of a call, as parts and as a state.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::Outcome;
+use serde_json::Value;
+
+use crate::message::{Content, Part, Shown, texts};
+use crate::record::State;
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ending {
+    pub(crate) state: State,
+    /// What came of it.
+    pub(crate) output: Vec<Part>,
+    /// Why it is so, or what is asked.
+    pub(crate) words: Vec<Part>,
+    /// Whether the tool asked for the answer to be a message.
+    pub(crate) replies: bool,
+}
+
+impl Ending {
+    fn failed(state: State, reason: &str) -> Self {
+        Self { state, output: Vec::new(), words: vec![Part::text(reason)], replies: false }
+    }
+}
+
+/// What an outcome means, with the chunks that a streaming tool gave.
+pub(crate) fn ending(outcome: &Outcome, chunks: &[Value]) -> Ending {
+    match outcome {
+        Outcome::Value(value) => of_value(value),
+        Outcome::Stream { .. } => {
+            let output = chunks.iter().flat_map(parts).collect();
+            Ending { state: State::Completed, output, words: Vec::new(), replies: false }
+        }
+        Outcome::Denied(denial) => {
+            let failed =
+                matches!(denial.code, ErrorCode::ToolServerError | ErrorCode::InternalError);
+            let state = if failed { State::Failed } else { State::Rejected };
+            Ending::failed(state, &denial.reason)
+        }
+        Outcome::Cancelled { reason, .. } => Ending::failed(State::Canceled, reason),
+        Outcome::Incomplete { reason, .. } => Ending::failed(State::Failed, reason),
+    }
+}
+
+fn of_value(value: &Value) -> Ending {
+    let parts = parts(value);
+    let is_error = value.get("isError") == Some(&Value::Bool(true));
+    if is_error && value.get("content").is_some_and(Value::is_array) {
+        let none = texts(&parts).is_empty();
+        let words = if none { vec![Part::text("the tool failed")] } else { parts };
+        return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
+    }
+    // What the tool wants its answer to be, where it cares.
+    match value.pointer("/_meta/chio/a2a/reply").and_then(Value::as_str) {
+        Some("input_required") => {
+            Ending { state: State::InputRequired, output: Vec::new(), words: parts, replies: false }
+        }
+        reply => {
+            // A message has at least one part.
+            let replies = reply == Some("message") && !parts.is_empty();
+            Ending { state: State::Completed, output: parts, words: Vec::new(), replies }
+        }
+    }
+}
+
+/// The parts of one result.
+pub(crate) fn parts(result: &Value) -> Vec<Part> {
+    match result {
+        Value::String(text) => vec![Part::text(text)],
+        Value::Object(members) => match members.get("content") {
+            Some(Value::Array(content)) => of_content(content, members.get("structuredContent")),
+            _ => vec![Part::new(Content::Data(result.clone()))],
+        },
+        Value::Array(_) => vec![Part::new(Content::Data(result.clone()))],
+        scalar => vec![Part::text(scalar.to_string())],
+    }
+}
+
+/// The parts of content as MCP writes it. Chio's own dialect shows its texts, and A2A all of it,
+/// but not the same thing twice.
+fn of_content(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
+    let mut parts: Vec<Part> = content.iter().filter_map(of_block).collect();
+    let Some(structured @ Value::Object(_)) = structured else { return parts };
+    let mut data = Part::new(Content::Data(structured.clone()));
+    if !parts.is_empty() {
+        data.shown = Shown::InA2a;
+    }
+    for part in &mut parts {
+        let repeats = part.as_text().is_some_and(|text| {
+            serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
+        });
+        if repeats {
+            part.shown = Shown::InSeed;
+        }
+    }
+    parts.push(data);
+    parts
+}
+
+fn of_block(block: &Value) -> Option<Part> {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
+    if let Some(text) = text("text") {
+        return Some(Part::text(text));
+    }
+    let mut part = match block.get("type").and_then(Value::as_str)? {
+        "image" | "audio" => {
+            let raw = Part::new(Content::Raw(base64(&text("data")?)?));
+            Part { media_type: text("mimeType"), filename: text("name"), ..raw }
+        }
+        "resource_link" => {
+            let url = Part::new(Content::Url(text("uri")?));
+            Part { media_type: text("mimeType"), filename: text("name"), ..url }
+        }
+        "resource" => of_resource(block.get("resource")?)?,
+        _ => return None,
+    };
+    part.shown = Shown::InA2a;
+    Some(part)
+}
+
+fn of_resource(resource: &Value) -> Option<Part> {
+    let text = |name: &str| resource.get(name).and_then(Value::as_str).map(str::to_owned);
+    let content = match (text("text"), text("blob")) {
+        (Some(text), _) => Content::Text(text),
+        (None, Some(blob)) => Content::Raw(base64(&blob)?),
+        (None, None) => return None,
+    };
+    let uri = text("uri").unwrap_or_default();
+    let named = uri.split(['?', '#']).next().and_then(|path| path.rsplit('/').next());
+    let filename = text("name").or_else(|| named.map(str::to_owned));
+    let filename = filename.filter(|name| !name.is_empty());
+    Some(Part { media_type: text("mimeType"), filename, ..Part::new(content) })
+}
+
+/// Base64 that every reader takes.
+fn base64(text: &str) -> Option<String> {
+    STANDARD.decode(text).ok().map(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_cross_protocol::Denial;
+    use serde_json::json;
+
+    use super::*;
+    use crate::dialect::v1::write_part;
+
+    /// The parts as A2A shows them, and as Chio's own dialect does.
+    fn shown(result: Value) -> (Value, Value) {
+        let parts = parts(&result);
+        let of = |hidden: Shown| {
+            let shown = parts.iter().filter(|part| part.shown != hidden);
+            Value::Array(shown.map(write_part).collect())
+        };
+        (of(Shown::InSeed), of(Shown::InA2a))
+    }
+
+    // covers: BRIDGE-094..BRIDGE-097
+    #[test]
+    fn each_kind_of_result_has_its_parts() {
+        for (result, parts) in [
+            (json!("high tide"), json!([{"text": "high tide"}])),
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"text": "b"}, {"text": 1}]}),
+                json!([{"text": "a"}, {"text": "b"}]),
+            ),
+            (json!({"content": []}), json!([])),
+            (json!({"content": "text"}), json!([{"data": {"content": "text"}}])),
+            (json!({"a": 1}), json!([{"data": {"a": 1}}])),
+            (json!([1, 2]), json!([{"data": [1, 2]}])),
+            (json!(7), json!([{"text": "7"}])),
+            (json!(true), json!([{"text": "true"}])),
+            (json!(null), json!([{"text": "null"}])),
+            (json!({"content": [], "structuredContent": {"a": 1}}), json!([{"data": {"a": 1}}])),
+        ] {
+            assert_eq!(shown(result.clone()), (parts.clone(), parts), "{result}");
+        }
+    }
+
+    #[test]
+    fn files_and_structure_are_shown_in_a2a_only() {
+        for (result, in_a2a, in_seed) in [
+            (
+                json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}),
+                json!([{"raw": "AA==", "mediaType": "image/png"}]),
+                json!([]),
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {
+                    "uri": "file:///out/output.txt?x", "blob": "AA==", "mimeType": "text/plain",
+                }}]}),
+                json!([{"raw": "AA==", "mediaType": "text/plain", "filename": "output.txt"}]),
+                json!([]),
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {
+                    "uri": "file:///n", "text": "t", "mimeType": "text/plain",
+                }}]}),
+                json!([{"text": "t", "mediaType": "text/plain", "filename": "n"}]),
+                json!([]),
+            ),
+            (
+                json!({"content": [{
+                    "type": "resource_link", "uri": "http://x/o", "name": "output.txt",
+                    "mimeType": "text/plain",
+                }]}),
+                json!([{"url": "http://x/o", "mediaType": "text/plain", "filename": "output.txt"}]),
+                json!([]),
+            ),
+            (
+                json!({
+                    "content": [{"type": "text", "text": "{\"a\": 1}"}],
+                    "structuredContent": {"a": 1},
+                }),
+                json!([{"data": {"a": 1}}]),
+                json!([{"text": "{\"a\": 1}"}]),
+            ),
+            (
+                json!({
+                    "content": [{"type": "text", "text": "one"}],
+                    "structuredContent": {"a": 1},
+                }),
+                json!([{"text": "one"}, {"data": {"a": 1}}]),
+                json!([{"text": "one"}]),
+            ),
+            (
+                json!({"content": [{"type": "image", "data": "*"}, {"type": "x"}, 7]}),
+                json!([]),
+                json!([]),
+            ),
+        ] {
+            assert_eq!(shown(result.clone()), (in_a2a, in_seed), "{result}");
+        }
+    }
+
+    // covers: BRIDGE-082, BRIDGE-083, BRIDGE-111, BRIDGE-112
+    #[test]
+    fn each_outcome_has_its_state() {
+        let denied = |code| Outcome::Denied(Denial::by_kernel(code, "why"));
+        let content = json!([{"type": "text", "text": "t"}]);
+        let with = |reply: &str| {
+            let meta = json!({"chio": {"a2a": {"reply": reply}}});
+            Outcome::Value(json!({"content": content, "_meta": meta}))
+        };
+        let (reason, chunks) = ("why".to_owned(), 0);
+        for (outcome, state, replies) in [
+            (Outcome::Value(json!("x")), State::Completed, false),
+            (Outcome::Stream { chunks: 0 }, State::Completed, false),
+            (denied(ErrorCode::GuardDenied), State::Rejected, false),
+            (denied(ErrorCode::CapabilityDenied), State::Rejected, false),
+            (denied(ErrorCode::BudgetExhausted), State::Rejected, false),
+            (denied(ErrorCode::ToolServerError), State::Failed, false),
+            (Outcome::Cancelled { reason: reason.clone(), chunks }, State::Canceled, false),
+            (Outcome::Incomplete { reason, chunks }, State::Failed, false),
+            (Outcome::Value(json!({"content": content, "isError": true})), State::Failed, false),
+            (Outcome::Value(json!({"isError": true})), State::Completed, false),
+            (with("message"), State::Completed, true),
+            (with("input_required"), State::InputRequired, false),
+            (with("other"), State::Completed, false),
+        ] {
+            let ending = ending(&outcome, &[]);
+            assert_eq!((ending.state, ending.replies), (state, replies), "{outcome:?}");
+            let silent = ending.words.is_empty();
+            assert_eq!(silent, state == State::Completed, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_has_the_parts_of_its_chunks_one_after_another() {
+        let chunks = [json!("a"), json!({"b": 1})];
+        let ending = ending(&Outcome::Stream { chunks: 2 }, &chunks);
+        let written: Vec<Value> = ending.output.iter().map(write_part).collect();
+        assert_eq!(json!(written), json!([{"text": "a"}, {"data": {"b": 1}}]));
+    }
+}

@@ -1,0 +1,197 @@
+//! The dialects: which method is whose, and what each decodes and encodes.
+
+mod fields;
+pub(crate) mod seed;
+pub(crate) mod v03;
+pub(crate) mod v1;
+
+use chio_cross_protocol::jsonrpc::RpcError;
+use serde_json::{Map, Value};
+
+pub(crate) use fields::Fields;
+
+use crate::error::Fault;
+use crate::message::{Send, TaskRef};
+use crate::record::TaskRecord;
+
+/// Who says how messages look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// A2A 1.0.
+    V1,
+    /// A2A 0.3.
+    V03,
+    /// Chio's own documents.
+    Seed,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Call a skill.
+    Send,
+    /// Call a skill, and let the answer come bit by bit.
+    Stream,
+    /// A task as it is.
+    Get,
+    /// The caller's tasks.
+    List,
+    /// Call a task off.
+    Cancel,
+    /// What happens to a task, as it happens.
+    Subscribe,
+    /// Push notifications, whatever about them.
+    Push,
+    /// A card for those who are known.
+    ExtendedCard,
+}
+
+/// Every method, but for the two whose dialect their messages tell.
+const METHODS: [(&str, Dialect, Operation); 21] = {
+    use Dialect::{Seed, V1, V03};
+    use Operation::{Cancel, ExtendedCard, Get, List, Push, Send, Stream, Subscribe};
+    [
+        ("SendMessage", V1, Send),
+        ("SendStreamingMessage", V1, Stream),
+        ("GetTask", V1, Get),
+        ("ListTasks", V1, List),
+        ("CancelTask", V1, Cancel),
+        ("SubscribeToTask", V1, Subscribe),
+        ("CreateTaskPushNotificationConfig", V1, Push),
+        ("GetTaskPushNotificationConfig", V1, Push),
+        ("ListTaskPushNotificationConfigs", V1, Push),
+        ("DeleteTaskPushNotificationConfig", V1, Push),
+        ("GetExtendedAgentCard", V1, ExtendedCard),
+        ("tasks/get", V03, Get),
+        ("tasks/cancel", V03, Cancel),
+        ("tasks/resubscribe", V03, Subscribe),
+        ("tasks/pushNotificationConfig/set", V03, Push),
+        ("tasks/pushNotificationConfig/get", V03, Push),
+        ("tasks/pushNotificationConfig/list", V03, Push),
+        ("tasks/pushNotificationConfig/delete", V03, Push),
+        ("agent/getAuthenticatedExtendedCard", V03, ExtendedCard),
+        ("task/get", Seed, Get),
+        ("task/cancel", Seed, Cancel),
+    ]
+};
+
+/// Whether anybody knows a method.
+pub(crate) fn is_known(method: &str) -> bool {
+    matches!(method, "message/send" | "message/stream")
+        || METHODS.iter().any(|(name, ..)| *name == method)
+}
+
+/// Whose method it is, and what it asks for.
+pub(crate) fn of(method: &str, params: &Map<String, Value>) -> Option<(Dialect, Operation)> {
+    let operation = match method {
+        "message/send" => Operation::Send,
+        "message/stream" => Operation::Stream,
+        _ => {
+            let known = METHODS.iter().find(|(name, ..)| *name == method);
+            return known.map(|(_, dialect, operation)| (*dialect, *operation));
+        }
+    };
+    // Clients of 0.3 always say what kind of thing a message and a part is; Chio's own never do.
+    let message = params.get("message");
+    let has_kind = |value: &Value| value.get("kind").is_some();
+    let parts = message.and_then(|message| message.get("parts")).and_then(Value::as_array);
+    let says_message =
+        message.and_then(|message| message.get("kind")).and_then(Value::as_str) == Some("message");
+    let is_v03 = says_message || parts.is_some_and(|parts| parts.iter().any(has_kind));
+    Some((if is_v03 { Dialect::V03 } else { Dialect::Seed }, operation))
+}
+
+impl Dialect {
+    /// Reads a message to a skill.
+    pub(crate) fn read_send(self, params: Map<String, Value>) -> Result<Send, Fault> {
+        match self {
+            Self::V1 => v1::read_send(params),
+            Self::V03 => v03::read_send(params),
+            Self::Seed => seed::read_send(params),
+        }
+    }
+
+    /// Reads which task is asked for.
+    pub(crate) fn read_task(self, params: Map<String, Value>) -> Result<TaskRef, Fault> {
+        match self {
+            Self::V1 | Self::V03 => v1::read_task(params),
+            Self::Seed => seed::read_task(params),
+        }
+    }
+
+    /// What a message to a skill came to.
+    pub(crate) fn write_sent(self, record: &TaskRecord, history: Option<usize>) -> Value {
+        match self {
+            Self::V1 => v1::write_sent(record, history),
+            Self::V03 => v03::write_sent(record, history),
+            Self::Seed => seed::write(record, seed::Surface::Send),
+        }
+    }
+
+    /// A task that was asked for.
+    pub(crate) fn write_task(self, record: &TaskRecord, history: Option<usize>) -> Value {
+        match self {
+            Self::V1 => v1::write_task(record, history, true),
+            Self::V03 => v03::write_task(record, history),
+            Self::Seed => seed::write(record, seed::Surface::Get),
+        }
+    }
+
+    /// Why there is none.
+    pub(crate) fn write_fault(self, fault: Fault) -> RpcError {
+        match self {
+            Self::V1 => fault.into_v1(),
+            Self::V03 => fault.into_v03(),
+            Self::Seed => fault.into_seed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of_params(method: &str, params: Value) -> Option<(Dialect, Operation)> {
+        of(method, params.as_object().unwrap())
+    }
+
+    // covers: CROSS-018
+    #[test]
+    fn each_method_is_of_one_dialect() {
+        use Dialect::{Seed, V1, V03};
+        for (method, expected) in [
+            ("SendMessage", Some((V1, Operation::Send))),
+            ("GetTask", Some((V1, Operation::Get))),
+            ("tasks/get", Some((V03, Operation::Get))),
+            ("tasks/cancel", Some((V03, Operation::Cancel))),
+            ("agent/getAuthenticatedExtendedCard", Some((V03, Operation::ExtendedCard))),
+            ("task/get", Some((Seed, Operation::Get))),
+            ("task/cancel", Some((Seed, Operation::Cancel))),
+            ("message/send", Some((Seed, Operation::Send))),
+            ("message/stream", Some((Seed, Operation::Stream))),
+            ("sendMessage", None),
+            ("task/list", None),
+            ("", None),
+        ] {
+            assert_eq!(of_params(method, json!({})), expected, "{method}");
+            assert_eq!(is_known(method), expected.is_some(), "{method}");
+        }
+    }
+
+    #[test]
+    fn a_message_tells_0_3_from_the_seed_by_its_kinds() {
+        for (message, dialect) in [
+            (json!({"kind": "message", "parts": []}), Dialect::V03),
+            (json!({"parts": [{"kind": "text", "text": "x"}]}), Dialect::V03),
+            (json!({"parts": [{"type": "text", "text": "x"}]}), Dialect::Seed),
+            (json!({"parts": [{"text": "x"}]}), Dialect::Seed),
+            (json!({"kind": 7}), Dialect::Seed),
+            (json!(null), Dialect::Seed),
+        ] {
+            let found = of_params("message/send", json!({"message": message})).unwrap();
+            assert_eq!(found, (dialect, Operation::Send), "{message}");
+        }
+    }
+}

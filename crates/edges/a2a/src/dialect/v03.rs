@@ -1,0 +1,184 @@
+//! A2A 0.3: parts, messages and tasks say what kind of thing they are.
+
+use serde_json::{Map, Value, json};
+
+use super::Fields;
+use super::v1::{bounded, history_length, no_push, read_parts};
+use crate::error::Fault;
+use crate::message::{Content, Message, Part, Role, Send, Shown};
+use crate::moment::timestamp;
+use crate::record::{State, TaskRecord};
+
+/// Reads the params of `message/send`.
+pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
+    let mut params = Fields::new(params, "params");
+    let message = params.take("message")?;
+    let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
+    let message = read_message(message)?;
+    let configuration = params.object("configuration")?.unwrap_or_default();
+    let mut configuration = Fields::new(configuration, "configuration");
+    let history = history_length(&mut configuration)?;
+    // Whoever says nothing waits for the end.
+    let at_once = configuration.flag("blocking")? == Some(false);
+    if configuration.take("pushNotificationConfig")?.is_some() {
+        return Err(no_push());
+    }
+    Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
+}
+
+fn read_message(value: Value) -> Result<Message, Fault> {
+    let mut message = Fields::of(value, "message")?;
+    let id = bounded(&mut message, "messageId")?;
+    let id = id.ok_or_else(|| Fault::params("expected a `messageId`, found none"))?;
+    let role = match message.text("role")?.as_deref() {
+        Some("user") => Role::User,
+        Some("agent") => Role::Agent,
+        _ => return Err(Fault::params("expected a `role` of `user` or `agent`")),
+    };
+    let parts = read_parts(message.list("parts")?, read_part)?;
+    Ok(Message {
+        id: Some(id),
+        role,
+        parts,
+        context_id: bounded(&mut message, "contextId")?,
+        task_id: bounded(&mut message, "taskId")?,
+        metadata: message.object("metadata")?,
+        extensions: message.texts("extensions")?,
+        reference_task_ids: message.texts("referenceTaskIds")?,
+    })
+}
+
+fn read_part(value: Value) -> Result<Part, Fault> {
+    let mut part = Fields::of(value, "part")?;
+    let metadata = part.object("metadata")?;
+    let kind = part.text("kind")?;
+    let missing = |what: &str| Fault::params(format!("expected a part with `{what}`"));
+    let (content, media_type, filename) = match kind.as_deref() {
+        Some("text") => {
+            (Content::Text(part.text("text")?.ok_or_else(|| missing("text"))?), None, None)
+        }
+        Some("data") => {
+            (Content::Data(part.take("data")?.ok_or_else(|| missing("data"))?), None, None)
+        }
+        Some("file") => {
+            let file = part.object("file")?.ok_or_else(|| missing("file"))?;
+            let mut file = Fields::new(file, "file");
+            let content = match (file.bytes("bytes")?, file.text("uri")?) {
+                (Some(bytes), None) => Content::Raw(bytes),
+                (None, Some(uri)) => Content::Url(uri),
+                _ => return Err(Fault::params("expected a file with one of `bytes` and `uri`")),
+            };
+            (content, file.name("mimeType")?, file.name("name")?)
+        }
+        _ => return Err(Fault::params("expected a part of kind `text`, `file` or `data`")),
+    };
+    Ok(Part { content, media_type, filename, metadata, shown: Shown::Everywhere })
+}
+
+const fn state(state: State) -> &'static str {
+    match state {
+        State::Working => "working",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Canceled => "canceled",
+        State::Rejected => "rejected",
+        State::InputRequired => "input-required",
+    }
+}
+
+fn set(members: &mut Map<String, Value>, name: &str, value: Option<&String>) {
+    if let Some(value) = value {
+        members.insert(name.to_owned(), json!(value));
+    }
+}
+
+fn write_part(part: &Part) -> Value {
+    let mut value = match &part.content {
+        Content::Text(text) => json!({"kind": "text", "text": text}),
+        Content::Data(data) => json!({"kind": "data", "data": data}),
+        Content::Raw(text) | Content::Url(text) => {
+            let mut file = Map::new();
+            let is_raw = matches!(part.content, Content::Raw(_));
+            file.insert((if is_raw { "bytes" } else { "uri" }).to_owned(), json!(text));
+            set(&mut file, "mimeType", part.media_type.as_ref());
+            set(&mut file, "name", part.filename.as_ref());
+            json!({"kind": "file", "file": file})
+        }
+    };
+    if let (Some(metadata), Value::Object(members)) = (&part.metadata, &mut value) {
+        members.insert("metadata".to_owned(), json!(metadata));
+    }
+    value
+}
+
+fn write_parts(parts: &[Part]) -> Vec<Value> {
+    parts.iter().filter(|part| part.shown != Shown::InSeed).map(write_part).collect()
+}
+
+/// A message of the agent.
+fn agent_message(record: &TaskRecord, suffix: &str, parts: &[Part]) -> Map<String, Value> {
+    let mut members = Map::new();
+    members.insert("kind".to_owned(), json!("message"));
+    members.insert("messageId".to_owned(), json!(format!("{}-{suffix}", record.id)));
+    members.insert("role".to_owned(), json!("agent"));
+    members.insert("parts".to_owned(), json!(write_parts(parts)));
+    set(&mut members, "contextId", record.context_id.as_ref());
+    members
+}
+
+fn write_message(message: &Message, record: &TaskRecord) -> Value {
+    let id = message.id.clone().unwrap_or_else(|| format!("{}-message", record.id));
+    let role = match message.role {
+        Role::User => "user",
+        Role::Agent => "agent",
+    };
+    let mut members = agent_message(record, "message", &message.parts);
+    members.insert("messageId".to_owned(), json!(id));
+    members.insert("role".to_owned(), json!(role));
+    members.insert("taskId".to_owned(), json!(record.id));
+    Value::Object(members)
+}
+
+/// The result of `message/send`: a task, or a message.
+pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
+    if !record.replies {
+        return write_task(record, history);
+    }
+    let mut reply = agent_message(record, "reply", &record.output);
+    reply.insert("metadata".to_owned(), record.account.in_a2a());
+    Value::Object(reply)
+}
+
+/// A task.
+pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
+    let mut status = Map::new();
+    status.insert("state".to_owned(), json!(state(record.state)));
+    status.insert("timestamp".to_owned(), json!(timestamp(record.updated_at)));
+    if !record.words.is_empty() {
+        let mut message = agent_message(record, "status", &record.words);
+        message.insert("taskId".to_owned(), json!(record.id));
+        status.insert("message".to_owned(), Value::Object(message));
+    }
+    let mut task = Map::new();
+    task.insert("kind".to_owned(), json!("task"));
+    task.insert("id".to_owned(), json!(record.id));
+    // 0.3 has it in every task.
+    let context = record.context_id.as_deref().unwrap_or_default();
+    task.insert("contextId".to_owned(), json!(context));
+    task.insert("status".to_owned(), Value::Object(status));
+    let output = write_parts(&record.output);
+    if !output.is_empty() {
+        let artifact = json!({"artifactId": "result", "name": record.skill, "parts": output});
+        task.insert("artifacts".to_owned(), json!([artifact]));
+    }
+    let messages = record.newest(history).iter().map(|message| write_message(message, record));
+    let messages: Vec<Value> = messages.collect();
+    if !messages.is_empty() {
+        task.insert("history".to_owned(), json!(messages));
+    }
+    task.insert("metadata".to_owned(), record.account.in_a2a());
+    Value::Object(task)
+}
+
+#[cfg(test)]
+mod tests;

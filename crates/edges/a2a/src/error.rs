@@ -1,0 +1,232 @@
+//! Why something was not done, as each way in tells it.
+
+use axum::http::StatusCode;
+use chio_cross_protocol::jsonrpc::RpcError;
+use serde_json::{Value, json};
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No task of this name, or not theirs.
+    TaskNotFound,
+    /// The task cannot be called off any more.
+    TaskNotCancelable,
+    /// There are no push notifications.
+    PushNotSupported,
+    /// It cannot be done here, or not with this task.
+    Unsupported,
+    /// A content type that is not taken.
+    ContentType,
+    /// A version that is not spoken.
+    Version,
+    /// Not JSON.
+    Parse,
+    /// No request.
+    Request,
+    /// Nobody knows the method.
+    Method,
+    /// Params that do not fit.
+    Params,
+    /// A fault on our side.
+    Internal,
+    /// Too much at once.
+    Busy,
+}
+
+/// Why something was not done. Never repeats a value of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+}
+
+impl Kind {
+    const fn code(self) -> i64 {
+        match self {
+            Self::TaskNotFound => -32001,
+            Self::TaskNotCancelable => -32002,
+            Self::PushNotSupported => -32003,
+            Self::Unsupported => -32004,
+            Self::ContentType => -32005,
+            Self::Version => -32009,
+            Self::Parse => RpcError::PARSE_ERROR,
+            Self::Request => RpcError::INVALID_REQUEST,
+            Self::Method => RpcError::METHOD_NOT_FOUND,
+            Self::Params => RpcError::INVALID_PARAMS,
+            Self::Internal | Self::Busy => RpcError::INTERNAL_ERROR,
+        }
+    }
+
+    /// The code in the dialect of Chio's documents, which knows only JSON-RPC's own.
+    const fn seed_code(self) -> i64 {
+        match self {
+            Self::TaskNotFound
+            | Self::TaskNotCancelable
+            | Self::PushNotSupported
+            | Self::Unsupported => RpcError::INVALID_PARAMS,
+            Self::ContentType | Self::Version => RpcError::INVALID_REQUEST,
+            other => other.code(),
+        }
+    }
+
+    /// The reason that A2A has for it; none for JSON-RPC's own errors.
+    const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::TaskNotFound => Some("TASK_NOT_FOUND"),
+            Self::TaskNotCancelable => Some("TASK_NOT_CANCELABLE"),
+            Self::PushNotSupported => Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
+            Self::Unsupported => Some("UNSUPPORTED_OPERATION"),
+            Self::ContentType => Some("CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::Version => Some("VERSION_NOT_SUPPORTED"),
+            _ => None,
+        }
+    }
+
+    /// The status of HTTP+JSON, and its name.
+    const fn status(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::TaskNotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+            Self::Method => (StatusCode::NOT_FOUND, "UNIMPLEMENTED"),
+            Self::TaskNotCancelable
+            | Self::PushNotSupported
+            | Self::Unsupported
+            | Self::Version => (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION"),
+            Self::ContentType | Self::Parse | Self::Request | Self::Params => {
+                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
+            }
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+        }
+    }
+}
+
+impl Fault {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// Params that do not fit.
+    pub(crate) fn params(message: impl Into<String>) -> Self {
+        Self::new(Kind::Params, message)
+    }
+
+    /// No such task. Whose it may be is not told.
+    pub(crate) fn no_task(id: &str) -> Self {
+        // The id is the client's own word for it, and no secret.
+        Self::new(Kind::TaskNotFound, shown(id))
+    }
+
+    /// Nothing may be released, because nothing could be made durable.
+    pub(crate) fn unreleased() -> Self {
+        Self::new(Kind::Internal, "no receipt could be made durable, so nothing is released")
+    }
+
+    /// As A2A 1.0 tells it: with the reason beside it, where A2A has one.
+    pub(crate) fn into_v1(self) -> RpcError {
+        let info = self.info();
+        let error = RpcError::new(self.kind.code(), self.told());
+        match info {
+            Some(info) => error.with_data(json!([info])),
+            None => error,
+        }
+    }
+
+    /// As A2A 0.3 tells it.
+    pub(crate) fn into_v03(self) -> RpcError {
+        RpcError::new(self.kind.code(), self.told())
+    }
+
+    /// As Chio's documents tell it: a code and a message.
+    pub(crate) fn into_seed(self) -> RpcError {
+        RpcError::new(self.kind.seed_code(), self.message)
+    }
+
+    /// As HTTP+JSON tells it.
+    pub(crate) fn to_http(&self) -> (StatusCode, Value) {
+        let (status, name) = self.kind.status();
+        (status, http_error(status, name, &self.told(), self.info()))
+    }
+
+    fn told(&self) -> String {
+        match self.kind {
+            Kind::TaskNotFound => format!("there is no task `{}` of this caller", self.message),
+            _ => self.message.clone(),
+        }
+    }
+
+    fn info(&self) -> Option<Value> {
+        let reason = self.kind.reason()?;
+        Some(json!({
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": reason,
+            "domain": "a2a-protocol.org",
+            "metadata": {},
+        }))
+    }
+}
+
+/// The body of an error over HTTP+JSON.
+pub(crate) fn http_error(
+    status: StatusCode,
+    name: &str,
+    message: &str,
+    info: Option<Value>,
+) -> Value {
+    let details: Vec<Value> = info.into_iter().collect();
+    let error =
+        json!({"code": status.as_u16(), "status": name, "message": message, "details": details});
+    json!({"error": error})
+}
+
+/// A name that an error may repeat.
+fn shown(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_code_in_each_dialect() {
+        for (kind, v1, seed, reason) in [
+            (Kind::TaskNotFound, -32001, -32602, Some("TASK_NOT_FOUND")),
+            (Kind::TaskNotCancelable, -32002, -32602, Some("TASK_NOT_CANCELABLE")),
+            (Kind::PushNotSupported, -32003, -32602, Some("PUSH_NOTIFICATION_NOT_SUPPORTED")),
+            (Kind::Unsupported, -32004, -32602, Some("UNSUPPORTED_OPERATION")),
+            (Kind::ContentType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
+            (Kind::Version, -32009, -32600, Some("VERSION_NOT_SUPPORTED")),
+            (Kind::Parse, -32700, -32700, None),
+            (Kind::Request, -32600, -32600, None),
+            (Kind::Method, -32601, -32601, None),
+            (Kind::Params, -32602, -32602, None),
+            (Kind::Internal, -32603, -32603, None),
+            (Kind::Busy, -32603, -32603, None),
+        ] {
+            let fault = Fault::new(kind, "why");
+            let error = fault.clone().into_v1();
+            assert_eq!(error.code, v1, "{kind:?}");
+            let told = error.data.map(|data| data[0]["reason"].clone());
+            assert_eq!(told, reason.map(Value::from), "{kind:?}");
+            assert_eq!(fault.clone().into_v03(), RpcError::new(v1, fault.told()));
+            assert_eq!(fault.into_seed(), RpcError::new(seed, "why"), "code and message only");
+        }
+    }
+
+    #[test]
+    fn an_error_over_http_has_status_and_reason() {
+        let (status, body) = Fault::no_task("a2a-task-7").to_http();
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert_eq!(body["error"]["code"], 404);
+        assert_eq!(body["error"]["status"], "NOT_FOUND");
+        assert_eq!(body["error"]["details"][0]["reason"], "TASK_NOT_FOUND");
+        assert_eq!(Fault::params("x").to_http().1["error"]["details"], json!([]));
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_is_short_and_on_one_line() {
+        let told = Fault::no_task(&format!("a\n{}", "x".repeat(100))).into_seed().message;
+        assert_eq!(told.len(), 64);
+        assert!(!told.contains('\n'));
+    }
+}

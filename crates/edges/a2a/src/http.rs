@@ -1,0 +1,90 @@
+//! The transport: the cards, JSON-RPC and HTTP+JSON, at every mount.
+
+mod body;
+mod cards;
+mod door;
+mod list;
+mod operations;
+mod reply;
+mod rest;
+mod rpc;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::routing::{any, get, post};
+use chio_net::door::HttpDoor;
+
+use crate::card::Mount;
+use crate::service::A2aService;
+use door::Entrance;
+use reply::Reply;
+
+/// Where a card is, below a mount.
+const CARD: &str = "/.well-known/agent-card.json";
+
+impl A2aService {
+    /// Routes that serve the agent, for whomever the door lets in. They need the address of the
+    /// one who connects.
+    pub fn router(&self, door: impl Into<Arc<HttpDoor>>) -> Router {
+        let entrance = Entrance::new(Arc::clone(&self.shared), door.into());
+        let mut router = Router::new();
+        for base in ["", "/strict", "/skills/{skill}"] {
+            router = router.route(&format!("{base}{CARD}"), get(card));
+            router = router.route(&format!("{base}/"), post(json_rpc));
+            if !base.is_empty() {
+                // No redirect: clients would send their body again, or not.
+                router = router.route(base, post(json_rpc));
+            }
+            if self.shared.options.http_json {
+                router = router.route(&format!("{base}/rest/{{*path}}"), any(http_json));
+            }
+        }
+        router.with_state(entrance)
+    }
+}
+
+/// The mount that a request came by.
+fn mount(request: &Request, params: &HashMap<String, String>) -> Mount {
+    match params.get("skill") {
+        Some(skill) => Mount::Skill(skill.clone()),
+        None if request.uri().path().starts_with("/strict") => Mount::Strict,
+        None => Mount::Root,
+    }
+}
+
+async fn card(
+    State(entrance): State<Entrance>,
+    Path(params): Path<HashMap<String, String>>,
+    request: Request,
+) -> Reply {
+    let mount = mount(&request, &params);
+    cards::answer(&entrance, &mount, request.headers(), request.uri())
+}
+
+async fn json_rpc(
+    State(entrance): State<Entrance>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    Path(params): Path<HashMap<String, String>>,
+    request: Request,
+) -> Reply {
+    let mount = mount(&request, &params);
+    let (head, body) = request.into_parts();
+    let answered = rpc::answer(&entrance, from, &head, body, mount).await;
+    answered.unwrap_or_else(|reply| *reply)
+}
+
+async fn http_json(
+    State(entrance): State<Entrance>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    Path(params): Path<HashMap<String, String>>,
+    request: Request,
+) -> Reply {
+    let mount = mount(&request, &params);
+    let path = params.get("path").cloned().unwrap_or_default();
+    let (head, body) = request.into_parts();
+    rest::answer(&entrance, from, &head, body, (mount, path)).await
+}

@@ -1,0 +1,72 @@
+//! `GET /.well-known/agent-card.json`: what the agent is. It is for everybody.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::header::IF_NONE_MATCH;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri};
+
+use super::door::Entrance;
+use super::reply::{Refusal, Reply, card, empty};
+use crate::card::{Asks, Card, Mount};
+use crate::catalog::Catalog;
+use crate::options::A2aOptions;
+
+/// The cards that were made for the skills as they are.
+#[derive(Default)]
+pub(super) struct Cards(Mutex<Made>);
+
+#[derive(Default)]
+struct Made {
+    of: Option<Arc<Catalog>>,
+    cards: HashMap<Mount, Card>,
+}
+
+impl Cards {
+    /// The card of a mount; made only when the skills have changed.
+    fn get(
+        &self,
+        mount: &Mount,
+        options: &A2aOptions,
+        catalog: &Arc<Catalog>,
+        asks: Asks,
+    ) -> Option<Card> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, catalog)) {
+            *made = Made { of: Some(Arc::clone(catalog)), cards: HashMap::new() };
+        }
+        if let Some(card) = made.cards.get(mount) {
+            return Some(card.clone());
+        }
+        // As many as there are skills, and no more.
+        let card = Card::of(mount, options, catalog, asks)?;
+        made.cards.insert(mount.clone(), card.clone());
+        Some(card)
+    }
+}
+
+/// Answers with a card.
+pub(super) fn answer(entrance: &Entrance, mount: &Mount, headers: &HeaderMap, uri: &Uri) -> Reply {
+    let authority = uri.authority().map(Authority::as_str);
+    if let Err(error) = entrance.door.origins.check(headers, authority) {
+        return Refusal::new(StatusCode::FORBIDDEN, error.to_string()).to_rest();
+    }
+    let shared = &entrance.shared;
+    let catalog = shared.catalogs.refreshed(&shared.orchestrator, &shared.options);
+    let asks = Asks {
+        required: entrance.door.peers.is_required(),
+        capabilities: entrance.door.capabilities,
+    };
+    match entrance.cards.get(mount, &shared.options, &catalog, asks) {
+        Some(found) => card(&found, is_known(headers, &found.tag)),
+        None => empty(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Whether a client has what it asks for.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut tags = tags.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}

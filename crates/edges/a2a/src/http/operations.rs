@@ -1,0 +1,98 @@
+//! What both bindings do: one operation at a time, for somebody who was let in.
+
+use serde_json::{Map, Value};
+
+use super::door::{Arrival, Entrance};
+use super::list;
+use super::reply::Refusal;
+use crate::about::About;
+use crate::card::Mount;
+use crate::dialect::{Dialect, Operation};
+use crate::error::{Fault, Kind};
+use crate::send::{Sending, send};
+use crate::tasks;
+
+/// Why there is no answer.
+pub(super) enum Stopped {
+    /// They were not let in.
+    Refused(Refusal),
+    /// It was not done.
+    Failed(Fault),
+}
+
+impl From<Fault> for Stopped {
+    fn from(fault: Fault) -> Self {
+        Self::Failed(fault)
+    }
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Does what is asked for.
+pub(super) async fn perform(
+    entrance: &Entrance,
+    arrival: Arrival,
+    (dialect, operation): (Dialect, Operation),
+    params: Map<String, Value>,
+    mount: Mount,
+) -> Result<Value, Stopped> {
+    let shared = &entrance.shared;
+    let mounted = match mount {
+        Mount::Skill(skill) => Some(skill),
+        Mount::Root | Mount::Strict => None,
+    };
+    match operation {
+        Operation::Send | Operation::Stream => {
+            let streams = operation == Operation::Stream;
+            if streams && dialect != Dialect::Seed {
+                return Err(no_streams().into());
+            }
+            let sent = dialect.read_send(params)?;
+            let metadata = (sent.metadata.as_ref(), sent.message.metadata.as_ref());
+            let mut about = About::read(metadata.0, metadata.1)?;
+            let guest = entrance.admit(arrival, &mut about).await?;
+            let (history, deferred) = (sent.history, streams || sent.at_once);
+            let sending = Sending { send: sent, about, mounted, deferred };
+            let record = send(shared, &guest, sending).await?;
+            Ok(match streams {
+                true => dialect.write_task(&record, history),
+                false => dialect.write_sent(&record, history),
+            })
+        }
+        Operation::Get | Operation::Cancel => {
+            let task = dialect.read_task(params)?;
+            let mut about = About::read(task.metadata.as_ref(), None)?;
+            let guest = entrance.admit(arrival, &mut about).await?;
+            let record = if operation == Operation::Get {
+                tasks::get(shared, &guest, &task.id, about).await?
+            } else {
+                let again = dialect == Dialect::Seed;
+                tasks::cancel(shared, &guest, &task.id, again).await?
+            };
+            Ok(dialect.write_task(&record, task.history))
+        }
+        Operation::List => {
+            let wanted = list::read(params)?;
+            let guest = entrance.admit(arrival, &mut About::default()).await?;
+            let records = tasks::list(shared, &guest).await?;
+            Ok(list::write(records, &wanted))
+        }
+        Operation::Subscribe => Err(no_streams().into()),
+        Operation::Push => {
+            let message = "push notifications are not supported";
+            Err(Fault::new(Kind::PushNotSupported, message).into())
+        }
+        Operation::ExtendedCard => {
+            let message = "there is no card but the one for everybody";
+            Err(Fault::new(Kind::Unsupported, message).into())
+        }
+    }
+}
+
+fn no_streams() -> Fault {
+    Fault::new(Kind::Unsupported, "answers are not streamed: `capabilities.streaming` is false")
+}

@@ -1,0 +1,163 @@
+//! HTTP+JSON: a path for each operation.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use chio_core::strict;
+use serde_json::{Map, Value, json};
+
+use super::body::{collect, is_json};
+use super::door::Entrance;
+use super::operations::{Stopped, perform};
+use super::reply::{Refusal, Reply, rest};
+use super::rpc::check_version;
+use crate::card::Mount;
+use crate::dialect::{Dialect, Operation};
+use crate::error::{Fault, Kind};
+
+/// The name by which A2A calls its JSON.
+const A2A_JSON: &str = "application/a2a+json";
+
+/// Answers a request.
+pub(super) async fn answer(
+    entrance: &Entrance,
+    from: SocketAddr,
+    head: &Parts,
+    body: Body,
+    (mount, path): (Mount, String),
+) -> Reply {
+    let as_a2a = wants_a2a(&head.headers);
+    match operate(entrance, from, head, body, (mount, path)).await {
+        Ok(result) => rest(StatusCode::OK, &result, as_a2a),
+        Err(Stopped::Refused(refusal)) => refusal.to_rest(),
+        Err(Stopped::Failed(fault)) => {
+            let (status, body) = fault.to_http();
+            rest(status, &body, as_a2a)
+        }
+    }
+}
+
+async fn operate(
+    entrance: &Entrance,
+    from: SocketAddr,
+    head: &Parts,
+    body: Body,
+    (mount, path): (Mount, String),
+) -> Result<Value, Stopped> {
+    let arrival = entrance.arrive(head, from).await?;
+    let unknown = || Fault::new(Kind::Method, "there is no such path");
+    let (operation, id) = route(&head.method, &path).ok_or_else(unknown)?;
+    check_version(head, entrance.shared.options.accept_missing_version)?;
+    let most = entrance.shared.options.limits.body_bytes;
+    let bytes = collect(body, most).await?;
+    let mut params = if head.method == Method::GET {
+        query(head)
+    } else if bytes.is_empty() {
+        Map::new()
+    } else {
+        read(&head.headers, &bytes)?
+    };
+    if let Some(id) = id {
+        params.insert("id".to_owned(), json!(id));
+    }
+    perform(entrance, arrival, (Dialect::V1, operation), params, mount).await
+}
+
+/// What a path asks for, and of which task.
+fn route(method: &Method, path: &str) -> Option<(Operation, Option<String>)> {
+    let segments: Vec<&str> = path.split('/').collect();
+    let is = |wanted: &Method| method == wanted;
+    match *segments.as_slice() {
+        ["message:send"] if is(&Method::POST) => Some((Operation::Send, None)),
+        ["message:stream"] if is(&Method::POST) => Some((Operation::Stream, None)),
+        ["tasks"] if is(&Method::GET) => Some((Operation::List, None)),
+        ["extendedAgentCard"] if is(&Method::GET) => Some((Operation::ExtendedCard, None)),
+        ["tasks", task] => {
+            let (id, verb) = task.split_once(':').map_or((task, ""), |(id, verb)| (id, verb));
+            let operation = match verb {
+                "" if is(&Method::GET) => Operation::Get,
+                "cancel" if is(&Method::POST) => Operation::Cancel,
+                "subscribe" if is(&Method::POST) || is(&Method::GET) => Operation::Subscribe,
+                _ => return None,
+            };
+            (!id.is_empty()).then(|| (operation, Some(id.to_owned())))
+        }
+        ["tasks", _, "pushNotificationConfigs"] if is(&Method::POST) || is(&Method::GET) => {
+            Some((Operation::Push, None))
+        }
+        ["tasks", _, "pushNotificationConfigs", _] if is(&Method::GET) || is(&Method::DELETE) => {
+            Some((Operation::Push, None))
+        }
+        _ => None,
+    }
+}
+
+/// The query as params: flags are flags, and the rest is text.
+fn query(head: &Parts) -> Map<String, Value> {
+    let members = url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
+    let member = |(name, value): (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| {
+        let value = match (&*name, &*value) {
+            ("includeArtifacts" | "include_artifacts", "true") => json!(true),
+            ("includeArtifacts" | "include_artifacts", "false") => json!(false),
+            (_, text) => json!(text),
+        };
+        (name.into_owned(), value)
+    };
+    members.map(member).collect()
+}
+
+fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Stopped> {
+    if !is_json(headers) {
+        let message = "expected `Content-Type: application/json`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into());
+    }
+    let value: Value =
+        strict::from_slice(bytes).map_err(|error| Fault::new(Kind::Parse, error.to_string()))?;
+    match value {
+        Value::Object(members) => Ok(members),
+        _ => Err(Fault::params("expected the body to be an object").into()),
+    }
+}
+
+/// Whether a client calls JSON by A2A's name.
+fn wants_a2a(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().chain(headers.get_all(CONTENT_TYPE).iter());
+    let mut texts = values.filter_map(|value| value.to_str().ok());
+    texts.any(|text| text.to_ascii_lowercase().contains(A2A_JSON))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_has_its_path() {
+        let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
+        let of = |operation, id: &str| Some((operation, Some(id.to_owned())));
+        for (method, path, expected) in [
+            (&post, "message:send", Some((Operation::Send, None))),
+            (&get, "message:send", None),
+            (&post, "message:stream", Some((Operation::Stream, None))),
+            (&get, "tasks", Some((Operation::List, None))),
+            (&get, "tasks/a2a-task-7", of(Operation::Get, "a2a-task-7")),
+            (&post, "tasks/a2a-task-7", None),
+            (&post, "tasks/a2a-task-7:cancel", of(Operation::Cancel, "a2a-task-7")),
+            (&get, "tasks/a2a-task-7:cancel", None),
+            (&post, "tasks/a2a-task-7:subscribe", of(Operation::Subscribe, "a2a-task-7")),
+            (&get, "tasks/a2a-task-7:subscribe", of(Operation::Subscribe, "a2a-task-7")),
+            (&post, "tasks/t/pushNotificationConfigs", Some((Operation::Push, None))),
+            (&get, "tasks/t/pushNotificationConfigs/c", Some((Operation::Push, None))),
+            (&delete, "tasks/t/pushNotificationConfigs/c", Some((Operation::Push, None))),
+            (&post, "tasks/t/pushNotificationConfigs/c", None),
+            (&get, "extendedAgentCard", Some((Operation::ExtendedCard, None))),
+            (&post, "tenant/message:send", None),
+            (&get, "tasks/", None),
+            (&get, "", None),
+        ] {
+            assert_eq!(route(method, path), expected, "{method} {path}");
+        }
+    }
+}

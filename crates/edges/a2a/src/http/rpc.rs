@@ -1,0 +1,162 @@
+//! JSON-RPC: one message, and the answer to it.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use chio_cross_protocol::jsonrpc::{
+    Inbound, Incoming, Message, RequestId, Response as Answer, RpcError,
+};
+use serde_json::Value;
+
+use super::body::{collect, is_json};
+use super::door::Entrance;
+use super::operations::{Stopped, perform};
+use super::reply::{Reply, empty, json};
+use crate::card::Mount;
+use crate::dialect::{self, Dialect};
+use crate::error::{Fault, Kind};
+
+/// The header and the query parameter that name the version.
+const VERSION: &str = "a2a-version";
+
+const READER: Inbound = Inbound::new().without_responses().with_methods(dialect::is_known);
+
+/// Answers a message.
+pub(super) async fn answer(
+    entrance: &Entrance,
+    from: SocketAddr,
+    head: &Parts,
+    body: Body,
+    mount: Mount,
+) -> Result<Reply, Box<Reply>> {
+    let refused = |refusal: super::reply::Refusal| Box::new(refusal.to_rpc(None));
+    let arrival = entrance.arrive(head, from).await.map_err(refused)?;
+    if !is_json(&head.headers) {
+        let fault = Fault::new(Kind::ContentType, "expected `Content-Type: application/json`");
+        return Ok(said(RequestId::NULL, Err(fault.into_v1())));
+    }
+    let most = entrance.shared.options.limits.body_bytes;
+    let bytes = collect(body, most).await.map_err(refused)?;
+    let (id, method, params) = match READER.read(&bytes) {
+        Ok(Incoming::One(Message::Request(request))) => {
+            (Some(request.id), request.method, request.params)
+        }
+        Ok(Incoming::One(Message::Notification(notification))) => {
+            (None, notification.method, notification.params)
+        }
+        Ok(_) => {
+            let error = RpcError::invalid_request("expected one message, found another thing");
+            return Ok(said(RequestId::NULL, Err(error)));
+        }
+        Err(rejected) => {
+            let answer = rejected.into_answer();
+            let reply = answer.map(|answer| json(StatusCode::OK, answer.to_text()));
+            return Ok(reply.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
+        }
+    };
+    // Whatever is done for a notification, it is not told of it.
+    let reply = |outcome: Result<Value, RpcError>| match &id {
+        Some(id) => said(id.clone(), outcome),
+        None => empty(StatusCode::ACCEPTED),
+    };
+    let params = match params.into_object() {
+        Ok(params) => params,
+        Err(error) => return Ok(reply(Err(error))),
+    };
+    let Some((spoken, operation)) = dialect::of(&method, &params) else {
+        return Ok(reply(Err(RpcError::method_not_found())));
+    };
+    if spoken == Dialect::V1
+        && let Err(fault) = check_version(head, entrance.shared.options.accept_missing_version)
+    {
+        return Ok(reply(Err(fault.into_v1())));
+    }
+    match perform(entrance, arrival, (spoken, operation), params, mount).await {
+        Ok(result) => Ok(reply(Ok(result))),
+        Err(Stopped::Failed(fault)) => Ok(reply(Err(spoken.write_fault(fault)))),
+        Err(Stopped::Refused(refusal)) => Err(Box::new(refusal.to_rpc(id))),
+    }
+}
+
+fn said(id: RequestId, outcome: Result<Value, RpcError>) -> Reply {
+    let answer = match outcome {
+        Ok(result) => Answer::ok(id, result),
+        Err(error) => Answer::err(id, error),
+    };
+    json(StatusCode::OK, answer.to_text())
+}
+
+/// Checks that a request speaks 1.x: by its header, or else by its query.
+pub(super) fn check_version(head: &Parts, accept_missing: bool) -> Result<(), Fault> {
+    let mut headers = head.headers.get_all(VERSION).iter();
+    let header = headers.next().map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+    let several = headers.next().is_some();
+    let in_query = || {
+        let query = head.uri.query().unwrap_or_default();
+        let mut members = url::form_urlencoded::parse(query.as_bytes());
+        let found = members.find(|(name, _)| name.eq_ignore_ascii_case(VERSION));
+        found.map(|(_, value)| value.trim().to_owned())
+    };
+    let version = header.filter(|version| !version.is_empty()).or_else(in_query);
+    let version = version.filter(|version| !version.is_empty());
+    let message = match version.as_deref() {
+        None if accept_missing => return Ok(()),
+        // Whoever says nothing speaks 0.3, which does not have this method.
+        None => "expected `A2A-Version: 1.0`, found none",
+        Some(version) if is_one(version) && !several => return Ok(()),
+        Some(_) => "expected `A2A-Version: 1.0`, found another",
+    };
+    Err(Fault::new(Kind::Version, message))
+}
+
+/// Whether a version is 1.x.
+fn is_one(version: &str) -> bool {
+    let mut parts = version.split('.');
+    parts.next() == Some("1")
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn head(uri: &str, versions: &[&str]) -> Parts {
+        let mut request = Request::builder().uri(uri);
+        for version in versions {
+            request = request.header(VERSION, *version);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_request_speaks_1_x_by_its_header_or_its_query() {
+        for (uri, versions, expected) in [
+            ("/", &["1.0"][..], true),
+            ("/", &["1"], true),
+            ("/", &["1.0.1"], true),
+            ("/", &["1.7"], true),
+            ("/", &["0.3"], false),
+            ("/", &["99.0"], false),
+            ("/", &["10"], false),
+            ("/", &["1.x"], false),
+            ("/", &["1.0", "1.0"], false),
+            ("/", &[""], false),
+            ("/", &[], false),
+            ("/?A2A-Version=1.0", &[], true),
+            ("/?A2A-Version=1.0", &[""], true),
+            ("/?A2A-Version=2.0", &[], false),
+            ("/?A2A-Version=1.0", &["2.0"], false),
+        ] {
+            let found = check_version(&head(uri, versions), false);
+            assert_eq!(found.is_ok(), expected, "{uri} {versions:?}");
+            let fault = found.err().map(|fault| fault.kind);
+            assert!(fault.is_none_or(|kind| kind == Kind::Version));
+        }
+        assert!(check_version(&head("/", &[]), true).is_ok());
+        assert!(check_version(&head("/", &["0.3"]), true).is_err());
+    }
+}

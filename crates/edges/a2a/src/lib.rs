@@ -1,0 +1,39 @@
+//! Agent2Agent, as a server: the tools of this kernel as skills of one agent.
+//!
+//! One endpoint speaks three dialects, told apart by their methods: A2A 1.0, A2A 0.3 and the
+//! dialect of Chio's own documents. Each decodes into the same request and encodes the same task;
+//! every message that calls a skill goes through the orchestrator, and tasks of one dialect can be
+//! read in another. `GET /.well-known/agent-card.json` says what there is; `/strict` has a card
+//! that keeps to the schema of A2A, and `/skills/{id}` one for each skill.
+
+mod about;
+mod account;
+mod arguments;
+mod book;
+mod bridge;
+mod caller;
+mod card;
+mod catalog;
+mod catalog_skills;
+mod convert;
+mod dialect;
+mod error;
+mod guests;
+mod http;
+mod limits;
+mod message;
+mod moment;
+mod numbers;
+mod options;
+mod record;
+mod send;
+mod service;
+mod tasks;
+
+pub use chio_net::door::HttpDoor;
+pub use chio_net::rate::Rate;
+
+pub use bridge::A2aBridge;
+pub use limits::A2aLimits;
+pub use options::{A2aError, A2aOptions};
+pub use service::A2aService;

@@ -1,0 +1,111 @@
+//! How the agent is served.
+
+use std::collections::BTreeMap;
+
+use chio_core::signed::ArtifactError;
+use chio_cross_protocol::Log;
+
+use crate::limits::A2aLimits;
+
+/// How the agent is served.
+#[derive(Debug, Clone)]
+pub struct A2aOptions {
+    /// The tool servers that are offered, by id.
+    pub servers: Vec<String>,
+    /// The agent's name.
+    pub name: String,
+    /// What the agent is, for people.
+    pub description: String,
+    /// The agent's version.
+    pub version: String,
+    /// Where the agent is reached, without a slash at the end.
+    pub url: String,
+    /// Whether HTTP+JSON is served, below `/rest`.
+    pub http_json: bool,
+    /// Whether methods of A2A 1.0 are taken without the `A2A-Version` header.
+    pub accept_missing_version: bool,
+    /// Whether files that a skill has no use for are refused.
+    pub check_input_modes: bool,
+    /// How much clients may ask for.
+    pub limits: A2aLimits,
+    /// Tags of skills, by id.
+    pub tags: BTreeMap<String, Vec<String>>,
+    /// Where an operator reads what happens.
+    pub log: Log,
+}
+
+impl A2aOptions {
+    /// The usual options for these tool servers.
+    #[must_use]
+    pub fn new(servers: Vec<String>, url: impl Into<String>) -> Self {
+        Self {
+            servers,
+            name: "Chio A2A Edge".to_owned(),
+            description: "Tools behind a Chio kernel, as skills".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            url: url.into(),
+            http_json: false,
+            accept_missing_version: false,
+            check_input_modes: false,
+            limits: A2aLimits::default(),
+            tags: BTreeMap::new(),
+            log: Log::default(),
+        }
+    }
+
+    /// Checks what every card repeats.
+    pub(crate) fn check(&self) -> Result<(), A2aError> {
+        let texts = [("name", &self.name), ("version", &self.version), ("url", &self.url)];
+        for (member, text) in texts {
+            if text.is_empty() || text.trim() != text {
+                return Err(A2aError::Text(member));
+            }
+        }
+        if self.url.ends_with('/') {
+            return Err(A2aError::Slash);
+        }
+        Ok(())
+    }
+}
+
+/// Why an agent cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum A2aError {
+    /// A text is blank or padded.
+    #[error("expected the agent's {0} to say something, without blanks around it")]
+    Text(&'static str),
+    /// The URL has a slash too many.
+    #[error("expected the agent's url without a slash at the end")]
+    Slash,
+    /// A manifest breaks a rule.
+    #[error("the manifest of server `{server}` is not valid: {error}")]
+    Manifest {
+        /// Whose.
+        server: String,
+        /// What is wrong with it.
+        error: ArtifactError,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: BRIDGE-061
+    #[test]
+    fn what_every_card_repeats_says_something() {
+        let options = || A2aOptions::new(Vec::new(), "http://localhost:8080");
+        assert_eq!(options().check(), Ok(()));
+        for text in ["", " ", " padded", "padded\n"] {
+            let name = A2aOptions { name: text.to_owned(), ..options() };
+            assert_eq!(name.check(), Err(A2aError::Text("name")), "{text:?}");
+            let version = A2aOptions { version: text.to_owned(), ..options() };
+            assert_eq!(version.check(), Err(A2aError::Text("version")), "{text:?}");
+            let url = A2aOptions { url: text.to_owned(), ..options() };
+            assert_eq!(url.check(), Err(A2aError::Text("url")), "{text:?}");
+        }
+        let slash = A2aOptions { url: "http://localhost/".to_owned(), ..options() };
+        assert_eq!(slash.check(), Err(A2aError::Slash));
+    }
+}

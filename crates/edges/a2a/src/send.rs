@@ -1,0 +1,301 @@
+//! Messages to skills: each is one call, and goes through the orchestrator.
+
+use std::sync::Arc;
+
+use chio_cross_protocol::{
+    DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, TaskError, TaskRefused,
+};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::about::About;
+use crate::account::Account;
+use crate::arguments::Names;
+use crate::book::Entry;
+use crate::caller::A2aCaller;
+use crate::catalog::Skill;
+use crate::convert::ending;
+use crate::error::{Fault, Kind};
+use crate::guests::Guest;
+use crate::message::{Message, Role, Send};
+use crate::record::{State, TaskRecord};
+use crate::service::Shared;
+
+/// A message to a skill, on its way.
+pub(crate) struct Sending {
+    pub(crate) send: Send,
+    pub(crate) about: About,
+    /// The skill whose own address was used.
+    pub(crate) mounted: Option<String>,
+    /// Whether a task is wanted that runs when it is asked for.
+    pub(crate) deferred: bool,
+}
+
+/// Sends a message to a skill. Gives the task that it came to.
+pub(crate) async fn send(
+    shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
+    mut sending: Sending,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let continued = continued(shared, guest, &sending.send.message).await?;
+    let skill = resolve(shared, &sending, continued.as_ref())?;
+    let nobody = || Fault::new(Kind::Request, "there is no capability for this caller");
+    let token = guest.token_for(&skill.server, &skill.tool).cloned().ok_or_else(nobody)?;
+    let agent = guest.peer.subject.clone().unwrap_or_else(|| token.subject.clone());
+    let message = &sending.send.message;
+    let context_id = match &continued {
+        Some(entry) => entry.record.context_id.clone().unwrap_or_default(),
+        None => message.context_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
+    };
+    let id = match &continued {
+        Some(entry) => entry.record.id.clone(),
+        None => {
+            let next = shared.numbers.next(&shared.orchestrator).await;
+            next.map_err(|error| fault_of(shared, "a task's number", &error))?
+        }
+    };
+    let names = Names { message_id: message.id.as_deref(), context_id: &context_id, task_id: &id };
+    let check_modes = shared.options.check_input_modes;
+    let arguments = skill.intake.arguments(message, &names, check_modes)?;
+    let mut request = OrchestratedRequest::new(
+        id.clone(),
+        token,
+        skill.server.clone(),
+        skill.tool.clone(),
+        arguments,
+    );
+    request.agent = agent.clone();
+    request.protocol_context = Some(context(&skill, &names));
+    let about = &mut sending.about;
+    request.governed_intent = about.take_intent(&id, (&skill.server, &skill.tool));
+    request.capability_ref = about.capability_ref.take();
+    request.model = about.model.take();
+    request.dpop_proof = about.proof.take();
+    let record = begun(shared, &skill, (id, context_id), continued, sending.send.message);
+    if sending.deferred {
+        return defer(shared, guest, request, record).await;
+    }
+    run(shared, guest, request, record).await
+}
+
+/// The task that a message goes on with.
+async fn continued(
+    shared: &Shared,
+    guest: &Guest,
+    message: &Message,
+) -> Result<Option<Entry>, Fault> {
+    let Some(id) = &message.task_id else { return Ok(None) };
+    let owner = guest.owner().ok_or_else(|| Fault::no_task(id))?;
+    let now = shared.orchestrator.now();
+    let (state, context_id, entry) = match shared.book.find(id, owner, now) {
+        Some(entry) if !entry.durable => {
+            (entry.record.state, entry.record.context_id.clone(), Some(entry))
+        }
+        _ => {
+            let view = shared.deferred.look(id, owner).await;
+            let view = view.map_err(|error| of_task(shared, id, &error))?;
+            let context = view.context.as_ref().and_then(|it| it.get("contextId"));
+            let context = context.and_then(Value::as_str).map(str::to_owned);
+            (if view.state.is_over() { State::Completed } else { State::Working }, context, None)
+        }
+    };
+    if message.context_id.is_some() && message.context_id != context_id {
+        return Err(Fault::params("expected the `contextId` of the task, found another"));
+    }
+    match entry.filter(|_| state == State::InputRequired) {
+        Some(entry) => Ok(Some(entry)),
+        None if state.is_over() => {
+            Err(Fault::new(Kind::Unsupported, "the task is over and takes no more messages"))
+        }
+        None => Err(Fault::new(Kind::Unsupported, "the task runs and asks for nothing")),
+    }
+}
+
+/// The skill that is meant.
+fn resolve(
+    shared: &Shared,
+    sending: &Sending,
+    continued: Option<&Entry>,
+) -> Result<Arc<Skill>, Fault> {
+    let mut named: Option<&str> = None;
+    let of_task = continued.map(|entry| entry.record.skill.as_str());
+    for name in [sending.mounted.as_deref(), of_task, sending.about.skill.as_deref()] {
+        match (named, name) {
+            (Some(one), Some(other)) if one != other => {
+                return Err(Fault::params("expected one skill, found two that differ"));
+            }
+            (None, Some(_)) => named = name,
+            _ => {}
+        }
+    }
+    shared.catalogs.find(named, &shared.orchestrator, &shared.options)
+}
+
+/// What tools are told about the message that calls them.
+fn context(skill: &Skill, names: &Names<'_>) -> Value {
+    let mut context =
+        json!({"skillId": skill.id, "contextId": names.context_id, "taskId": names.task_id});
+    if let (Some(id), Value::Object(members)) = (names.message_id, &mut context) {
+        members.insert("messageId".to_owned(), json!(id));
+    }
+    context
+}
+
+/// The task before anything is decided.
+fn begun(
+    shared: &Shared,
+    skill: &Skill,
+    (id, context_id): (String, String),
+    continued: Option<Entry>,
+    message: Message,
+) -> TaskRecord {
+    let mut history = Vec::new();
+    if let Some(entry) = continued {
+        history.clone_from(&entry.record.history);
+        // What was asked has become part of the talk.
+        let asked = Message::new(Role::Agent, entry.record.words.clone());
+        let named = format!("{id}-question-{}", history.len());
+        history.push(Message { id: Some(named), ..asked });
+    }
+    history.push(message);
+    TaskRecord {
+        id,
+        context_id: Some(context_id),
+        skill: skill.id.clone(),
+        state: State::Working,
+        output: Vec::new(),
+        words: Vec::new(),
+        history,
+        account: Account::pending(),
+        replies: false,
+        updated_at: shared.orchestrator.now(),
+    }
+}
+
+/// A place among the calls that run.
+pub(crate) fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Fault> {
+    let most = shared.options.limits.running;
+    let busy = || Fault::new(Kind::Busy, format!("expected at most {most} calls at once"));
+    Arc::clone(&shared.places).try_acquire_owned().map_err(|_| busy())
+}
+
+/// Runs a call to its end. It goes on when its client leaves.
+async fn run(
+    shared: &Arc<Shared>,
+    guest: &Guest,
+    request: OrchestratedRequest,
+    record: TaskRecord,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let place = place(shared)?;
+    let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
+    let record = Arc::new(record);
+    let entry = Entry {
+        owner: request.agent.clone(),
+        record: Arc::clone(&record),
+        durable: false,
+        cancellation: cancellation.clone(),
+        ended: ended.clone(),
+    };
+    let full = |_| Fault::new(Kind::Busy, "expected fewer tasks of one caller at once");
+    shared.book.insert(entry, shared.orchestrator.now()).map_err(full)?;
+    let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
+    let runner = Arc::clone(shared);
+    let work = tokio::spawn(async move {
+        // Whatever happens in here, nobody waits for it in vain.
+        let _ended = ended.drop_guard();
+        let what = format!("{}/{}", request.server_id, request.tool_name);
+        match runner.orchestrator.run(request, Arc::clone(&caller) as _).await {
+            Ok(ran) => Ok(finish(&runner, &record, ran.evaluation, &caller.take_chunks())),
+            Err(error) => {
+                runner.book.forget(&record.id);
+                Err(fault_of(&runner, &what, &error))
+            }
+        }
+    });
+    work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
+}
+
+/// Writes down what a call came to.
+fn finish(
+    shared: &Shared,
+    before: &TaskRecord,
+    evaluation: Evaluation,
+    chunks: &[Value],
+) -> Arc<TaskRecord> {
+    let ending = ending(&evaluation.outcome, chunks);
+    let record = Arc::new(TaskRecord {
+        state: ending.state,
+        output: ending.output,
+        words: ending.words,
+        replies: ending.replies,
+        account: Account::of(&evaluation.outcome, evaluation.receipt),
+        updated_at: shared.orchestrator.now(),
+        ..before.clone()
+    });
+    if record.replies {
+        // There is no task to come back to.
+        shared.book.forget(&record.id);
+    } else {
+        shared.book.update(Arc::clone(&record));
+    }
+    record
+}
+
+/// Keeps a call for when it is asked for.
+async fn defer(
+    shared: &Arc<Shared>,
+    guest: &Guest,
+    mut request: OrchestratedRequest,
+    record: TaskRecord,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let (owner, proof) = (request.agent.clone(), request.dpop_proof.take());
+    let kept = request.clone();
+    let taken = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;
+    match taken {
+        Ok(_) => {}
+        Err(TaskError::Denied(denial)) => {
+            // Nothing runs, and the refusal leaves a receipt.
+            let refused = OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..kept };
+            return run(shared, guest, refused, record).await;
+        }
+        Err(TaskError::Refused(TaskRefused::TooMany)) => {
+            return Err(Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"));
+        }
+        Err(TaskError::TooLarge(_)) => {
+            return Err(Fault::params("the message is too large to be kept for later"));
+        }
+        Err(error) => return Err(fault_of(shared, "a deferred task", &error)),
+    }
+    let record = Arc::new(record);
+    let ended = CancellationToken::new();
+    ended.cancel();
+    let entry = Entry {
+        owner,
+        record: Arc::clone(&record),
+        durable: true,
+        cancellation: shared.closing.child_token(),
+        ended,
+    };
+    // The store has it; the book only knows the messages.
+    let _ = shared.book.insert(entry, shared.orchestrator.now());
+    Ok(record)
+}
+
+/// What is answered when there is no task to tell of.
+pub(crate) fn of_task(shared: &Shared, id: &str, error: &TaskError) -> Fault {
+    match error {
+        TaskError::Refused(_) | TaskError::Kernel(KernelError::NotClaimed(_)) => Fault::no_task(id),
+        TaskError::Elsewhere => {
+            Fault::new(Kind::Unsupported, "no tool server of this process can run the task")
+        }
+        error => fault_of(shared, "a deferred task", error),
+    }
+}
+
+/// What is answered when something did not work that is for the operator to know.
+pub(crate) fn fault_of(shared: &Shared, what: &str, error: &dyn std::fmt::Display) -> Fault {
+    shared.options.log.line(&format!("{what}: {error}"));
+    Fault::unreleased()
+}

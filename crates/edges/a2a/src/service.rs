@@ -1,0 +1,94 @@
+//! What every request is served with.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
+use chio_net::rate::Turnstile;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::book::Book;
+use crate::catalog::Catalogs;
+use crate::guests::Guests;
+use crate::numbers::Numbers;
+use crate::options::{A2aError, A2aOptions};
+
+/// How long running calls may take to end when everything ends.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Serves the tools behind a kernel as an agent.
+#[derive(Debug, Clone)]
+pub struct A2aService {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
+    pub(crate) admission: Arc<dyn Admission>,
+    pub(crate) options: A2aOptions,
+    pub(crate) catalogs: Catalogs,
+    pub(crate) guests: Guests,
+    pub(crate) book: Book,
+    pub(crate) deferred: DeferredTasks,
+    pub(crate) numbers: Numbers,
+    pub(crate) turnstile: Turnstile,
+    /// The places of calls that run.
+    pub(crate) places: Arc<Semaphore>,
+    /// Cancelled when everything ends.
+    pub(crate) closing: CancellationToken,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2aService").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl A2aService {
+    /// A service in front of this orchestrator.
+    ///
+    /// # Errors
+    /// When a text that every card repeats says nothing, or a manifest breaks a rule.
+    pub fn new(
+        orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
+        admission: Arc<dyn Admission>,
+        options: A2aOptions,
+    ) -> Result<Self, A2aError> {
+        options.check()?;
+        let limits = &options.limits;
+        let of_tasks =
+            TaskLimits { most_open: limits.tasks_per_owner, lifetime: limits.task_lifetime };
+        let shared = Shared {
+            catalogs: Catalogs::new(&orchestrator, &options)?,
+            deferred: DeferredTasks::new((*orchestrator).clone(), of_tasks),
+            book: Book::new(limits.clone()),
+            places: Arc::new(Semaphore::new(limits.running.min(Semaphore::MAX_PERMITS))),
+            guests: Guests::default(),
+            numbers: Numbers::default(),
+            turnstile: Turnstile::default(),
+            closing: CancellationToken::new(),
+            orchestrator,
+            admission,
+            options,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Takes no more calls. What runs may end first, for a while; then it is called off.
+    pub async fn close(&self) {
+        let shared = &self.shared;
+        let all = u32::try_from(shared.options.limits.running).unwrap_or(u32::MAX);
+        let idle = shared.places.acquire_many(all);
+        if tokio::time::timeout(DRAIN, idle).await.is_err() {
+            shared.closing.cancel();
+            let idle = shared.places.acquire_many(all);
+            // Whatever does not end by then ends with the process.
+            let _ = tokio::time::timeout(DRAIN, idle).await;
+        }
+        shared.places.close();
+        shared.closing.cancel();
+    }
+}

@@ -1,0 +1,231 @@
+//! Tasks that are asked for: one, all, or one to be called off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::{
+    DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::about::About;
+use crate::account::Account;
+use crate::book::Entry;
+use crate::caller::A2aCaller;
+use crate::convert::ending;
+use crate::error::{Fault, Kind};
+use crate::guests::Guest;
+use crate::message::{Message, Part};
+use crate::record::{State, TaskRecord};
+use crate::send::{of_task, place};
+use crate::service::Shared;
+
+/// How long a call may take to end that was called off.
+const CALLED_OFF: Duration = Duration::from_secs(30);
+
+fn owner_of<'a>(guest: &'a Guest, id: &str) -> Result<&'a PublicKey, Fault> {
+    guest.owner().ok_or_else(|| Fault::no_task(id))
+}
+
+/// A task as it is. One that waits is run first.
+pub(crate) async fn get(
+    shared: &Arc<Shared>,
+    guest: &Guest,
+    id: &str,
+    mut about: About,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let owner = owner_of(guest, id)?;
+    let known = shared.book.find(id, owner, shared.orchestrator.now());
+    if let Some(entry) = known.as_ref().filter(|entry| !entry.durable) {
+        return Ok(Arc::clone(&entry.record));
+    }
+    let view = shared.deferred.look(id, owner).await;
+    let view = view.map_err(|error| of_task(shared, id, &error))?;
+    let history = known.map(|entry| entry.record.history.clone()).unwrap_or_default();
+    if view.state != TaskState::Waiting {
+        return Ok(Arc::new(of_view(view, history)));
+    }
+    let proof = about.proof.take();
+    resolve(shared, guest, (view, history), Presented { dpop_proof: proof, approval: None }).await
+}
+
+/// Runs a task that waits. It goes on when its client leaves.
+async fn resolve(
+    shared: &Arc<Shared>,
+    guest: &Guest,
+    (view, history): (TaskView, Vec<Message>),
+    presented: Presented,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let place = place(shared)?;
+    let id = view.id.clone();
+    let owner = owner_of(guest, &id)?.clone();
+    let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
+    let before = of_view(view, history.clone());
+    let entry = Entry {
+        owner: owner.clone(),
+        record: Arc::new(before),
+        durable: true,
+        cancellation: cancellation.clone(),
+        ended: ended.clone(),
+    };
+    // Without a page in the book it runs all the same, but cannot be called off.
+    let _ = shared.book.insert(entry, shared.orchestrator.now());
+    let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
+    let runner = Arc::clone(shared);
+    let work = tokio::spawn(async move {
+        // Whatever happens in here, nobody waits for it in vain.
+        let _ended = ended.drop_guard();
+        let view = runner.deferred.result(&id, &owner, presented, caller).await;
+        let view = view.map_err(|error| of_task(&runner, &id, &error))?;
+        Ok(Arc::new(of_view(view, history)))
+    });
+    work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
+}
+
+/// Calls a task off. `again` tells whether one may be that was called off before.
+pub(crate) async fn cancel(
+    shared: &Shared,
+    guest: &Guest,
+    id: &str,
+    again: bool,
+) -> Result<Arc<TaskRecord>, Fault> {
+    let owner = owner_of(guest, id)?;
+    let now = shared.orchestrator.now();
+    let known = shared.book.find(id, owner, now);
+    if let Some(entry) = known.as_ref().filter(|entry| !entry.durable) {
+        return cancel_here(shared, entry, again).await;
+    }
+    let history = known.as_ref().map(|entry| entry.record.history.clone()).unwrap_or_default();
+    let view = shared.deferred.look(id, owner).await;
+    let mut view = view.map_err(|error| of_task(shared, id, &error))?;
+    let is_over = view.state.is_over() && !(again && view.state == TaskState::Cancelled);
+    if is_over {
+        return Err(not_cancelable());
+    }
+    let context = view.context.take();
+    let mut called_off = match shared.deferred.cancel(id, owner).await {
+        Ok(view) => view,
+        Err(TaskError::Refused(TaskRefused::Running)) => {
+            wait_for(known.as_ref()).await;
+            let view = shared.deferred.look(id, owner).await;
+            view.map_err(|error| of_task(shared, id, &error))?
+        }
+        Err(TaskError::Refused(TaskRefused::Over(_))) => return Err(not_cancelable()),
+        Err(error) => return Err(of_task(shared, id, &error)),
+    };
+    if called_off.state != TaskState::Cancelled {
+        return Err(not_cancelable());
+    }
+    // What was kept went with the task.
+    called_off.context = called_off.context.or(context);
+    let record = Arc::new(of_view(called_off, history));
+    if known.is_some() {
+        shared.book.update(Arc::clone(&record));
+    }
+    Ok(record)
+}
+
+/// Calls off what this process runs, and waits until that has ended.
+async fn wait_for(entry: Option<&Entry>) {
+    let Some(entry) = entry else { return };
+    entry.cancellation.cancel();
+    let _ = tokio::time::timeout(CALLED_OFF, entry.ended.cancelled()).await;
+}
+
+fn not_cancelable() -> Fault {
+    Fault::new(Kind::TaskNotCancelable, "the task cannot be called off any more")
+}
+
+/// Calls off a task that only this process knows.
+async fn cancel_here(
+    shared: &Shared,
+    entry: &Entry,
+    again: bool,
+) -> Result<Arc<TaskRecord>, Fault> {
+    match entry.record.state {
+        State::Working => {
+            wait_for(Some(entry)).await;
+            let now = shared.orchestrator.now();
+            let after = shared.book.find(&entry.record.id, &entry.owner, now);
+            match after.map(|entry| entry.record) {
+                Some(record) if record.state == State::Canceled => Ok(record),
+                _ => Err(not_cancelable()),
+            }
+        }
+        State::InputRequired => {
+            let record = Arc::new(TaskRecord {
+                state: State::Canceled,
+                words: vec![Part::text("called off by the caller")],
+                updated_at: shared.orchestrator.now(),
+                ..(*entry.record).clone()
+            });
+            shared.book.update(Arc::clone(&record));
+            Ok(record)
+        }
+        State::Canceled if again => Ok(Arc::clone(&entry.record)),
+        _ => Err(not_cancelable()),
+    }
+}
+
+/// The tasks of a caller: those of this process, and those that the store has.
+pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskRecord>>, Fault> {
+    let Some(owner) = guest.owner() else { return Ok(Vec::new()) };
+    let mut known = shared.book.of(owner, shared.orchestrator.now());
+    let most = shared.options.limits.tasks_per_owner;
+    let views = shared.deferred.list(owner, DiscoveryProtocol::A2a, most).await;
+    let views = views.map_err(|error| of_task(shared, "", &error))?;
+    let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
+    for view in views {
+        let entry = known.iter().find(|entry| entry.durable && entry.record.id == view.id);
+        let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
+        records.push(Arc::new(of_view(view, history)));
+    }
+    known.retain(|entry| !entry.durable);
+    records.extend(known.into_iter().map(|entry| entry.record));
+    Ok(records)
+}
+
+/// A task of the store, as every dialect encodes it.
+fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
+    let named = |name: &str| {
+        let value = view.context.as_ref().and_then(|context| context.get(name));
+        value.and_then(Value::as_str).map(str::to_owned)
+    };
+    let mut record = TaskRecord {
+        context_id: named("contextId"),
+        skill: named("skillId").unwrap_or_default(),
+        id: view.id,
+        state: State::Working,
+        output: Vec::new(),
+        words: Vec::new(),
+        history,
+        account: Account::pending(),
+        replies: false,
+        updated_at: view.created_at,
+    };
+    match (view.state, view.result, view.receipt) {
+        (TaskState::Waiting | TaskState::Running, ..) => {}
+        (_, Some(result), Some(receipt)) => {
+            let ending = ending(&result.outcome, &result.chunks);
+            // Nobody can go on with a task that is over for the store.
+            let asks = ending.state == State::InputRequired;
+            record.state = if asks { State::Completed } else { ending.state };
+            record.output = if asks { ending.words.clone() } else { ending.output };
+            record.words = if asks { Vec::new() } else { ending.words };
+            record.account = Account::of(&result.outcome, receipt);
+        }
+        (TaskState::Cancelled, ..) => {
+            record.state = State::Canceled;
+            record.words = vec![Part::text("called off by the caller")];
+            record.account = Account::called_off();
+        }
+        (_, _, receipt) => {
+            record.state = State::Failed;
+            record.words = vec![Part::text("the kernel stopped while the task ran")];
+            record.account = Account::broken_off(receipt);
+        }
+    }
+    record
+}

@@ -1,0 +1,242 @@
+//! An agent to talk to: a kernel, its tools, the edge, and a listener on a port of its own.
+
+mod tools;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chio_a2a_edge::{A2aOptions, A2aService, HttpDoor};
+use chio_core::capability::{CapabilityToken, PresentedToken};
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::{
+    Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused,
+};
+use chio_kernel::{
+    ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
+};
+use chio_net::peer::{OriginRules, PeerAuthenticator};
+use chio_store::{OpenStore, StoreUrl};
+use chio_testkit::{key, token};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub(crate) use tools::{Told, Tools};
+pub(crate) use wire::{Answer, Ask};
+
+/// The token of somebody whom the door knows.
+pub(crate) const BEARER: &str = "0123456789abcdef0123";
+
+/// The seeds of those who take part.
+pub(crate) const ISSUER: u8 = 1;
+pub(crate) const ALICE: u8 = 2;
+pub(crate) const BOB: u8 = 3;
+pub(crate) const ELSEWHERE: u8 = 8;
+
+/// Says who is there: whoever came with a capability is its subject, whoever is known is Bob, and
+/// everybody else is Alice.
+struct TestAdmission {
+    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
+    alice: PresentedToken,
+    bob: PresentedToken,
+    presented: std::sync::Mutex<std::collections::HashMap<String, PresentedToken>>,
+}
+
+#[async_trait]
+impl Admission for TestAdmission {
+    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
+        let token = match (&connection.presented, &connection.principal) {
+            (Some(token), _) => {
+                let checked = self.orchestrator.check_token(token).await;
+                checked.map_err(|denial| Refused(denial.reason))?;
+                token.clone()
+            }
+            (None, Some(_)) => self.bob.clone(),
+            (None, None) => self.alice.clone(),
+        };
+        let subject = token.subject.clone();
+        let protocol = connection.protocol;
+        let session = self.orchestrator.open_session(protocol, Some(subject.clone()));
+        self.presented.lock().unwrap().insert(session.id.clone(), token);
+        Ok(Peer { subject: Some(subject), session })
+    }
+
+    async fn tokens(&self, peer: &Peer) -> Result<Vec<PresentedToken>, Refused> {
+        Ok(self.presented.lock().unwrap().get(&peer.session.id).cloned().into_iter().collect())
+    }
+}
+
+/// How an agent begins.
+pub(crate) struct Beginning {
+    pub(crate) url: StoreUrl,
+    pub(crate) told: Told,
+    pub(crate) servers: Vec<(&'static str, Vec<&'static str>)>,
+    pub(crate) options: fn(&mut A2aOptions),
+    /// Whether everybody has to show something.
+    pub(crate) closed: bool,
+    /// Whether capabilities are taken.
+    pub(crate) capabilities: bool,
+    /// What Alice may use.
+    pub(crate) granted: &'static [&'static str],
+}
+
+impl Default for Beginning {
+    fn default() -> Self {
+        Self {
+            url: StoreUrl::Memory,
+            told: Told::default(),
+            servers: vec![("srv", vec!["echo"])],
+            options: |_| (),
+            closed: false,
+            capabilities: true,
+            granted: &["srv/*", "other/*"],
+        }
+    }
+}
+
+/// An agent.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) service: A2aService,
+    pub(crate) kernel: ChioKernel,
+    pub(crate) told: Told,
+}
+
+impl World {
+    /// An agent with these tools.
+    pub(crate) async fn with(tools: &[&'static str]) -> Self {
+        let servers = vec![("srv", tools.to_vec())];
+        Beginning { servers, ..Beginning::default() }.start().await
+    }
+
+    /// A token for everything.
+    pub(crate) fn token(&self, seed: u8, id: &str) -> CapabilityToken {
+        granted(seed, id, &["srv/*", "other/*"], self.kernel.clock().unix_seconds())
+    }
+
+    /// The tools of this agent's server from now on.
+    pub(crate) fn offer(&self, tools: &[&'static str]) {
+        self.told.offer("srv", tools);
+    }
+}
+
+fn granted(seed: u8, id: &str, grants: &[&str], now: u64) -> CapabilityToken {
+    let grants = grants.iter().map(|grant| token::grant(grant)).collect();
+    token::token(&key(ISSUER), key(seed).public_key(), id, grants, now - 1)
+}
+
+impl Beginning {
+    pub(crate) async fn start(self) -> World {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let store = OpenStore::open(&self.url, Arc::clone(&clock)).unwrap();
+        let slot = store.take_slot(None).unwrap();
+        let trusted = |seed| -> Vec<PublicKey> { vec![key(seed).public_key().clone()] };
+        let config = KernelConfig {
+            trusted_issuers: trusted(ISSUER),
+            trusted_kernels: trusted(ELSEWHERE),
+            ..KernelConfig::default()
+        };
+        let parts = KernelParts {
+            config,
+            key: slot.key,
+            ledger: slot.ledger,
+            store: store.shared(),
+            clock,
+            randomness: Arc::new(SystemRandomness),
+            pipeline: Pipeline::none(),
+        };
+        let kernel = ChioKernel::start(parts).await.unwrap();
+        for (server, tools) in &self.servers {
+            self.told.offer(server, tools);
+            let tools = Tools::new(server, self.told.clone());
+            kernel.register_tool_server(Box::new(tools)).unwrap();
+        }
+        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
+        let now = orchestrator.now();
+        let admission = TestAdmission {
+            orchestrator: Arc::clone(&orchestrator),
+            alice: granted(ALICE, "cap-alice", self.granted, now).into(),
+            bob: granted(BOB, "cap-bob", &["srv/*", "other/*"], now).into(),
+            presented: std::sync::Mutex::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let servers = self.servers.iter().map(|(server, _)| (*server).to_owned()).collect();
+        let mut options = A2aOptions::new(servers, format!("http://{address}"));
+        (self.options)(&mut options);
+        let service = A2aService::new(orchestrator, Arc::new(admission), options).unwrap();
+        let mut peers = PeerAuthenticator::anonymous();
+        if self.closed {
+            peers = peers.with_token("bob", BEARER).unwrap();
+        }
+        let origins = OriginRules::loopback(address.port());
+        let door = HttpDoor { peers, origins, capabilities: self.capabilities };
+        let router = service.router(door).into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        World { address, service, kernel, told: self.told }
+    }
+}
+
+impl World {
+    /// A request to this agent.
+    pub(crate) fn ask(&self, method: &'static str, path: &str) -> Ask {
+        Ask::new(self.address, method, path)
+    }
+
+    /// A message of JSON-RPC, at this path.
+    pub(crate) fn rpc_at(&self, path: &str, method: &str, params: Value) -> Ask {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let ask = self.ask("POST", path).json(&body);
+        if method.contains('/') { ask } else { ask.with("A2A-Version", "1.0") }
+    }
+
+    /// A message of JSON-RPC.
+    pub(crate) fn rpc(&self, method: &str, params: Value) -> Ask {
+        self.rpc_at("/", method, params)
+    }
+
+    /// Sends a text as 1.0 does. Gives the result.
+    pub(crate) async fn send(&self, text: &str) -> Value {
+        self.rpc("SendMessage", message(text)).send().await.result()
+    }
+
+    /// The task of that result.
+    pub(crate) async fn task(&self, text: &str) -> Value {
+        self.send(text).await["task"].clone()
+    }
+
+    /// A task as 1.0 reads it.
+    pub(crate) async fn get(&self, id: &Value) -> Value {
+        self.rpc("GetTask", json!({"id": id})).send().await.result()
+    }
+}
+
+/// The params of a text as 1.0 sends it.
+pub(crate) fn message(text: &str) -> Value {
+    let parts = json!([{"text": text}]);
+    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": parts}})
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it is still not so");
+}
+
+/// The receipt that a task of A2A carries, which verifies.
+pub(crate) fn receipt(task: &Value) -> chio_core::receipt::ChioReceipt {
+    let chio = &task["metadata"]["chio"];
+    let receipt: chio_core::receipt::ChioReceipt =
+        serde_json::from_str(chio["receipt"].as_str().unwrap()).unwrap();
+    receipt.verify().unwrap();
+    assert_eq!(chio["receiptId"], receipt.id);
+    assert_eq!(chio["receiptPending"], false);
+    receipt
+}

@@ -1,0 +1,229 @@
+//! One call of a tool: checked here, sent, checked again, and told on.
+
+use std::sync::atomic::Ordering;
+
+use chio_core::capability::CapabilityToken;
+use chio_kernel::{Line, ToolInvocation, ToolOutput};
+use chio_net::client::EventStream;
+use chio_net::sse::SseLimits;
+use serde_json::{Map, Value};
+
+use crate::adapter::Inner;
+use crate::answer::{self, Answer};
+use crate::auth::{Credentials, negotiate};
+use crate::discovery::{Known, Tool};
+use crate::error::A2aError;
+use crate::exchange::Exchange;
+use crate::input::Operation;
+use crate::registry::{Bound, Seen};
+use crate::wire::{self, Envelope, Outgoing};
+
+/// One call, when everything that can be checked here has been.
+struct Call<'a> {
+    known: &'a Known,
+    tool: &'a Tool,
+    operation: Operation,
+    envelope: Envelope,
+}
+
+/// What an answer came as.
+enum Answered {
+    Whole(Option<Value>),
+    Stream(Box<EventStream>),
+}
+
+impl Inner {
+    /// Runs a call. When the agent is gone from where it was and speaks somewhere else now, there.
+    pub(crate) async fn call(
+        &self,
+        invocation: &ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, A2aError> {
+        let known = self.known();
+        match self.attempt(&known, invocation, line).await {
+            Err(error) if error.says_gone() => match self.look_again(&known).await {
+                Some(fresh) => self.attempt(&fresh, invocation, line).await,
+                None => Err(error),
+            },
+            other => other,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        known: &Known,
+        invocation: &ToolInvocation,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, A2aError> {
+        let tool = known.tool(&invocation.tool_name)?;
+        let arguments = invocation.arguments.clone();
+        let operation = Operation::read(arguments, tool.accepts, known.abilities)?;
+        if let Some(task_id) = operation.task_id() {
+            self.registry.check(task_id, &bound(known, tool)).await?;
+        }
+        let capability = self.transport.config().capability.as_deref();
+        let envelope = Envelope {
+            message_id: format!("chio-{}", invocation.request_id),
+            skill_id: tool.id.clone(),
+            skill_name: tool.name.clone(),
+            output_modes: tool.output_modes.clone(),
+            lineage: match operation {
+                Operation::Send(_) => lineage(line, capability)?,
+                _ => Map::new(),
+            },
+        };
+        let call = Call { known, tool, operation, envelope };
+        let (id, credentials, answered) = self.exchange(&call).await?;
+        let (transport, interface) = (&self.transport, &known.interface);
+        match answered {
+            Answered::Whole(result) => {
+                let dialect = interface.dialect;
+                let answer = answer::read(&call.operation, dialect, result)?;
+                self.record(&call, &answer).await?;
+                Ok(ToolOutput::value(answer.value))
+            }
+            Answered::Stream(events) => {
+                let exchange = Exchange { transport, credentials: &credentials, interface, id };
+                self.follow(&call, &exchange, events, line).await
+            }
+        }
+    }
+
+    /// Sends a call; once more, with a fresh token, when the one that it had was not taken.
+    async fn exchange(&self, call: &Call<'_>) -> Result<(u64, Credentials, Answered), A2aError> {
+        let (transport, interface) = (&self.transport, &call.known.interface);
+        let mut retried = false;
+        loop {
+            let credentials = negotiate(transport, &self.tokens, call.known, call.tool).await?;
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+            let outgoing = wire::outgoing(&call.operation, &call.envelope, interface, id)?;
+            let exchange = Exchange { transport, credentials: &credentials, interface, id };
+            let answered = self.send(call, &exchange, &outgoing).await;
+            match answered {
+                Err(error)
+                    if error.says_unauthorized() && !credentials.tokens.is_empty() && !retried =>
+                {
+                    retried = true;
+                    for (key, token) in &credentials.tokens {
+                        self.tokens.forget(key, token).await;
+                    }
+                }
+                answered => return Ok((id, credentials, answered?)),
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        call: &Call<'_>,
+        exchange: &Exchange<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<Answered, A2aError> {
+        if !call.operation.streams() {
+            return exchange.call(outgoing).await.map(Answered::Whole);
+        }
+        let limits = self.transport.config().limits;
+        let limits = SseLimits { max_line: limits.line, max_event: limits.event };
+        exchange.stream(outgoing, limits).await.map(Box::new).map(Answered::Stream)
+    }
+
+    /// Passes on each event as one chunk, until the task ends or waits for somebody.
+    async fn follow(
+        &self,
+        call: &Call<'_>,
+        exchange: &Exchange<'_>,
+        mut events: Box<EventStream>,
+        line: &Line<'_>,
+    ) -> Result<ToolOutput, A2aError> {
+        let limits = self.transport.config().limits;
+        let (mut chunks, mut bytes) = (0_usize, 0_usize);
+        let mut task = match &call.operation {
+            Operation::Subscribe { id } => Some(id.clone()),
+            _ => None,
+        };
+        loop {
+            let event = events
+                .next()
+                .await
+                .map_err(|error| A2aError::Incomplete(format!("after {chunks} events: {error}")))?;
+            let Some(event) = event else {
+                let problem = "the agent ended it before the task had ended";
+                return Err(A2aError::Incomplete(format!("after {chunks} events: {problem}")));
+            };
+            chunks += 1;
+            bytes = bytes.saturating_add(event.data.len());
+            if chunks > limits.chunks || bytes > limits.stream {
+                return Err(A2aError::Incomplete(format!(
+                    "expected at most {} events and {} bytes, found more",
+                    limits.chunks, limits.stream
+                )));
+            }
+            let dialect = exchange.interface.dialect;
+            let answer = exchange.event(&event).map_err(without_codes)?;
+            let answer = answer::event(dialect, answer)?;
+            // A stream is about one task.
+            let seen = answer.sighting.as_ref().map(|sighting| sighting.task_id.clone());
+            task.iter().try_for_each(|id| answer::about(&answer, id))?;
+            task = task.or(seen);
+            self.record(call, &answer).await?;
+            if line.chunk(answer.value).await.is_err() || answer.ends {
+                return Ok(ToolOutput::stream_end());
+            }
+        }
+    }
+
+    async fn record(&self, call: &Call<'_>, answer: &Answer) -> Result<(), A2aError> {
+        let Some(sighting) = answer.sighting.clone() else { return Ok(()) };
+        let source = match &call.operation {
+            Operation::Send(send) if send.stream => Seen::Stream,
+            Operation::Subscribe { .. } => Seen::Subscribe,
+            Operation::Get { .. } => Seen::Get,
+            Operation::Cancel { .. } => Seen::Cancel,
+            _ => Seen::Send,
+        };
+        let now = self.transport.config().clock.unix_seconds();
+        self.registry.record(sighting, bound(call.known, call.tool), source, now).await
+    }
+}
+
+/// What happens in the middle of a stream is no reason to send anything again.
+fn without_codes(error: A2aError) -> A2aError {
+    match error {
+        A2aError::RemoteRequestFailed { detail, .. } => {
+            A2aError::RemoteRequestFailed { status: None, code: None, detail }
+        }
+        other => other,
+    }
+}
+
+/// What a task of this tool belongs to.
+fn bound(known: &Known, tool: &Tool) -> Bound {
+    Bound {
+        tool_name: tool.id.clone(),
+        server_id: known.manifest.server_id.clone(),
+        interface_url: known.interface.url.clone(),
+        protocol_binding: known.interface.binding.name().to_owned(),
+        tenant: known.interface.tenant.clone(),
+        partner: known.partner.clone(),
+    }
+}
+
+/// Where the call comes from, as `metadata.chio` carries it to another organisation.
+fn lineage(
+    line: &Line<'_>,
+    presents: Option<&CapabilityToken>,
+) -> Result<Map<String, Value>, A2aError> {
+    let unsayable = |_| A2aError::Lifecycle("the call's lineage cannot be written".to_owned());
+    let onward = line
+        .onward(presents)
+        .map_err(|_| A2aError::Lifecycle("the call's lineage cannot be signed".to_owned()))?;
+    let mut members = Map::new();
+    members.insert("capabilityRef".to_owned(), onward.capability_ref);
+    let chain = serde_json::to_value(&onward.call_chain).map_err(unsayable)?;
+    members.insert("callChain".to_owned(), chain);
+    if let Some(continuation) = &onward.continuation {
+        let continuation = serde_json::to_value(continuation).map_err(unsayable)?;
+        members.insert("continuation".to_owned(), continuation);
+    }
+    Ok(members)
+}

@@ -1,0 +1,258 @@
+//! An agent's card, of A2A 1.0 or 0.3: what of it counts here.
+
+pub(crate) mod security;
+
+use std::collections::BTreeMap;
+
+use chio_core::strict;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::A2aError;
+use security::{Requirements, Scheme};
+
+/// The most skills that a card may have.
+const MAX_SKILLS: usize = 1000;
+
+/// What of a card counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Card {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// As the card lists them, of 1.0 first.
+    pub(crate) interfaces: Vec<Offered>,
+    pub(crate) capabilities: Capabilities,
+    input_modes: Vec<String>,
+    output_modes: Vec<String>,
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) schemes: BTreeMap<String, Scheme>,
+    /// What every call needs; none when the card does not say.
+    pub(crate) requirements: Option<Requirements>,
+}
+
+/// An interface as a card offers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offered {
+    pub(crate) url: String,
+    pub(crate) binding: String,
+    pub(crate) version: String,
+    pub(crate) tenant: Option<String>,
+}
+
+/// What an agent can do besides answering.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Capabilities {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) streaming: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) push_notifications: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) state_transition_history: bool,
+}
+
+/// A skill.
+#[derive(Debug, Clone)]
+pub(crate) struct Skill {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) examples: Vec<String>,
+    input_modes: Vec<String>,
+    output_modes: Vec<String>,
+    /// What its calls need instead of what the card says for all.
+    pub(crate) requirements: Option<Requirements>,
+}
+
+/// What a skill takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepts {
+    pub(crate) text: bool,
+    pub(crate) json: bool,
+}
+
+impl Accepts {
+    /// Whether it takes anything that can be sent from here.
+    pub(crate) const fn any(self) -> bool {
+        self.text || self.json
+    }
+}
+
+impl Skill {
+    /// What it takes.
+    pub(crate) fn accepts(&self, card: &Card) -> Accepts {
+        let modes = if self.input_modes.is_empty() { &card.input_modes } else { &self.input_modes };
+        if modes.is_empty() {
+            return Accepts { text: true, json: true };
+        }
+        let essence =
+            |mode: &String| mode.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let has = |names: [&str; 2]| modes.iter().any(|mode| names.contains(&&*essence(mode)));
+        Accepts { text: has(["text", "text/plain"]), json: has(["json", "application/json"]) }
+    }
+
+    /// What it may answer with.
+    pub(crate) fn output_modes<'a>(&'a self, card: &'a Card) -> &'a [String] {
+        if self.output_modes.is_empty() { &card.output_modes } else { &self.output_modes }
+    }
+}
+
+/// A member that is null is as good as absent.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawCard {
+    name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    #[serde(default, deserialize_with = "or_default")]
+    supported_interfaces: Vec<RawInterface>,
+    #[serde(default, deserialize_with = "or_default")]
+    url: String,
+    #[serde(default, deserialize_with = "or_default")]
+    preferred_transport: String,
+    #[serde(default, deserialize_with = "or_default")]
+    protocol_version: String,
+    #[serde(default, deserialize_with = "or_default")]
+    additional_interfaces: Vec<RawInterface>,
+    #[serde(default, deserialize_with = "or_default")]
+    capabilities: Capabilities,
+    #[serde(default, deserialize_with = "or_default")]
+    default_input_modes: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    default_output_modes: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    skills: Vec<RawSkill>,
+    #[serde(default, deserialize_with = "or_default")]
+    security_schemes: Map<String, Value>,
+    security_requirements: Option<Value>,
+    security: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawInterface {
+    #[serde(default, deserialize_with = "or_default")]
+    url: String,
+    #[serde(default, deserialize_with = "or_default", alias = "transport")]
+    protocol_binding: String,
+    #[serde(default, deserialize_with = "or_default")]
+    protocol_version: String,
+    #[serde(default, deserialize_with = "or_default")]
+    tenant: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSkill {
+    id: String,
+    #[serde(default, deserialize_with = "or_default")]
+    name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    #[serde(default, deserialize_with = "or_default")]
+    tags: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    examples: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    input_modes: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    output_modes: Vec<String>,
+    security_requirements: Option<Value>,
+    security: Option<Value>,
+}
+
+impl Card {
+    /// Reads a card.
+    ///
+    /// # Errors
+    /// When it is none, or has no skills.
+    pub(crate) fn read(text: &[u8]) -> Result<Self, A2aError> {
+        let wrong = |error: strict::StrictError| {
+            A2aError::Protocol(format!("the agent card cannot be read: {error}"))
+        };
+        let raw: RawCard = strict::object_from_slice(text).map_err(wrong)?;
+        if raw.name.trim().is_empty() {
+            return Err(A2aError::Protocol("expected `name` in the agent card".to_owned()));
+        }
+        let interfaces = interfaces(&raw);
+        if raw.skills.is_empty() || raw.skills.len() > MAX_SKILLS {
+            let found = raw.skills.len();
+            let problem = format!(
+                "expected 1 to {MAX_SKILLS} skills in the card of `{}`, found {found}",
+                raw.name.trim()
+            );
+            return Err(A2aError::NoSkills(problem));
+        }
+        let skills = raw.skills.into_iter().map(Skill::read).collect::<Result<_, _>>()?;
+        let requirements = raw.security_requirements.or(raw.security);
+        Ok(Self {
+            name: raw.name.trim().to_owned(),
+            description: raw.description,
+            interfaces,
+            capabilities: raw.capabilities,
+            input_modes: raw.default_input_modes,
+            output_modes: raw.default_output_modes,
+            skills,
+            schemes: raw
+                .security_schemes
+                .into_iter()
+                .map(|(name, scheme)| (name, Scheme::read(&scheme)))
+                .collect(),
+            requirements: security::requirements("the card", requirements)?,
+        })
+    }
+}
+
+/// Every interface that a card offers, however its version says so.
+fn interfaces(raw: &RawCard) -> Vec<Offered> {
+    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let mut offered = Vec::new();
+    for interface in &raw.supported_interfaces {
+        offered.push(Offered {
+            url: interface.url.clone(),
+            binding: interface.protocol_binding.clone(),
+            // Cards have had this list only since 1.0.
+            version: given(&interface.protocol_version).unwrap_or_else(|| "1.0".to_owned()),
+            tenant: given(&interface.tenant),
+        });
+    }
+    if let Some(url) = given(&raw.url) {
+        let version = given(&raw.protocol_version).unwrap_or_else(|| "0.3.0".to_owned());
+        let binding = given(&raw.preferred_transport).unwrap_or_else(|| "JSONRPC".to_owned());
+        offered.push(Offered { url, binding, version: version.clone(), tenant: None });
+        for other in &raw.additional_interfaces {
+            let (url, binding) = (other.url.clone(), other.protocol_binding.clone());
+            offered.push(Offered { url, binding, version: version.clone(), tenant: None });
+        }
+    }
+    offered
+}
+
+impl Skill {
+    fn read(raw: RawSkill) -> Result<Self, A2aError> {
+        let requirements = raw.security_requirements.or(raw.security);
+        let name = Some(raw.name.trim()).filter(|name| !name.is_empty()).unwrap_or(&raw.id);
+        Ok(Self {
+            requirements: security::requirements(&format!("skill `{}`", raw.id), requirements)?,
+            name: name.to_owned(),
+            id: raw.id,
+            description: raw.description,
+            tags: raw.tags,
+            examples: raw.examples,
+            input_modes: raw.input_modes,
+            output_modes: raw.output_modes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

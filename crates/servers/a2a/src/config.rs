@@ -1,0 +1,340 @@
+//! What an adapter is configured with.
+
+mod check;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::capability::CapabilityToken;
+use chio_kernel::{Clock, SystemClock};
+use chio_net::address::AddressPattern;
+
+use crate::card::security::KeyPlace;
+use crate::policy::A2aPartnerPolicy;
+use crate::secret::Secret;
+
+/// How long a request may take, unless told otherwise: an agent answers when its task has ended.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What an adapter is configured with. Secrets are wiped when dropped and never printed.
+#[derive(Clone)]
+pub struct A2aAdapterConfig {
+    pub(crate) target: String,
+    pub(crate) public_key: String,
+    pub(crate) root_pems: Vec<String>,
+    pub(crate) identity_pems: Option<(String, Secret)>,
+    pub(crate) headers: Vec<(String, Secret)>,
+    pub(crate) query: Vec<(String, Secret)>,
+    pub(crate) cookies: Vec<(String, Secret)>,
+    pub(crate) bearer: Option<Secret>,
+    pub(crate) basic: Option<(Secret, Secret)>,
+    pub(crate) api_keys: Vec<(KeyPlace, String, Secret)>,
+    pub(crate) oauth: OAuthClient,
+    pub(crate) policy: Option<A2aPartnerPolicy>,
+    pub(crate) registry_file: Option<PathBuf>,
+    pub(crate) timeout: Duration,
+    pub(crate) server_id: Option<String>,
+    pub(crate) server_version: String,
+    pub(crate) history_for_1_0: bool,
+    pub(crate) capability: Option<Box<CapabilityToken>>,
+    pub(crate) addresses: Vec<AddressPattern>,
+    pub(crate) limits: A2aLimits,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Who we are to authorization servers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OAuthClient {
+    /// Id and secret.
+    pub(crate) credentials: Option<(Secret, Secret)>,
+    /// Asked for besides those that a card names.
+    pub(crate) scopes: Vec<String>,
+    /// Instead of the endpoints that cards name.
+    pub(crate) token_endpoint: Option<String>,
+}
+
+/// How much of an agent's answers is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct A2aLimits {
+    /// Bytes of an answer that is read whole.
+    pub body: usize,
+    /// Bytes of a line of a stream.
+    pub line: usize,
+    /// Bytes of an event of a stream.
+    pub event: usize,
+    /// Bytes of all events of a stream.
+    pub stream: usize,
+    /// Events of a stream.
+    pub chunks: usize,
+}
+
+impl Default for A2aLimits {
+    fn default() -> Self {
+        Self { body: 4 << 20, line: 16 << 10, event: 256 << 10, stream: 1 << 20, chunks: 1024 }
+    }
+}
+
+impl A2aAdapterConfig {
+    /// An adapter for the agent at a base URL or a card URL, with the key of its manifest in hex.
+    #[must_use]
+    pub fn new(card_or_base_url: impl Into<String>, public_key_hex: impl Into<String>) -> Self {
+        Self {
+            target: card_or_base_url.into(),
+            public_key: public_key_hex.into(),
+            root_pems: Vec::new(),
+            identity_pems: None,
+            headers: Vec::new(),
+            query: Vec::new(),
+            cookies: Vec::new(),
+            bearer: None,
+            basic: None,
+            api_keys: Vec::new(),
+            oauth: OAuthClient::default(),
+            policy: None,
+            registry_file: None,
+            timeout: TIMEOUT,
+            server_id: None,
+            server_version: "0.1.0".to_owned(),
+            history_for_1_0: false,
+            capability: None,
+            addresses: Vec::new(),
+            limits: A2aLimits::default(),
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+
+    /// As this, and servers of this authority are believed, besides those of the system's.
+    #[must_use]
+    pub fn with_tls_root_ca_pem(mut self, pem: impl Into<String>) -> Self {
+        self.root_pems.push(pem.into());
+        self
+    }
+
+    /// As this, with a certificate (and its chain) and its key for mutual TLS.
+    #[must_use]
+    pub fn with_mtls_client_auth_pem(
+        mut self,
+        chain_pem: impl Into<String>,
+        key_pem: impl Into<String>,
+    ) -> Self {
+        self.identity_pems = Some((chain_pem.into(), Secret::new(key_pem)));
+        self
+    }
+
+    /// As this, with a header on every request to the agent, instead of any of the same name.
+    #[must_use]
+    pub fn with_request_header(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let name = name.into().to_ascii_lowercase();
+        upsert(&mut self.headers, name, Secret::new(value));
+        self
+    }
+
+    /// As this, with a query parameter on every request to the agent.
+    #[must_use]
+    pub fn with_request_query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        upsert(&mut self.query, name.into(), Secret::new(value));
+        self
+    }
+
+    /// As this, with a cookie on every request to the agent.
+    #[must_use]
+    pub fn with_request_cookie(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        upsert(&mut self.cookies, name.into(), Secret::new(value));
+        self
+    }
+
+    /// As this, with a bearer token for cards that ask for one.
+    #[must_use]
+    pub fn with_bearer_token(mut self, token: impl Into<String>) -> Self {
+        self.bearer = Some(Secret::new(token));
+        self
+    }
+
+    /// As this, with a user name and a password for cards that ask for HTTP Basic.
+    #[must_use]
+    pub fn with_http_basic(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.basic = Some((Secret::new(user), Secret::new(password)));
+        self
+    }
+
+    /// As this, with an API key for cards that ask for one in this header.
+    #[must_use]
+    pub fn with_api_key_header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.with_api_key(KeyPlace::Header, name.into(), Secret::new(value))
+    }
+
+    /// As this, with an API key for cards that ask for one in this query parameter.
+    #[must_use]
+    pub fn with_api_key_query(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.with_api_key(KeyPlace::Query, name.into(), Secret::new(value))
+    }
+
+    /// As this, with an API key for cards that ask for one in this cookie.
+    #[must_use]
+    pub fn with_api_key_cookie(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.with_api_key(KeyPlace::Cookie, name.into(), Secret::new(value))
+    }
+
+    fn with_api_key(mut self, place: KeyPlace, name: String, value: Secret) -> Self {
+        self.api_keys.retain(|(at, known, _)| *at != place || !same_name(place, known, &name));
+        self.api_keys.push((place, name, value));
+        self
+    }
+
+    /// As this, with an id and a secret for authorization servers.
+    #[must_use]
+    pub fn with_oauth_client_credentials(
+        mut self,
+        id: impl Into<String>,
+        secret: impl Into<String>,
+    ) -> Self {
+        self.oauth.credentials = Some((Secret::new(id), Secret::new(secret)));
+        self
+    }
+
+    /// As this, and tokens are asked for with this scope, too.
+    #[must_use]
+    pub fn with_oauth_scope(mut self, scope: impl Into<String>) -> Self {
+        self.oauth.scopes.push(scope.into());
+        self
+    }
+
+    /// As this, and tokens come from here, whatever the card names.
+    #[must_use]
+    pub fn with_oauth_token_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.oauth.token_endpoint = Some(url.into());
+        self
+    }
+
+    /// As this, and only a card that keeps to this is accepted.
+    #[must_use]
+    pub fn with_partner_policy(mut self, policy: A2aPartnerPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// As this, and tasks are remembered in this file, over restarts. Several adapters may share it.
+    #[must_use]
+    pub fn with_task_registry_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.registry_file = Some(path.into());
+        self
+    }
+
+    /// As this, and a request, or the next piece of a stream, may take so long.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// As this, under this name in grants and calls instead of `a2a:HOST`.
+    #[must_use]
+    pub fn with_server_id(mut self, id: impl Into<String>) -> Self {
+        self.server_id = Some(id.into());
+        self
+    }
+
+    /// As this, with this version in the manifest.
+    #[must_use]
+    pub fn with_server_version(mut self, version: impl Into<String>) -> Self {
+        self.server_version = version.into();
+        self
+    }
+
+    /// As this, and `history_length` may be sent to interfaces of 1.0, whose cards cannot say that
+    /// they keep a history.
+    #[must_use]
+    pub fn with_history_length_for_1_0(mut self, allowed: bool) -> Self {
+        self.history_for_1_0 = allowed;
+        self
+    }
+
+    /// As this, presenting a capability to an agent that is behind a kernel of its own.
+    #[must_use]
+    pub fn with_capability(mut self, capability: CapabilityToken) -> Self {
+        self.capability = Some(Box::new(capability));
+        self
+    }
+
+    /// As this, and addresses of this pattern may be reached although they are not public.
+    #[must_use]
+    pub fn with_allowed_address(mut self, pattern: AddressPattern) -> Self {
+        self.addresses.push(pattern);
+        self
+    }
+
+    /// As this, with other bounds of what is taken from the agent.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: A2aLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// As this, with another clock than the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The value that is configured under this name in this place.
+    pub(crate) fn key(&self, place: KeyPlace, name: &str) -> Option<&Secret> {
+        let own = self.api_keys.iter().filter(|(at, ..)| *at == place);
+        let own = own.map(|(_, name, value)| (name, value));
+        let extras = match place {
+            KeyPlace::Header => &self.headers,
+            KeyPlace::Query => &self.query,
+            KeyPlace::Cookie => &self.cookies,
+        };
+        let extras = extras.iter().map(|(name, value)| (name, value));
+        own.chain(extras).find(|(known, _)| same_name(place, known, name)).map(|(_, value)| value)
+    }
+
+    /// Every secret that could be echoed by whoever gets requests.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let extras = [&self.headers, &self.query, &self.cookies].into_iter().flatten();
+        let keys = self.api_keys.iter().map(|(_, _, value)| value);
+        let password = self.basic.iter().map(|(_, password)| password);
+        let client = self.oauth.credentials.iter().map(|(_, secret)| secret);
+        extras.map(|(_, value)| value).chain(keys).chain(&self.bearer).chain(password).chain(client)
+    }
+}
+
+fn upsert(list: &mut Vec<(String, Secret)>, name: String, value: Secret) {
+    list.retain(|(known, _)| *known != name);
+    list.push((name, value));
+}
+
+fn same_name(place: KeyPlace, one: &str, other: &str) -> bool {
+    match place {
+        KeyPlace::Header => one.eq_ignore_ascii_case(other),
+        KeyPlace::Query | KeyPlace::Cookie => one == other,
+    }
+}
+
+impl fmt::Debug for A2aAdapterConfig {
+    /// Targets may hold secrets in their queries; of the rest, names alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |list: &[(String, Secret)]| -> Vec<String> {
+            list.iter().map(|(name, _)| name.clone()).collect()
+        };
+        f.debug_struct("A2aAdapterConfig")
+            .field("server_id", &self.server_id)
+            .field("headers", &names(&self.headers))
+            .field("query", &names(&self.query))
+            .field("cookies", &names(&self.cookies))
+            .field("policy", &self.policy)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}

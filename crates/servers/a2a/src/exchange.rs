@@ -1,0 +1,189 @@
+//! One request to an interface, and what its answer says in the terms of the binding.
+
+use chio_core::strict;
+use chio_net::client::{EventStream, Response, ResponseStream};
+use chio_net::sse::{Event, SseLimits};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::auth::Credentials;
+use crate::error::A2aError;
+use crate::interface::{Binding, Interface};
+use crate::transport::{Call, Transport};
+use crate::wire::Outgoing;
+
+const JSON: &str = "application/json";
+const JSON_OR_A2A: &str = "application/a2a+json, application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// One request to an interface.
+#[derive(Debug)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) transport: &'a Transport,
+    pub(crate) credentials: &'a Credentials,
+    pub(crate) interface: &'a Interface,
+    /// What a JSON-RPC answer has to name.
+    pub(crate) id: u64,
+}
+
+impl Exchange<'_> {
+    /// Sends a request and reads its result; none when the answer has none.
+    ///
+    /// # Errors
+    /// When there is no answer, or it is an error.
+    pub(crate) async fn call(&self, outgoing: &Outgoing) -> Result<Option<Value>, A2aError> {
+        let accept = match self.interface.binding {
+            Binding::JsonRpc => JSON,
+            Binding::HttpJson => JSON_OR_A2A,
+        };
+        let answer = self.open(outgoing, outgoing.verb.clone(), accept).await?;
+        self.result(&collected(answer).await?)
+    }
+
+    /// Sends a request whose answer is a stream.
+    ///
+    /// # Errors
+    /// When there is no answer, or it is something else.
+    pub(crate) async fn stream(
+        &self,
+        outgoing: &Outgoing,
+        limits: SseLimits,
+    ) -> Result<EventStream, A2aError> {
+        let mut answer = self.open(outgoing, outgoing.verb.clone(), EVENTS).await?;
+        let elsewhere = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        // The text of A2A and its protocol buffers disagree about how to subscribe.
+        if outgoing.body.is_none()
+            && outgoing.verb == Method::POST
+            && elsewhere.contains(&answer.status())
+        {
+            answer = self.open(outgoing, Method::GET, EVENTS).await?;
+        }
+        if answer.status() == StatusCode::OK && answer.is_type(EVENTS) {
+            let failed = |error| A2aError::unanswered("the agent", &error);
+            return answer.events(limits).map_err(failed);
+        }
+        // An error that came before the first event.
+        self.result(&collected(answer).await?)?;
+        Err(A2aError::Protocol(format!("expected `{EVENTS}`, found another content type")))
+    }
+
+    async fn open(
+        &self,
+        outgoing: &Outgoing,
+        verb: Method,
+        accept: &'static str,
+    ) -> Result<ResponseStream, A2aError> {
+        let body = outgoing.body.as_ref().map(Value::to_string);
+        let call = Call {
+            verb,
+            url: &outgoing.url,
+            body: body.as_deref().map(str::as_bytes),
+            accept,
+            version: self.interface.dialect.version(),
+        };
+        self.transport.open(&call, self.credentials).await
+    }
+
+    /// What one event of a stream holds.
+    ///
+    /// # Errors
+    /// When it is an error, or no JSON.
+    pub(crate) fn event(&self, event: &Event) -> Result<Value, A2aError> {
+        let value = parsed(event.data.as_bytes(), "an event")?;
+        let result = match self.interface.binding {
+            Binding::JsonRpc => self.envelope(value)?,
+            Binding::HttpJson => match value.get("error") {
+                Some(error) if event.event.as_deref() == Some("error") || !error.is_null() => {
+                    return Err(self.remote(None, error));
+                }
+                _ => Some(value),
+            },
+        };
+        if event.event.as_deref() == Some("error") {
+            return Err(A2aError::Protocol(
+                "expected the words of an error, found none".to_owned(),
+            ));
+        }
+        result.ok_or_else(|| {
+            A2aError::Protocol("expected a result in an event, found none".to_owned())
+        })
+    }
+
+    fn result(&self, answer: &Response) -> Result<Option<Value>, A2aError> {
+        let status = answer.status.as_u16();
+        let refused = || self.transport.refused(answer, self.credentials).of("the agent");
+        match self.interface.binding {
+            Binding::JsonRpc if answer.status.is_success() => {
+                self.envelope(parsed(&answer.body, "the answer")?)
+            }
+            Binding::HttpJson if answer.status.is_success() => {
+                if answer.body.trim_ascii().is_empty() {
+                    return Ok(None);
+                }
+                parsed(&answer.body, "the answer").map(Some)
+            }
+            _ => {
+                let value = strict::from_slice::<Value>(&answer.body).ok();
+                match value.as_ref().and_then(|value| value.get("error")) {
+                    Some(error @ Value::Object(_)) => Err(self.remote(Some(status), error)),
+                    _ => Err(refused()),
+                }
+            }
+        }
+    }
+
+    /// What is in a JSON-RPC envelope.
+    fn envelope(&self, value: Value) -> Result<Option<Value>, A2aError> {
+        let wrong = |problem: &str| Err(A2aError::Protocol(problem.to_owned()));
+        let Value::Object(mut envelope) = value else {
+            return wrong("expected a JSON-RPC answer, found something else");
+        };
+        if envelope.get("jsonrpc") != Some(&json!("2.0")) {
+            return wrong("expected `jsonrpc` 2.0 in the answer, found another");
+        }
+        let error = envelope.remove("error").filter(|error| !error.is_null());
+        let names_ours = envelope.get("id").is_some_and(|id| *id == json!(self.id));
+        // Whoever could not read a request cannot name it either.
+        let names_none = envelope.get("id").is_none_or(Value::is_null);
+        let answers = names_ours || (names_none && error.is_some());
+        if !answers {
+            return wrong("expected an answer to the request that was sent, found another's id");
+        }
+        match error {
+            Some(error) => Err(self.remote(None, &error)),
+            None => Ok(envelope.remove("result")),
+        }
+    }
+
+    /// An error of the agent's own, of either binding.
+    fn remote(&self, status: Option<u16>, error: &Value) -> A2aError {
+        let code = error.get("code").and_then(Value::as_i64);
+        let said = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
+        let details = error.get("data").or_else(|| error.get("details"));
+        let mut details = details.and_then(Value::as_array).into_iter().flatten();
+        let reason = details.find_map(|detail| detail.get("reason")?.as_str());
+        let mut told = String::new();
+        if let Some(status) = status {
+            told.push_str(&format!("HTTP {status}: "));
+        }
+        if let Some(code) = code.filter(|code| status.map(i64::from) != Some(*code)) {
+            told.push_str(&format!("{code}: "));
+        }
+        if let Some(reason) = reason {
+            told.push_str(&format!("{}: ", self.transport.words(reason, self.credentials)));
+        }
+        told.push_str(&self.transport.words(said, self.credentials));
+        // A reason says that the interface is there and it is something else that is not.
+        let status = if reason.is_some() { status.filter(|it| *it != 404) } else { status };
+        A2aError::RemoteRequestFailed { status, code, detail: format!("the agent answered {told}") }
+    }
+}
+
+async fn collected(answer: ResponseStream) -> Result<Response, A2aError> {
+    answer.collect().await.map_err(|error| A2aError::unanswered("the agent", &error))
+}
+
+fn parsed(text: &[u8], what: &str) -> Result<Value, A2aError> {
+    let wrong = |error| A2aError::Protocol(format!("{what} cannot be read: {error}"));
+    strict::from_slice(text).map_err(wrong)
+}

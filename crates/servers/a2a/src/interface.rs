@@ -1,0 +1,229 @@
+//! Which of an agent's interfaces is spoken to.
+
+use crate::card::{Card, Offered};
+use crate::error::A2aError;
+use crate::place::{Places, origin};
+use crate::policy::A2aPartnerPolicy;
+
+/// The interface that is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) url: String,
+    pub(crate) binding: Binding,
+    pub(crate) dialect: Dialect,
+    pub(crate) tenant: Option<String>,
+}
+
+/// How requests are put into HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Binding {
+    JsonRpc,
+    HttpJson,
+}
+
+impl Binding {
+    /// As cards and the registry name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::HttpJson => "HTTP+JSON",
+        }
+    }
+
+    fn read(name: &str) -> Option<Self> {
+        let is = |known: &Self| known.name().eq_ignore_ascii_case(name.trim());
+        [Self::JsonRpc, Self::HttpJson].into_iter().find(is)
+    }
+}
+
+/// Which version's words are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// A2A 1.x.
+    One,
+    /// A2A 0.3.
+    ZeroThree,
+}
+
+impl Dialect {
+    /// What `A2A-Version` says.
+    pub(crate) const fn version(self) -> &'static str {
+        match self {
+            Self::One => "1.0",
+            Self::ZeroThree => "0.3",
+        }
+    }
+
+    /// By major and minor number alone.
+    fn read(version: &str) -> Option<Self> {
+        let mut numbers = version.trim().split('.').map(str::parse::<u32>);
+        match (numbers.next()?.ok()?, numbers.next().and_then(Result::ok)) {
+            (1, _) => Some(Self::One),
+            (0, Some(3)) => Some(Self::ZeroThree),
+            _ => None,
+        }
+    }
+}
+
+/// Chooses the interface: one of 1.x before one of 0.3, then as the card lists them. What cannot
+/// be spoken or read is skipped.
+///
+/// # Errors
+/// When none is left, by what is wrong with the first.
+pub(crate) fn select(
+    card: &Card,
+    places: &Places,
+    policy: Option<&A2aPartnerPolicy>,
+) -> Result<Interface, A2aError> {
+    let read: Vec<_> = card.interfaces.iter().map(|it| (it, understood(it, places))).collect();
+    let usable = read.iter().filter_map(|(_, read)| read.as_ref().ok());
+    let mut allowed: Vec<&Interface> =
+        usable.filter(|it| policy.is_none_or(|policy| policy.allows(&origin_of(it)))).collect();
+    allowed.sort_by_key(|it| {
+        let unfit = policy.is_some_and(|policy| !policy.prefers(it));
+        (unfit, it.dialect != Dialect::One)
+    });
+    if let Some(first) = allowed.first() {
+        return Ok((*first).clone());
+    }
+    let first_usable = read.iter().find_map(|(_, read)| read.as_ref().ok());
+    if let (Some(interface), Some(policy)) = (first_usable, policy) {
+        return Err(policy.no_origin(&origin_of(interface)));
+    }
+    Err(read.into_iter().find_map(|(_, read)| read.err()).unwrap_or_else(|| {
+        A2aError::NoSupportedInterfaces(format!(
+            "expected an interface in the card of `{}`, found none",
+            card.name
+        ))
+    }))
+}
+
+fn origin_of(interface: &Interface) -> String {
+    url::Url::parse(&interface.url).map_or_else(|_| String::new(), |url| origin(&url))
+}
+
+fn understood(offered: &Offered, places: &Places) -> Result<Interface, A2aError> {
+    let at: String = offered.url.chars().filter(|c| !c.is_control()).take(100).collect();
+    let shown =
+        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(40).collect() };
+    let binding = Binding::read(&offered.binding).ok_or_else(|| {
+        let found = shown(&offered.binding);
+        A2aError::UnsupportedBinding(format!(
+            "expected JSONRPC or HTTP+JSON of interface `{at}`, found `{found}`"
+        ))
+    })?;
+    let dialect = Dialect::read(&offered.version).ok_or_else(|| {
+        let found = shown(&offered.version);
+        A2aError::UnsupportedVersion(format!(
+            "expected 1.0 or 0.3 of interface `{at}`, found `{found}`"
+        ))
+    })?;
+    let judged = places.judge_named("an interface", &offered.url)?;
+    let url = judged.url().as_str().to_owned();
+    Ok(Interface { url, binding, dialect, tenant: offered.tenant.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Dialect, select};
+    use crate::card::Card;
+    use crate::place::Places;
+    use crate::policy::A2aPartnerPolicy;
+
+    fn choose(interfaces: Value, policy: Option<&A2aPartnerPolicy>) -> String {
+        let card = json!({
+            "name": "A", "skills": [{"id": "s"}], "supportedInterfaces": interfaces,
+        });
+        let card = Card::read(card.to_string().as_bytes()).unwrap();
+        let places = Places::new("https://a.example", None, &[]);
+        match select(&card, &places, policy) {
+            Ok(it) => format!("{} {} {:?}", it.url, it.binding.name(), it.dialect),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn entry(url: &str, binding: &str, version: &str) -> Value {
+        json!({"url": url, "protocolBinding": binding, "protocolVersion": version})
+    }
+
+    // covers: A2A-008
+    #[test]
+    fn the_first_that_can_be_spoken_to_is_chosen_and_of_1_0_before_0_3() {
+        for (interfaces, expected) in [
+            (
+                json!([entry("https://a.example/r", "HTTP+JSON", "1.0")]),
+                "https://a.example/r HTTP+JSON One",
+            ),
+            (
+                json!([
+                    entry("a.example:443", "GRPC", "1.0"),
+                    entry("::not a url::", "JSONRPC", "1.0"),
+                    entry("http://a.example/", "JSONRPC", "1.0"),
+                    entry("https://a.example/", "REST", "1.0"),
+                    entry("https://a.example/old", "jsonrpc", "0.3.0"),
+                    entry("https://a.example/new", "jsonrpc", "1.0.1"),
+                    entry("https://a.example/later", "JSONRPC", "1.0"),
+                ]),
+                "https://a.example/new JSONRPC One",
+            ),
+            (
+                json!([entry("https://a.example/old", "JSONRPC", "0.3")]),
+                "https://a.example/old JSONRPC ZeroThree",
+            ),
+        ] {
+            assert_eq!(choose(interfaces, None), expected);
+        }
+    }
+
+    #[test]
+    fn when_none_can_be_the_first_says_why() {
+        for (interfaces, expected) in [
+            (json!([entry("x:1", "GRPC", "1.0")]), "unsupported binding: expected JSONRPC or"),
+            (json!([entry("https://a.example", "JSONRPC", "2.0")]), "unsupported version:"),
+            (json!([entry("https://a.example", "JSONRPC", "0.2")]), "unsupported version:"),
+            (json!([entry("http://a.example", "JSONRPC", "1.0")]), "invalid URL: an interface:"),
+            (json!([entry("http://127.0.0.1:1", "JSONRPC", "1.0")]), "invalid URL: an interface:"),
+            (json!([]), "no supported interfaces:"),
+        ] {
+            let found = choose(interfaces, None);
+            assert!(found.starts_with(expected), "{found}");
+        }
+    }
+
+    // covers: A2A-065, A2A-066
+    #[test]
+    fn only_interfaces_of_allowed_origins_are_used() {
+        let interfaces = || {
+            json!([
+                entry("https://b.example/x", "JSONRPC", "1.0"),
+                entry("https://a.example:8443/x", "JSONRPC", "1.0"),
+            ])
+        };
+        let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://A.example:8443/");
+        assert_eq!(choose(interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC One");
+        let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://a.example");
+        let found = choose(interfaces(), Some(&policy));
+        let expected = "partner admission failed: partner `p`: expected an interface of one of \
+                        `https://a.example`, found only `https://b.example`";
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn versions_are_compared_by_major_and_minor() {
+        for (version, expected) in [
+            ("1", Some(Dialect::One)),
+            ("1.0", Some(Dialect::One)),
+            ("1.7.2", Some(Dialect::One)),
+            ("0.3", Some(Dialect::ZeroThree)),
+            ("0.3.26", Some(Dialect::ZeroThree)),
+            ("0.30", None),
+            ("0.2.6", None),
+            ("10.0", None),
+            ("v1", None),
+        ] {
+            assert_eq!(Dialect::read(version), expected, "{version}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is asked, in the words of A2A 0.3.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Envelope, Form, Rest, form_of_none, listed, object, push_path, request_metadata, task_path,
+    text,
+};
+use crate::error::A2aError;
+use crate::input::{CreatePush, Operation, Send};
+
+/// What stands before every path.
+const PREFIX: &str = "/v1";
+
+pub(super) fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
+    let mut form = match operation {
+        Operation::Send(send) => send_form(send, envelope)?,
+        Operation::Get { id, history_length } => {
+            let params = object([
+                ("id", Some(json!(id))),
+                ("historyLength", history_length.map(|length| json!(length))),
+            ]);
+            let query = history_length.map(|length| ("historyLength", length.to_string()));
+            let rest = Rest::get(task_path(id, "")?, query.into_iter().collect());
+            Form { method: "tasks/get", params, rest }
+        }
+        Operation::Subscribe { id } => {
+            let rest = Rest { body: None, ..Rest::post(task_path(id, ":subscribe")?, Map::new()) };
+            Form { method: "tasks/resubscribe", params: object([("id", Some(json!(id)))]), rest }
+        }
+        Operation::Cancel { id, metadata } => {
+            let metadata = metadata.clone().map(Value::Object);
+            let params = object([("id", Some(json!(id))), ("metadata", metadata)]);
+            let rest = Rest::post(task_path(id, ":cancel")?, params.clone());
+            Form { method: "tasks/cancel", params, rest }
+        }
+        _ => push_form(operation)?,
+    };
+    form.rest.path.insert_str(0, PREFIX);
+    Ok(form)
+}
+
+fn send_form(send: &Send, envelope: &Envelope) -> Result<Form, A2aError> {
+    let configuration = object([
+        ("acceptedOutputModes", listed(&envelope.output_modes)),
+        ("historyLength", send.history_length.map(|length| json!(length))),
+        ("blocking", send.return_immediately.map(|at_once| json!(!at_once))),
+    ]);
+    let configuration = (!configuration.is_empty()).then_some(Value::Object(configuration));
+    let params = object([
+        ("message", Some(Value::Object(message(send, envelope)?))),
+        ("configuration", configuration),
+        ("metadata", Some(Value::Object(request_metadata(send, envelope)))),
+    ]);
+    let (method, path) = if send.stream {
+        ("message/stream", "/message:stream")
+    } else {
+        ("message/send", "/message:send")
+    };
+    Ok(Form { method, rest: Rest::post(path.to_owned(), params.clone()), params })
+}
+
+fn message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
+    let said = send.text.as_ref().map(|text| json!({"kind": "text", "text": text}));
+    let given = send.data.as_ref();
+    if given.is_some_and(|data| !data.is_object()) {
+        let problem = "expected an object as `data`, since the interface speaks A2A 0.3";
+        return Err(A2aError::InvalidToolInput(problem.to_owned()));
+    }
+    let given = given.map(|data| json!({"kind": "data", "data": data}));
+    let parts: Vec<Value> = said.into_iter().chain(given).collect();
+    Ok(object([
+        ("kind", Some(json!("message"))),
+        ("messageId", Some(json!(envelope.message_id))),
+        ("role", Some(json!("user"))),
+        ("parts", Some(Value::Array(parts))),
+        ("contextId", text(send.context_id.as_ref())),
+        ("taskId", text(send.task_id.as_ref())),
+        ("metadata", send.message_metadata.clone().map(Value::Object)),
+        ("referenceTaskIds", listed(&send.reference_task_ids)),
+    ]))
+}
+
+fn push_form(operation: &Operation) -> Result<Form, A2aError> {
+    Ok(match operation {
+        Operation::CreatePush(push) => {
+            let params = object([
+                ("taskId", Some(json!(push.task_id))),
+                ("pushNotificationConfig", Some(Value::Object(push_config(push)))),
+            ]);
+            let rest = Rest::post(push_path(&push.task_id, None)?, params.clone());
+            Form { method: "tasks/pushNotificationConfig/set", params, rest }
+        }
+        Operation::GetPush(push) | Operation::DeletePush(push) => {
+            let params = object([
+                ("id", Some(json!(push.task_id))),
+                ("pushNotificationConfigId", Some(json!(push.id))),
+            ]);
+            let rest = Rest::get(push_path(&push.task_id, Some(&push.id))?, Vec::new());
+            if matches!(operation, Operation::GetPush(_)) {
+                Form { method: "tasks/pushNotificationConfig/get", params, rest }
+            } else {
+                let rest = Rest { verb: Method::DELETE, ..rest };
+                Form { method: "tasks/pushNotificationConfig/delete", params, rest }
+            }
+        }
+        // There are no pages in 0.3.
+        Operation::ListPush(push) => Form {
+            method: "tasks/pushNotificationConfig/list",
+            params: object([("id", Some(json!(push.task_id)))]),
+            rest: Rest::get(push_path(&push.task_id, None)?, Vec::new()),
+        },
+        other => return form_of_none(other),
+    })
+}
+
+fn push_config(push: &CreatePush) -> Map<String, Value> {
+    let authentication = push.authentication.as_ref().map(|it| {
+        let schemes = ("schemes", Some(json!([it.scheme])));
+        Value::Object(object([schemes, ("credentials", text(it.credentials.as_ref()))]))
+    });
+    object([
+        ("id", text(push.id.as_ref())),
+        ("url", Some(json!(push.url))),
+        ("token", text(push.token.as_ref())),
+        ("authentication", authentication),
+    ])
+}
