@@ -113,6 +113,15 @@ def what_cannot_be_is_refused():
 
 
 @demanded
+def a_stream_of_another_dialect_is_refused():
+    part = {"kind": "text", "text": "a stream"}
+    old = {"kind": "message", "messageId": "m", "role": "user", "parts": [part]}
+    refusal(-32004, "message/stream", params("echo", None) | {"message": old})
+    new = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a stream"}]}
+    return refusal(-32004, "SendStreamingMessage", {"message": new}, **V1)["message"]
+
+
+@demanded
 def a_task_of_another_dialect_is_the_same_task():
     made = result("message/send", params("echo", text("for all")))
     new = result("GetTask", {"id": made["id"]}, **V1)

@@ -17,7 +17,6 @@ const HEADERS = {
 const TASK_NOT_FOUND = -32001;
 const TASK_NOT_CANCELABLE = -32002;
 const PUSH_NOT_SUPPORTED = -32003;
-const UNSUPPORTED_OPERATION = -32004;
 
 /** The platform's fetch, with what has to be shown at the door. */
 export function fetch(url, init = {}) {
@@ -139,12 +138,15 @@ function all(sdk) {
         later: async () => {
             const first = await send('echo', { text: 'later' }, { later: true });
             check(first.state === 'working' && first.chio.receiptPending === true, first);
-            return receipted(echoed(await get('echo', first.id), 'later'), 'echo', 'allow');
+            const seen = echoed(await get('echo', first.id), 'later');
+            check(first.context && seen.context === first.context, [first, seen]);
+            return receipted(seen, 'echo', 'allow');
         },
         'cancel before': async () => {
-            const { id } = await send('echo', { text: 'never' }, { later: true });
+            const { id, context } = await send('echo', { text: 'never' }, { later: true });
             const seen = [await cancel('echo', id), await get('echo', id)];
-            return check(seen.every((it) => it.state === 'canceled'), seen);
+            const off = (it) => it.state === 'canceled' && it.context === context;
+            return check(seen.every(off), [context, ...seen]);
         },
         'cancel after': async () => {
             const { id } = await send('echo', { text: 'done' });
@@ -156,7 +158,7 @@ function all(sdk) {
             return echoed(seen, 'at once');
         },
         'stream refused': () =>
-            refused(UNSUPPORTED_OPERATION, sdk.insistOnStream(at('echo'), { text: 'a stream' })),
+            refused(sdk.noStream, sdk.insistOnStream(at('echo'), { text: 'a stream' })),
         'push refused': async () => {
             const { id } = await send('echo', { text: 'push' });
             return refused(PUSH_NOT_SUPPORTED, sdk.push(at('echo'), id, 'http://localhost:9/hook'));

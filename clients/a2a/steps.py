@@ -26,7 +26,6 @@ HEADERS = {
 TASK_NOT_FOUND = -32001
 TASK_NOT_CANCELABLE = -32002
 PUSH_NOT_SUPPORTED = -32003
-UNSUPPORTED_OPERATION = -32004
 
 
 def check(holds, seen):
@@ -148,12 +147,14 @@ class Steps:
         check(first["state"] == "working" and first["chio"]["receiptPending"] is True, first)
         seen = await self.get("echo", first["id"])
         check([seen["state"], seen["data"]] == ["completed", [{"text": "later"}]], seen)
+        check(first["context"] and seen["context"] == first["context"], [first, seen])
         return receipted(seen, "echo", "allow")
 
     async def cancel_before(self):
         first = await self.send("echo", "never", later=True)
         seen = [await self.cancel("echo", first["id"]), await self.get("echo", first["id"])]
-        return check([it["state"] for it in seen] == ["canceled", "canceled"], seen)
+        expected = [["canceled", first["context"]]] * 2
+        return check([[it["state"], it["context"]] for it in seen] == expected, [first, *seen])
 
     async def cancel_after(self):
         done = await self.send("echo", "done")
@@ -178,7 +179,7 @@ class Steps:
 
     async def stream_refused(self):
         sent = self.sdk.insist_on_stream(at("echo"), {"text": "a stream"})
-        return await self.refused(UNSUPPORTED_OPERATION, sent)
+        return await self.refused(self.sdk.NO_STREAM, sent)
 
     async def push_refused(self):
         done = await self.send("echo", "push")

@@ -282,7 +282,9 @@ def a_task_that_waits_is_told_at_once_and_run_when_it_is_read():
 def a_task_that_waits_can_be_called_off_once():
     made = task("tck-artifact-text", None, {"returnImmediately": True})
     seen = typed(a2a.Task, result("CancelTask", {"id": made["id"]}, **V1))
-    check([state(seen), state(read(made["id"]))] == ["CANCELED", "CANCELED"], seen)
+    again = read(made["id"])
+    check([state(seen), state(again)] == ["CANCELED", "CANCELED"], [seen, again])
+    check(made["contextId"] == seen["contextId"] == again["contextId"], [made, seen, again])
     return told(refusal(NOT_CANCELABLE, "CancelTask", {"id": made["id"]}, **V1))
 
 

@@ -39,7 +39,12 @@ async function only(stream) {
 
 await run({
     is10: false,
-    code: (error) => CODES[error?.constructor.name] ?? error?.errorResponse?.error?.code,
+    // This SDK does not read what comes in place of a stream, and says so.
+    noStream: 'no stream',
+    code: (error) =>
+        error?.message.includes("Expected 'text/event-stream'")
+            ? 'no stream'
+            : CODES[error?.constructor.name],
     card: resolve,
     send: async (url, part, options) => {
         const it = await client(url, { polling: options.later });

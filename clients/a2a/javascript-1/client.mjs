@@ -57,6 +57,7 @@ async function only(stream) {
 
 await run({
     is10: true,
+    noStream: -32004,
     code: (error) => CODES[error?.reason],
     card: async (url) => AgentCard.toJSON(await resolve(url)),
     send: async (url, part, options) => {

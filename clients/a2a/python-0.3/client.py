@@ -3,7 +3,7 @@
 import httpx
 from a2a import types as a2a
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.client.errors import A2AClientJSONRPCError
+from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
 from steps import HEADERS, run
 
 
@@ -14,11 +14,15 @@ def plain(value):
 
 class Sdk:
     IS_1_0 = False
+    # This SDK does not read what comes in place of a stream, and says so.
+    NO_STREAM = "no stream"
 
     def __init__(self):
         self.http = None
 
     def code(self, error):
+        if isinstance(error, A2AClientHTTPError) and "text/event-stream" in str(error):
+            return self.NO_STREAM
         return error.error.code if isinstance(error, A2AClientJSONRPCError) else None
 
     async def resolve(self, url):

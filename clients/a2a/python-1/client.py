@@ -18,6 +18,7 @@ CODES = {
 
 class Sdk:
     IS_1_0 = True
+    NO_STREAM = -32004
 
     def __init__(self):
         self.http = None

@@ -91,7 +91,10 @@ pub(crate) fn throughput(scale: Scale) {
     let folder = Folder::new("a2a-throughput");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ours = up(&folder);
-    let theirs = [("the Python SDK", sdk("python-1"), 20.0), ("the JavaScript SDK", sdk("javascript-1"), 6.0)];
+    let theirs = [
+        ("the Python SDK", sdk("python-1"), 20.0),
+        ("the JavaScript SDK", sdk("javascript-1"), 6.0),
+    ];
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     let mut others = vec![(Vec::new(), Vec::new()); theirs.len()];
     for _ in 0..scale.turns {

@@ -21,7 +21,8 @@ impl Server {
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let (user, system): (f64, f64) =
+            (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         // The kernel counts in hundredths of a second.
         Some((user + system) / 100.0)
     }
@@ -69,7 +70,8 @@ pub(crate) fn start(command: &mut Command, on_stderr: bool) -> Server {
     let mut lines = BufReader::new(output).lines();
     let address = loop {
         let line = lines.next().expect("the server says where it listens").unwrap();
-        if let Some(address) = line.split("http://").nth(1).and_then(|it| it.split(['/', '"']).next())
+        if let Some(address) =
+            line.split("http://").nth(1).and_then(|it| it.split(['/', '"']).next())
             && let Ok(address) = address.replace("localhost", "127.0.0.1").parse()
         {
             break address;

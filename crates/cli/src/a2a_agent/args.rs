@@ -109,7 +109,11 @@ impl AgentArgs {
         let id = id.ok_or_else(|| {
             anyhow!("expected a URL such as https://agent.example.com as --target")
         })?;
-        let manifest_key = self.manifest_key.as_ref().map(|key| io.public_key("--manifest-key", key)).transpose()?;
+        let manifest_key = self
+            .manifest_key
+            .as_ref()
+            .map(|key| io.public_key("--manifest-key", key))
+            .transpose()?;
         Ok(A2aAgent {
             id,
             target,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use chio_kernel::SystemClock;
 use chio_a2a_edge::A2aOptions;
+use chio_kernel::SystemClock;
 use chio_mcp_edge::McpOptions;
 use chio_native_edge::{Endpoint, NativeListener};
 use chio_store::OpenStore;

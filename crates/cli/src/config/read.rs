@@ -311,9 +311,7 @@ fn tags(section: &Section<'_>) -> BTreeMap<String, Vec<String>> {
 }
 
 fn rate(section: &Section<'_>) -> Option<u32> {
-    section
-        .number("rate", 1..=u64::from(u32::MAX))
-        .and_then(|number| u32::try_from(number).ok())
+    section.number("rate", 1..=u64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
 }
 
 fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {

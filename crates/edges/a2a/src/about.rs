@@ -1,6 +1,7 @@
 //! What a caller says beside a message, in `metadata.chio`.
 
 use chio_core::capability::{CapabilityToken, DpopProof};
+use chio_core::crypto::PublicKey;
 use chio_core::governance::{
     CallChainContext, ContinuationToken, GovernedTransactionIntent, ModelMetadata,
 };
@@ -28,8 +29,8 @@ pub(crate) struct About {
     pub(crate) model: Option<Box<ModelMetadata>>,
     intent: Option<Box<GovernedTransactionIntent>>,
     call_chain: Option<CallChainContext>,
-    /// The continuation token, as it came.
-    continuation: Option<Value>,
+    /// The continuation token, as it came, and who has signed it.
+    continuation: Option<(Value, PublicKey)>,
 }
 
 impl About {
@@ -75,16 +76,18 @@ impl About {
             // SECURITY: whatever class the client claims for it, it is the client's own word.
             model: model.map(|model| Box::new(model.asserted())),
             intent: intent.map(Box::new),
-            call_chain: call_chain.or_else(|| token.map(|token| token.context)),
-            continuation,
+            call_chain: call_chain.or_else(|| token.as_ref().map(|it| it.context.clone())),
+            continuation: continuation.zip(token.map(|token| token.signer)),
         })
     }
 
-    /// What the caller means to do, if it said so or where the call comes from.
+    /// What the caller means to do, if it said so or where the call comes from. The word of a signer
+    /// that does not count here is left out: what it was to prove is then the caller's own word.
     pub(crate) fn take_intent(
         &mut self,
         task: &str,
         (server, tool): (&str, &str),
+        counts: impl Fn(&PublicKey) -> bool,
     ) -> Option<Box<GovernedTransactionIntent>> {
         if let Some(intent) = self.intent.take() {
             return Some(intent);
@@ -94,8 +97,8 @@ impl About {
         let mut intent =
             GovernedTransactionIntent::new(format!("a2a-{task}"), server, tool, purpose);
         intent.call_chain = Some(call_chain);
-        let continuation = self.continuation.take();
-        intent.context = continuation.map(|token| json!({"callChainContinuation": token}));
+        let continuation = self.continuation.take().filter(|(_, signer)| counts(signer));
+        intent.context = continuation.map(|(token, _)| json!({"callChainContinuation": token}));
         Some(Box::new(intent))
     }
 }

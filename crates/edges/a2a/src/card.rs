@@ -126,7 +126,7 @@ fn rest_interface(url: &str) -> Value {
 
 /// A card that has nothing which the schema of A2A does not know.
 fn strict(options: &A2aOptions, url: &str, skills: &[&Arc<Skill>], asks: Asks) -> Value {
-    let modes = json!(["text/plain", "text"]);
+    let modes = json!(["text/plain", "text", "application/json"]);
     let entries: Vec<Value> = skills
         .iter()
         .map(|skill| {

@@ -19,6 +19,8 @@ const RENEW: u64 = 60;
 pub(crate) struct Guest {
     pub(crate) peer: Peer,
     pub(crate) tokens: Vec<PresentedToken>,
+    /// Whether they brought a capability, and were not handed one.
+    pub(crate) brought: bool,
     since: Instant,
 }
 
@@ -65,7 +67,8 @@ impl Guests {
             // Where tokens come with each request, the one that came is the one to use.
             tokens.extend(info.presented.clone());
         }
-        let guest = Arc::new(Guest { peer, tokens, since: Instant::now() });
+        let brought = info.presented.is_some();
+        let guest = Arc::new(Guest { peer, tokens, brought, since: Instant::now() });
         self.remember(name, Arc::clone(&guest), limits);
         Ok(guest)
     }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest, TaskError, TaskRefused,
+    CrossProtocolCapabilityRef, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest,
+    TaskError, TaskRefused,
 };
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -59,6 +61,15 @@ pub(crate) async fn send(
     let names = Names { message_id: message.id.as_deref(), context_id: &context_id, task_id: &id };
     let check_modes = shared.options.check_input_modes;
     let arguments = skill.intake.arguments(message, &names, check_modes)?;
+    let about = &mut sending.about;
+    // Whoever was handed a capability here refers to one of their own organisation's.
+    let foreign =
+        about.capability_ref.take_if(|it| !guest.brought && it.chio_capability_id != token.id);
+    let last = token.delegation_chain.last().map(|link| link.delegator.clone());
+    let counts = |signer: &PublicKey| {
+        last.as_ref() == Some(signer) || shared.orchestrator.trusts_kernel(signer)
+    };
+    let intent = about.take_intent(&id, (&skill.server, &skill.tool), counts);
     let mut request = OrchestratedRequest::new(
         id.clone(),
         token,
@@ -67,9 +78,8 @@ pub(crate) async fn send(
         arguments,
     );
     request.agent = agent.clone();
-    request.protocol_context = Some(context(&skill, &names));
-    let about = &mut sending.about;
-    request.governed_intent = about.take_intent(&id, (&skill.server, &skill.tool));
+    request.protocol_context = Some(context(&skill, &names, foreign));
+    request.governed_intent = intent;
     request.capability_ref = about.capability_ref.take();
     request.model = about.model.take();
     request.dpop_proof = about.proof.take();
@@ -134,11 +144,14 @@ fn resolve(
 }
 
 /// What tools are told about the message that calls them.
-fn context(skill: &Skill, names: &Names<'_>) -> Value {
+fn context(skill: &Skill, names: &Names<'_>, foreign: Option<CrossProtocolCapabilityRef>) -> Value {
     let mut context =
         json!({"skillId": skill.id, "contextId": names.context_id, "taskId": names.task_id});
     if let (Some(id), Value::Object(members)) = (names.message_id, &mut context) {
         members.insert("messageId".to_owned(), json!(id));
+    }
+    if let (Some(foreign), Value::Object(members)) = (foreign, &mut context) {
+        members.insert("foreignCapabilityRef".to_owned(), json!(foreign));
     }
     context
 }

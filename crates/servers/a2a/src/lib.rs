@@ -16,7 +16,7 @@
 //! ```no_run
 //! # // The files are the operator's.
 //! # macro_rules! include_str { ($file:literal) => { "" } }
-//! # fn configure(started: ChioKernel) -> Result<(), Box<dyn std::error::Error>> {
+//! # fn configure(started: chio_kernel::ChioKernel) -> Result<(), Box<dyn std::error::Error>> {
 //! use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy};
 //! use chio_core::crypto::Keypair;
 //! use chio_kernel::ChioKernel;

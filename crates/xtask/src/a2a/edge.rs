@@ -17,22 +17,42 @@ pub(super) enum Skills {
     One,
 }
 
+/// Who may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    /// Whoever comes.
+    Anyone,
+    /// Whoever shows the token that was made for the purpose.
+    Token,
+}
+
 /// Starts `chio serve` as a configuration says, under the policy that users begin with.
-pub(super) fn serve<'a>(rig: &'a Rig, folder: &'a Folder, skills: Skills) -> Result<Chio<'a>> {
+pub(super) fn serve<'a>(
+    rig: &'a Rig,
+    folder: &'a Folder,
+    (skills, door): (Skills, Door),
+) -> Result<Chio<'a>> {
     let fixture = folder.link(&rig.fixture)?;
     let demo = if skills == Skills::Several { "  - id: demo\n" } else { "" };
+    let anonymous = if door == Door::Anyone { ", anonymous: default" } else { "" };
     let config = format!(
         "store: data
 servers:
 {demo}  - id: fixture
     command: [{fixture:?}, --only, tck]
 edges:
-  mcp: {{listen: \"127.0.0.1:0\", anonymous: default}}
+  mcp: {{listen: \"127.0.0.1:0\"{anonymous}}}
   a2a: {{}}
 "
     );
     fs::write(folder.path("chio.yaml"), config).context("no configuration")?;
     Chio::start(rig, folder, ["serve"])
+}
+
+/// The token that was made for [`Door::Token`].
+pub(super) fn token(folder: &Folder) -> Result<String> {
+    let token = fs::read_to_string(folder.path("data/mcp.token")).context("no token")?;
+    Ok(token.trim().to_owned())
 }
 
 /// Where the cards say that it is.

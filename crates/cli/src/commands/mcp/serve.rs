@@ -112,12 +112,17 @@ impl Args {
     fn server(&self, io: &mut Io<'_>) -> Result<(ToolServer, String)> {
         match (self.protocol, self.command.is_empty()) {
             (Protocol::A2a, true) => {
-                let agent = self.agent.agent(io, self.server_id.as_ref())?.beside(&self.store, io)?;
+                let agent =
+                    self.agent.agent(io, self.server_id.as_ref())?.beside(&self.store, io)?;
                 let told = format!("asking the agent `{}` for its card", agent.id);
                 Ok((ToolServer::A2a(Box::new(agent)), told))
             }
-            (Protocol::A2a, false) => bail!("expected --target URL and no COMMAND for an A2A agent"),
-            (Protocol::Mcp, true) => bail!("expected the COMMAND that starts the server after `--`"),
+            (Protocol::A2a, false) => {
+                bail!("expected --target URL and no COMMAND for an A2A agent")
+            }
+            (Protocol::Mcp, true) => {
+                bail!("expected the COMMAND that starts the server after `--`")
+            }
             (Protocol::Mcp, false) if self.agent.target.is_some() => {
                 bail!("expected --protocol a2a with --target")
             }

@@ -156,7 +156,8 @@ const ROWS: &[Row] = &[
     (
         "chio-key",
         Critical,
-        r#"(?i)(?:seed|secret|private|authority|kernel|signing)[_ .-]?(?:seed|hex|key)?(?:[_ .-]?hex)?["'`]?\s{0,3}[:=]\s{0,3}["'`]?(?P<secret>[0-9a-f]{64})(?-u:\b)"#,
+        // `kernel_key` and `kernelKey` are public: every receipt has one.
+        r#"(?i)(?:(?:seed|secret|private|authority|signing)[_ .-]?(?:seed|hex|key)?|kernel[ .-](?:seed|hex|key)|kernel[_ .-]?(?:seed|secret|private)[_ .-]?(?:hex|key)?)(?:[_ .-]?hex)?["'`]?\s{0,3}[:=]\s{0,3}["'`]?(?P<secret>[0-9a-f]{64})(?-u:\b)"#,
         None,
         is_token,
     ),

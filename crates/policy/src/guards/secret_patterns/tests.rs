@@ -104,6 +104,8 @@ fn every_kind_of_secret_is_known_by_its_name() {
         (format!("dckr_pat_{}", part(27)), "docker-token"),
         (format!("123456789:AA{}", part(33)), "telegram-token"),
         (format!("authority key: {hex}"), "chio-key"),
+        (format!("kernel key: {hex}"), "chio-key"),
+        (format!("kernel_seed={hex}"), "chio-key"),
         (format!("eyJ{}.eyJ{}.{}", part(20), part(30), part(43)), "jwt"),
         ("postgres://app:kT9x-mQ2vR7p@db.example.com/app".to_owned(), "connection-string"),
         ("Server=db;User=app;Password=kT9xmQ2vR7p;".to_owned(), "password"),
@@ -112,6 +114,14 @@ fn every_kind_of_secret_is_known_by_its_name() {
         let found = names(&json!({ "text": text }));
         assert!(found.iter().any(|found| found == name), "{name}: {found:?}");
     }
+}
+
+#[test]
+fn the_public_key_of_a_kernel_in_a_receipt_is_no_secret() {
+    let hex = "0123456789abcdef".repeat(4);
+    let receipt = json!({"kernel_key": hex, "subject_key": hex, "issuer_key": hex});
+    assert_eq!(names(&json!({"receipt": receipt.to_string(), "kernelKey": hex})), [""; 0]);
+    assert_eq!(names(&receipt), [""; 0]);
 }
 
 #[test]

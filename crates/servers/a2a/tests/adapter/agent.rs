@@ -81,7 +81,9 @@ pub(crate) fn answer(seen: &Seen, speaks: Speaks) -> Reply {
         "send" => sent(speaks),
         "get" => one_task(speaks, "completed"),
         "cancel" => one_task(speaks, "canceled"),
-        "stream" | "subscribe" => return stream(seen, speaks, &[update(speaks, "working"), update(speaks, "completed")]),
+        "stream" | "subscribe" => {
+            return stream(seen, speaks, &[update(speaks, "working"), update(speaks, "completed")]);
+        }
         "create" => config("made"),
         "fetch" => config("cfg"),
         "list" if speaks.old => json!([config("cfg")]),

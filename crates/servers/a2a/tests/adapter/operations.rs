@@ -145,14 +145,26 @@ fn follow_ups() -> Vec<(Value, Expected, Expected, Value)> {
     vec![
         (
             json!({"get_task": {"id": "task-1", "history_length": 2}}),
-            expected(("GetTask", history.clone()), ("GET /a2a/tasks/task-1?historyLength=2", Value::Null)),
-            expected(("tasks/get", history), ("GET /a2a/v1/tasks/task-1?historyLength=2", Value::Null)),
+            expected(
+                ("GetTask", history.clone()),
+                ("GET /a2a/tasks/task-1?historyLength=2", Value::Null),
+            ),
+            expected(
+                ("tasks/get", history),
+                ("GET /a2a/v1/tasks/task-1?historyLength=2", Value::Null),
+            ),
             done,
         ),
         (
             json!({"cancel_task": {"id": "task-1", "metadata": {"reason": "user-request"}}}),
-            expected(("CancelTask", cancel.clone()), ("POST /a2a/tasks/task-1:cancel", cancel.clone())),
-            expected(("tasks/cancel", cancel.clone()), ("POST /a2a/v1/tasks/task-1:cancel", cancel)),
+            expected(
+                ("CancelTask", cancel.clone()),
+                ("POST /a2a/tasks/task-1:cancel", cancel.clone()),
+            ),
+            expected(
+                ("tasks/cancel", cancel.clone()),
+                ("POST /a2a/v1/tasks/task-1:cancel", cancel),
+            ),
             canceled,
         ),
         (
@@ -186,7 +198,10 @@ fn follow_ups() -> Vec<(Value, Expected, Expected, Value)> {
             json!({"list_push_notification_configs": {"task_id": "task-1", "page_size": 5, "page_token": "p q"}}),
             expected(
                 ("ListTaskPushNotificationConfigs", page),
-                ("GET /a2a/tasks/task-1/pushNotificationConfigs?pageSize=5&pageToken=p+q", Value::Null),
+                (
+                    "GET /a2a/tasks/task-1/pushNotificationConfigs?pageSize=5&pageToken=p+q",
+                    Value::Null,
+                ),
             ),
             expected(
                 ("tasks/pushNotificationConfig/list", by_id()),

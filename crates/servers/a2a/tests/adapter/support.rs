@@ -146,8 +146,7 @@ impl World {
     /// Calls a tool, and checks that there is one receipt of the call.
     pub(crate) async fn run(&self, tool: &str, arguments: Value) -> Done {
         let request_id = self.kernel.new_request_id();
-        let call =
-            ToolCall::new(request_id.clone(), self.cap(), &*self.server_id, tool, arguments);
+        let call = ToolCall::new(request_id.clone(), self.cap(), &*self.server_id, tool, arguments);
         let caller = Arc::new(TestCaller::new());
         let evaluation = self.kernel.evaluate(call, Arc::clone(&caller) as _).await.unwrap();
         let receipt = evaluation.receipt.open().unwrap();

@@ -1,0 +1,123 @@
+//! A2A agents as our tools.
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+/// What the tool answered, from the output of `chio call`.
+fn answered(text: &str) -> Value {
+    serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn the_skills_of_an_agent_are_tools_for_mcp_clients() {
+    let world = World::new();
+    let agent = world.up("there", "");
+    let target = format!("{}/strict", agent.base);
+    let here = world.start(
+        &[
+            "a2a",
+            "serve",
+            "--target",
+            &target,
+            "--http",
+            "127.0.0.1:0",
+            "--data",
+            "here",
+            "--anonymous",
+            "default",
+            "--server-id",
+            "friend",
+        ],
+        "here",
+    );
+    world.line("tools list --data here --server friend").ends(0).says("friend echo");
+    let call = |arguments: &Value| {
+        let run = world.run(&["call", "--data", "here", "friend", "echo", &arguments.to_string()]);
+        answered(&run.ends(0).stdout)
+    };
+    let sent = call(&json!({"data": {"text": "hello"}}));
+    assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["data"], json!({"text": "hello"}));
+    let later = call(&json!({"message": "hello", "return_immediately": true}));
+    let id = later["task"]["id"].clone();
+    assert_eq!(later["task"]["status"]["state"], "TASK_STATE_WORKING");
+    drop(here);
+
+    // The task is known after a restart, and only to its own tool.
+    let _here = world.start(
+        &[
+            "a2a",
+            "serve",
+            "--target",
+            &target,
+            "--http",
+            "127.0.0.1:0",
+            "--data",
+            "here",
+            "--anonymous",
+            "default",
+            "--server-id",
+            "friend",
+        ],
+        "here",
+    );
+    let ended = call(&json!({"get_task": {"id": id}}));
+    assert_eq!(ended["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{ended}");
+    let other = json!({"get_task": {"id": id}}).to_string();
+    world.run(&["call", "--data", "here", "friend", "now", &other]).ends(1);
+    let receipts = world.receipts("here");
+    assert_eq!(receipts.len(), 4);
+    let hops = &receipts[0]["metadata"]["chio"]["bridge"]["trace"]["hops"];
+    assert_eq!(hops[0]["protocol"], "mcp");
+    assert_eq!(receipts[0]["metadata"]["chio"]["bridge"]["targetProtocol"], "a2a");
+    world.audit("here");
+    world.audit("there");
+}
+
+#[test]
+fn an_agent_whose_card_is_not_as_expected_is_refused_and_why_is_said() {
+    let world = World::new();
+    let agent = world.up("there", "");
+    let serve = |options: &str| {
+        let line = format!(
+            "a2a serve --target {} --http 127.0.0.1:0 --data here --anonymous default {options}",
+            agent.base
+        );
+        world.line(&line)
+    };
+    serve("--require-skill research").ends(2).complains("research");
+    serve("--required-tenant tenant-alpha").ends(2).complains("tenant-alpha");
+    serve("--require-scheme oauthAuth").ends(2).complains("oauthAuth");
+    serve("--allow-origin https://agent.example.com").ends(2).complains("agent.example.com");
+    let nobody = "a2a serve --target http://127.0.0.1:9 --http 127.0.0.1:0 --data here";
+    world.line(nobody).ends(2).complains("a2a:127.0.0.1:9");
+    let plain = "a2a serve --target http://agent.example.com --http 127.0.0.1:0 --data here";
+    world.line(plain).ends(2).complains("https");
+}
+
+#[test]
+fn an_agent_in_the_configuration_is_checked_by_the_doctor_and_served() {
+    let world = World::new();
+    let agent = world.up("there", "");
+    world.folder.write(
+        "chio.yaml",
+        format!(
+            "store: s\nservers:\n  - id: demo\n  - a2a: {{target: \"{}\"}}\nedges:\n  mcp: \
+             {{listen: \"127.0.0.1:0\", anonymous: default}}\n  a2a: {{name: Both}}\n",
+            agent.base
+        ),
+    );
+    let id = format!("a2a:{}", agent.base.strip_prefix("http://").unwrap());
+    world.line("doctor").ends(0).says(&id);
+    let both = world.start(&["serve"], "s");
+    world.run(&["tools", "list", "--data", "s", "--server", &id]).ends(0).says("echo");
+    let message = json!({"message": "hello"}).to_string();
+    world.run(&["call", "--data", "s", &id, "echo", &message]).ends(0).says("COMPLETED");
+    // Both servers have an echo: their skills are told apart.
+    let card = both.request("GET", "/.well-known/agent-card.json", "", "").body;
+    let skills = card["skills"].as_array().unwrap();
+    let qualified = format!("{id}::echo");
+    assert!(skills.iter().any(|skill| skill["id"] == qualified.as_str()), "{card}");
+    assert_eq!(card["name"], "Both");
+}

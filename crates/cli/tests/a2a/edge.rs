@@ -1,0 +1,118 @@
+//! Our tools for A2A clients.
+
+use serde_json::json;
+
+use crate::support::{World, fixture, message};
+
+#[test]
+fn a_skill_is_called_and_denied_and_each_leaves_its_receipt() {
+    let world = World::new();
+    let agent = world.up("s", "");
+    let card = agent.request("GET", "/.well-known/agent-card.json", "", "").body;
+    let skills = card["skills"].as_array().unwrap();
+    assert!(skills.iter().any(|skill| skill["id"] == "echo"));
+    assert!(skills.iter().all(|skill| skill["id"] != "needs_approval"), "it is withheld");
+    let task = agent.send("echo", &json!([{"text": "hello"}]));
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    let arguments = json!({"name": "k", "text": "AKIAQ3EGRT5KLMN2WXYZ"});
+    let denied = agent.send("note_put", &json!([{"data": arguments}]));
+    assert_eq!(denied["status"]["state"], "TASK_STATE_REJECTED", "{denied}");
+    let failed = agent.send("note_get", &json!([{"data": {"name": "nothing"}}]));
+    assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED", "{failed}");
+    let receipts = world.receipts("s");
+    for (task, receipt) in [task, denied, failed].iter().zip(&receipts) {
+        assert_eq!(task["metadata"]["chio"]["receiptId"], receipt["id"]);
+    }
+    assert_eq!(receipts.len(), 3);
+    drop(agent);
+    world.audit("s");
+}
+
+#[test]
+fn a_task_for_later_survives_a_restart_runs_once_and_its_name_never_comes_again() {
+    let world = World::new();
+    let agent = world.up("s", "");
+    let mut later = message(&json!([{"text": "hello"}]));
+    later["configuration"] = json!({"returnImmediately": true});
+    let first = agent.call("/skills/echo", "SendMessage", &later)["result"]["task"].clone();
+    let cancelled = agent.call("/skills/echo", "SendMessage", &later)["result"]["task"].clone();
+    assert_eq!(first["status"]["state"], "TASK_STATE_WORKING");
+    assert_eq!(first["metadata"]["chio"]["receiptPending"], true);
+    assert_eq!(world.receipts("s").len(), 0);
+    let ended = agent.call("/", "CancelTask", &json!({"id": cancelled["id"]}));
+    assert_eq!(ended["result"]["status"]["state"], "TASK_STATE_CANCELED", "{ended}");
+    drop(agent);
+
+    let agent = world.up("s", "");
+    for _ in 0..2 {
+        let task = agent.call("/", "GetTask", &json!({"id": first["id"]}))["result"].clone();
+        assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+        assert_eq!(task["contextId"], first["contextId"]);
+    }
+    assert_eq!(world.receipts("s").len(), 1);
+    let again = agent.send("echo", &json!([{"text": "again"}]));
+    let number = |task: &serde_json::Value| {
+        let id = task["id"].as_str().unwrap().strip_prefix("a2a-task-").unwrap().to_owned();
+        id.parse::<u64>().unwrap()
+    };
+    assert!(number(&again) > number(&cancelled), "{again}");
+    let ended = agent.call("/", "CancelTask", &json!({"id": again["id"]}));
+    assert_eq!(ended["error"]["code"], -32002, "{ended}");
+}
+
+#[test]
+fn whoever_shows_nothing_is_not_let_in_where_a_token_is_asked_for() {
+    let world = World::new();
+    world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
+    world.folder.write(
+        "chio.yaml",
+        "store: s\nservers: [{id: demo}]\nedges:\n  mcp: {listen: \"127.0.0.1:0\", \
+         tokens: [{name: alice, file: t}]}\n  a2a: {}\n",
+    );
+    let agent = world.start(&["serve"], "s");
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+        "params": message(&json!([{"text": "hello"}]))});
+    for (headers, status) in [
+        ("A2A-Version: 1.0\r\n", 401),
+        ("A2A-Version: 1.0\r\nAuthorization: Bearer no-such-token-of-anybody\r\n", 401),
+        ("A2A-Version: 1.0\r\nAuthorization: Bearer 0123456789abcdef0123456789abcdef\r\n", 200),
+    ] {
+        let answer = agent.request("POST", "/skills/echo", headers, &body.to_string());
+        assert_eq!(answer.status, status, "{} {}", answer.head, answer.body);
+    }
+    assert_eq!(world.receipts("s").len(), 1);
+    let card = agent.request("GET", "/strict/.well-known/agent-card.json", "", "").body;
+    assert!(card["securitySchemes"].as_object().is_some_and(|it| !it.is_empty()), "{card}");
+}
+
+#[test]
+fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_message() {
+    let world = World::new();
+    let config = format!(
+        "store: s\npolicy: permissive\nservers: [{{id: fixture, command: [\"{}\"]}}]\nedges:\n  \
+         mcp: {{listen: \"127.0.0.1:0\", anonymous: default}}\n  a2a: {{}}\n",
+        fixture()
+    );
+    world.folder.write("chio.yaml", config);
+    let agent = world.start(&["serve"], "s");
+    for (id, kind) in [
+        ("tck-complete-task-1", "task"),
+        ("tck-message-response", "message"),
+        ("tck-input-required-1", "task"),
+    ] {
+        let mut params = message(&json!([{"text": "go"}]));
+        params["message"]["messageId"] = json!(id);
+        let answer = agent.call("/skills/tck", "SendMessage", &params);
+        assert!(answer["result"].get(kind).is_some(), "{id}: {answer}");
+    }
+    let receipts = world.receipts("s");
+    assert_eq!(receipts.len(), 3);
+    for receipt in &receipts {
+        let hops = receipt["metadata"]["chio"]["bridge"]["trace"]["hops"].as_array().unwrap();
+        let way: Vec<&str> = hops.iter().map(|hop| hop["protocol"].as_str().unwrap()).collect();
+        assert_eq!(way.first(), Some(&"a2a"));
+        assert!(way.contains(&"mcp"), "{way:?}");
+    }
+    drop(agent);
+    world.audit("s");
+}

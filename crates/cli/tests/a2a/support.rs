@@ -1,0 +1,145 @@
+//! A world for each test: a folder, the stores in it, and the binaries that work on them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use chio_testkit::process::{Folder, Run, Server, until};
+use serde_json::{Value, json};
+
+/// The binary that is tested.
+const CHIO: &str = env!("CARGO_BIN_EXE_chio");
+
+/// The MCP server that is wrapped, built where the binary is.
+pub(crate) fn fixture() -> &'static str {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let path = BUILT.get_or_init(|| {
+        let folder = Path::new(CHIO).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "chio-testkit", "--bin", "mcp-fixture"]);
+        build.current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.arg("--target-dir").arg(folder.parent().unwrap());
+        assert!(build.status().unwrap().success(), "the fixture cannot be built");
+        folder.join("mcp-fixture")
+    });
+    path.to_str().unwrap()
+}
+
+/// A folder with stores in it.
+pub(crate) struct World {
+    pub(crate) folder: Folder,
+}
+
+/// A process that serves A2A.
+pub(crate) struct Agent {
+    _server: Server,
+    /// Where its card is.
+    pub(crate) base: String,
+}
+
+/// An answer over HTTP.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { folder: Folder::new() }
+    }
+
+    /// Serves the demo tools from a store, with these options.
+    pub(crate) fn up(&self, data: &str, options: &str) -> Agent {
+        let line = format!("up --listen 127.0.0.1:0 --data {data} {options}");
+        self.start(&line.split_whitespace().collect::<Vec<_>>(), data)
+    }
+
+    /// Starts something that tells where it listens in a file beside its store.
+    pub(crate) fn start(&self, words: &[&str], data: &str) -> Agent {
+        let file = self.folder.path(&format!("{data}/endpoint.json"));
+        let _ = std::fs::remove_file(&file);
+        let mut command = Command::new(CHIO);
+        self.within(command.args(words)).stdout(Stdio::null());
+        let server = Server::spawn(&mut command);
+        let endpoint = until("an endpoint", || {
+            serde_json::from_slice::<Value>(&std::fs::read(&file).ok()?).ok()
+        });
+        let base = endpoint["mcp"].as_str().unwrap().trim_end_matches("/mcp").to_owned();
+        Agent { _server: server, base }
+    }
+
+    fn within<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.current_dir(self.folder.root()).env("TMPDIR", self.folder.root());
+        command.env_remove("CHIO_AUTH_TOKEN").stdin(Stdio::null())
+    }
+
+    /// Runs the binary with these words.
+    #[track_caller]
+    pub(crate) fn run(&self, words: &[&str]) -> Run {
+        Run::of(self.within(Command::new(CHIO).args(words)), b"")
+    }
+
+    /// Runs a command line that is split at blanks.
+    #[track_caller]
+    pub(crate) fn line(&self, line: &str) -> Run {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// All receipts of a store, oldest first.
+    #[track_caller]
+    pub(crate) fn receipts(&self, data: &str) -> Vec<Value> {
+        let listed = self.line(&format!("receipt list --data {data} --json --limit 1000"));
+        let listed = listed.ends(0).json();
+        let rows = listed["receipts"].as_array().unwrap().iter().rev();
+        rows.map(|row| row["receipt"].clone()).collect()
+    }
+
+    /// Looks whether a store holds.
+    #[track_caller]
+    pub(crate) fn audit(&self, data: &str) {
+        self.line(&format!("log audit --data {data}")).ends(0);
+    }
+}
+
+/// A message of A2A 1.0 with these parts.
+pub(crate) fn message(parts: &Value) -> Value {
+    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": parts}})
+}
+
+impl Agent {
+    /// Sends a request over HTTP.
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let host = self.base.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.get(9..12).unwrap().parse().unwrap();
+        let body = serde_json::from_str(body).unwrap_or_default();
+        Answer { status, head: head.to_owned(), body }
+    }
+
+    /// Calls a method of A2A 1.0 at a mount. Gives the whole answer.
+    pub(crate) fn call(&self, mount: &str, method: &str, params: &Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let answer = self.request("POST", mount, "A2A-Version: 1.0\r\n", &body.to_string());
+        assert_eq!((answer.status, &answer.body["id"]), (200, &json!(7)), "{:?}", answer.body);
+        answer.body
+    }
+
+    /// Sends a message with these parts to a skill. Gives the task.
+    pub(crate) fn send(&self, skill: &str, parts: &Value) -> Value {
+        let answer = self.call(&format!("/skills/{skill}"), "SendMessage", &message(parts));
+        answer["result"]["task"].clone()
+    }
+}

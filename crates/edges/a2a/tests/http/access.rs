@@ -1,0 +1,174 @@
+//! Who is let in, and with which capability.
+
+use std::time::Duration;
+
+use chio_a2a_edge::Rate;
+use chio_core::capability::{DpopProof, DpopTarget};
+use chio_testkit::{key, token};
+use serde_json::{Value, json};
+
+use crate::world::{ALICE, BEARER, BOB, Beginning, ISSUER, World, message, receipt};
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Base64url without padding.
+fn base64url(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut group = [0_u8; 3];
+        group[..chunk.len()].copy_from_slice(chunk);
+        let number = u32::from_be_bytes([0, group[0], group[1], group[2]]);
+        for place in 0..=chunk.len() {
+            let digit = (number >> (18 - 6 * place)) & 63;
+            text.push(char::from(BASE64[digit as usize]));
+        }
+    }
+    text
+}
+
+fn capability_of(task: &Value) -> String {
+    receipt(task).capability_id
+}
+
+#[tokio::test]
+async fn a_capability_comes_in_a_header_in_authorization_or_in_metadata() {
+    let world = Beginning { closed: true, ..Beginning::default() }.start().await;
+    let own = world.token(ALICE, "cap-own");
+    let json_text = serde_json::to_string(&own).unwrap();
+    let send = || world.rpc("SendMessage", message("x"));
+    let refused = send().send().await.is(401);
+    assert!(refused.header("www-authenticate").unwrap().starts_with("Bearer"));
+    let encoded = base64url(json_text.as_bytes());
+    for ask in [
+        send().with("X-Chio-Capability", &json_text),
+        send().with("Authorization", &format!("Bearer {json_text}")),
+        send().with("Authorization", &format!("Bearer {encoded}")),
+        send().with("X-Chio-Capability", &json_text).with("Authorization", &format!("Bearer {encoded}")),
+    ] {
+        let task = ask.send().await.result()["task"].clone();
+        assert_eq!(capability_of(&task), "cap-own");
+    }
+    for value in [json!(own), json!(json_text)] {
+        let mut params = message("x");
+        params["metadata"] = json!({"chio": {"capability": value}});
+        let task = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+        assert_eq!(capability_of(&task), "cap-own");
+        let mut get = json!({"id": task["id"]});
+        get["metadata"] = json!({"chio": {"capability": value}});
+        world.rpc("GetTask", get).send().await.result();
+        let mut in_message = message("x");
+        in_message["message"]["metadata"] = json!({"chio": {"capability": value}});
+        world.rpc("SendMessage", in_message).send().await.result();
+    }
+    let known = send().with("Authorization", &format!("Bearer {BEARER}"));
+    assert_eq!(capability_of(&known.send().await.result()["task"]), "cap-bob");
+}
+
+#[tokio::test]
+async fn two_capabilities_that_differ_and_one_that_nobody_issued_are_refused() {
+    let world = World::with(&["echo"]).await;
+    let one = serde_json::to_string(&world.token(ALICE, "cap-1")).unwrap();
+    let other = serde_json::to_string(&world.token(ALICE, "cap-2")).unwrap();
+    let send = || world.rpc("SendMessage", message("x"));
+    let two = send().with("X-Chio-Capability", &one);
+    two.with("Authorization", &format!("Bearer {other}")).send().await.is(401);
+    let mut params = message("x");
+    params["metadata"] = json!({"chio": {"capability": other}});
+    world.rpc("SendMessage", params.clone()).with("X-Chio-Capability", &one).send().await.is(401);
+    params["message"]["metadata"] = json!({"chio": {"capability": one}});
+    world.rpc("SendMessage", params).send().await.error(-32602);
+    let now = world.kernel.clock().unix_seconds();
+    let forged =
+        token::token(&key(9), key(ALICE).public_key(), "cap", vec![token::grant("srv/*")], now);
+    let forged = serde_json::to_string(&forged).unwrap();
+    send().with("X-Chio-Capability", &forged).send().await.is(401);
+    send().with("X-Chio-Capability", "{}").send().await.is(401);
+    let mut params = message("x");
+    params["metadata"] = json!({"chio": {"capability": {"id": 7}}});
+    world.rpc("SendMessage", params).send().await.error(-32602);
+    assert_eq!(world.told.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_door_that_takes_no_capabilities_takes_none_in_any_place() {
+    let closed = Beginning { closed: true, capabilities: false, ..Beginning::default() };
+    let world = closed.start().await;
+    let own = serde_json::to_string(&world.token(ALICE, "cap-own")).unwrap();
+    let send = || world.rpc("SendMessage", message("x"));
+    send().with("X-Chio-Capability", &own).send().await.is(401);
+    assert!(send().with("Authorization", &format!("Bearer {own}")).send().await.status >= 400);
+    let mut params = message("x");
+    params["metadata"] = json!({"chio": {"capability": own}});
+    world.rpc("SendMessage", params.clone()).send().await.is(401);
+    let ask = world.rpc("SendMessage", params);
+    ask.with("Authorization", &format!("Bearer {BEARER}")).send().await.is(401);
+    send().with("Authorization", &format!("Bearer {BEARER}")).send().await.result();
+    send().with("Authorization", "Bearer somebody-elses-token").send().await.is(401);
+    assert_eq!(world.told.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
+    let world = World::with(&["echo"]).await;
+    let now = world.kernel.clock().unix_seconds();
+    let mut grant = token::grant("srv/echo");
+    grant.dpop_required = Some(true);
+    let own = token::token(&key(ISSUER), key(BOB).public_key(), "cap-dpop", vec![grant], now - 1);
+    let arguments = json!({"message": "x"});
+    let proof = |nonce: &str| {
+        let target = DpopTarget {
+            token: &own,
+            tool_server: "srv",
+            tool_name: "echo",
+            arguments: &arguments,
+        };
+        DpopProof::new(&target, nonce, now, &key(BOB)).unwrap()
+    };
+    let own_text = serde_json::to_string(&own).unwrap();
+    let state = |answer: Value| answer["task"]["status"]["state"].clone();
+    let send = |params: Value| {
+        world.rpc("SendMessage", params).with("X-Chio-Capability", &own_text)
+    };
+    let bare = state(send(message("x")).send().await.result());
+    assert_eq!(bare, "TASK_STATE_REJECTED");
+    let header = base64url(&serde_json::to_vec(&proof("nonce-1")).unwrap());
+    let proved = send(message("x")).with("DPoP", &header).send().await.result();
+    assert_eq!(state(proved), "TASK_STATE_COMPLETED");
+    let mut params = message("x");
+    params["metadata"] = json!({"chio": {"dpop": proof("nonce-2")}});
+    assert_eq!(state(send(params.clone()).send().await.result()), "TASK_STATE_COMPLETED");
+    assert_eq!(state(send(params).send().await.result()), "TASK_STATE_REJECTED", "used up");
+    send(message("x")).with("DPoP", "nothing").send().await.is(401);
+    // A task that runs later takes the proof of the one who asks.
+    let mut later = message("x");
+    later["configuration"] = json!({"returnImmediately": true});
+    let task = send(later).send().await.result()["task"].clone();
+    let mut get = json!({"id": task["id"]});
+    get["metadata"] = json!({"chio": {"dpop": proof("nonce-3")}});
+    let ask = world.rpc("GetTask", get).with("X-Chio-Capability", &own_text);
+    assert_eq!(ask.send().await.result()["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn pages_of_others_and_crowds_are_refused() {
+    let busy = Beginning {
+        options: |options| {
+            options.http_json = true;
+            let window = Duration::from_secs(600);
+            options.limits.rate = Some(Rate { requests: 2, window });
+        },
+        ..Beginning::default()
+    };
+    let world = busy.start().await;
+    let send = || world.rpc("SendMessage", message("x"));
+    send().with("Origin", "https://evil.example").send().await.is(403);
+    send().with("Host", "evil.example").send().await.is(403);
+    let card = world.ask("GET", "/.well-known/agent-card.json");
+    card.with("Host", "evil.example").send().await.is(403);
+    send().send().await.result();
+    send().send().await.result();
+    let many = send().send().await.is(429);
+    assert!(many.header("retry-after").is_some());
+    let rest = world.ask("GET", "/rest/tasks").with("A2A-Version", "1.0").send().await.is(429);
+    assert_eq!(rest.value()["error"]["status"], "RESOURCE_EXHAUSTED");
+}

@@ -1,0 +1,73 @@
+//! Tasks that ask for more, and contexts.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, message, receipt};
+
+fn to_task(id: &str, task: &Value, context: Option<&str>) -> Value {
+    let mut params = message("the second");
+    params["message"]["messageId"] = json!(id);
+    params["message"]["taskId"] = task["id"].clone();
+    if let Some(context) = context {
+        params["message"]["contextId"] = json!(context);
+    }
+    params
+}
+
+async fn asking(world: &World) -> Value {
+    let mut params = message("go");
+    params["message"]["messageId"] = json!("tck-input-required-1");
+    world.rpc("SendMessage", params).send().await.result()["task"].clone()
+}
+
+#[tokio::test]
+async fn a_task_that_asks_for_more_goes_on_with_the_next_message() {
+    let world = World::with(&["kit"]).await;
+    let task = asking(&world).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(task["status"]["message"]["parts"], json!([{"text": "Which one?"}]));
+    let first = receipt(&task);
+    let other = to_task("m-2", &task, Some("another"));
+    world.rpc("SendMessage", other).send().await.error(-32602);
+    let ask = world.rpc("SendMessage", to_task("m-2", &task, None));
+    let done = ask.send().await.result()["task"].clone();
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!((&done["id"], &done["contextId"]), (&task["id"], &task["contextId"]));
+    assert_ne!(receipt(&done).id, first.id, "a call of its own");
+    let said: Vec<&str> = done["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["parts"][0]["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["go", "Which one?", "the second"]);
+    assert_eq!(world.get(&task["id"]).await, done);
+    let context = world.told.last().1.unwrap();
+    assert_eq!((&context["taskId"], &context["messageId"]), (&task["id"], &json!("m-2")));
+    world.rpc("SendMessage", to_task("m-3", &task, None)).send().await.error(-32004);
+}
+
+#[tokio::test]
+async fn a_task_that_asks_for_more_can_be_called_off() {
+    let world = World::with(&["kit"]).await;
+    let task = asking(&world).await;
+    let off = world.rpc("CancelTask", json!({"id": task["id"]})).send().await.result();
+    assert_eq!(off["status"]["state"], "TASK_STATE_CANCELED");
+    world.rpc("CancelTask", json!({"id": task["id"]})).send().await.error(-32002);
+    world.rpc("SendMessage", to_task("m-2", &task, None)).send().await.error(-32004);
+}
+
+#[tokio::test]
+async fn a_context_is_kept_or_made_and_an_unknown_task_is_not_there() {
+    let world = World::with(&["echo"]).await;
+    let mut own = message("x");
+    own["message"]["contextId"] = json!("mine");
+    let task = world.rpc("SendMessage", own).send().await.result()["task"].clone();
+    assert_eq!(task["contextId"], "mine");
+    let (one, other) = (world.task("x").await, world.task("x").await);
+    assert!(!one["contextId"].as_str().unwrap().is_empty());
+    assert_ne!(one["contextId"], other["contextId"]);
+    let unknown = to_task("m", &json!({"id": "a2a-task-0"}), None);
+    world.rpc("SendMessage", unknown).send().await.error(-32001);
+    world.rpc("SendMessage", to_task("m", &one, None)).send().await.error(-32004);
+}
