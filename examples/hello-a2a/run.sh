@@ -28,6 +28,7 @@ curl -s "$one/skills/echo" -H 'Content-Type: application/json' -H 'A2A-Version: 
   "jsonrpc": "2.0", "id": 1, "method": "SendMessage",
   "params": {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}}' |
     sed 's/.*"state":"\([A-Z_]*\)".*/  \1/'
+echo
 
 "$chio" a2a serve --target "$one/skills/echo" --server-id friend --data "$folder/two" \
     --http 127.0.0.1:0 --anonymous default >"$folder/two.log" 2>&1 &

@@ -116,3 +116,19 @@ fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_messag
     drop(agent);
     world.audit("s");
 }
+
+// covers: BRIDGE-108
+#[test]
+fn the_example_runs_as_it_is_written() {
+    let world = World::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello-a2a/run.sh");
+    let mut example = std::process::Command::new("sh");
+    example.arg(script).env("CHIO", env!("CARGO_BIN_EXE_chio"));
+    example.current_dir(world.folder.root()).env("TMPDIR", world.folder.root());
+    let run = chio_testkit::process::Run::of(&mut example, b"");
+    if run.stderr.contains("curl: not found") {
+        // Nothing else of the tests needs it.
+        return;
+    }
+    run.ends(0).says("TASK_STATE_COMPLETED").says("friend/echo");
+}
