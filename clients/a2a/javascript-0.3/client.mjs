@@ -1,14 +1,14 @@
 // The official JavaScript SDK of A2A, version 0.3.
 
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import {
+    ClientFactory,
+    DefaultAgentCardResolver,
+    JsonRpcTransportFactory,
+    PushNotificationNotSupportedError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+} from '@a2a-js/sdk/client';
 import { fetch, run } from './steps.mjs';
-
-const CODES = {
-    TaskNotFoundError: -32001,
-    TaskNotCancelableError: -32002,
-    PushNotificationNotSupportedError: -32003,
-    UnsupportedOperationError: -32004,
-};
 
 const resolver = new DefaultAgentCardResolver({ fetchImpl: fetch });
 const resolve = (url) => resolver.resolve(url);
@@ -41,10 +41,12 @@ await run({
     is10: false,
     // This SDK does not read what comes in place of a stream, and says so.
     noStream: 'no stream',
-    code: (error) =>
-        error?.message.includes("Expected 'text/event-stream'")
-            ? 'no stream'
-            : CODES[error?.constructor.name],
+    code: (error) => {
+        if (error instanceof TaskNotFoundError) return -32001;
+        if (error instanceof TaskNotCancelableError) return -32002;
+        if (error instanceof PushNotificationNotSupportedError) return -32003;
+        return error?.message.includes("Expected 'text/event-stream'") ? 'no stream' : undefined;
+    },
     card: resolve,
     send: async (url, part, options) => {
         const it = await client(url, { polling: options.later });

@@ -40,10 +40,6 @@ use clap::Parser;
 use crate::commands::CommandLine;
 use crate::io::{Io, Patient};
 
-/// A call allocates often and briefly, on one thread and frees on another; this allocator is made for that.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,

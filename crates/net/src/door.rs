@@ -184,7 +184,7 @@ mod tests {
         draft.signed(&issuer).unwrap()
     }
 
-    fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
+    fn headers(name: &HeaderName, values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), value.parse().unwrap())).collect()
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn a_capability_comes_in_its_header_where_the_door_takes_one() {
         let json = serde_json::to_string(&token()).unwrap();
         let found = |door: &HttpDoor, values: &[&str]| {
-            let presented = door.presented(&headers(CAPABILITY, values));
+            let presented = door.presented(&headers(&CAPABILITY, values));
             presented.map(|found| found.map(|found| found.token.id.clone()))
         };
         assert_eq!(found(&door(true), &[]), Ok(None));
@@ -224,7 +224,7 @@ mod tests {
             (vec![], false),
         ] {
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            let found = bearer_capability(&headers(AUTHORIZATION, &values));
+            let found = bearer_capability(&headers(&AUTHORIZATION, &values));
             assert_eq!(found.is_some(), is_one, "{}", values.len());
             if let Some(found) = found {
                 assert_eq!(
@@ -247,10 +247,10 @@ mod tests {
         assert_eq!(by_capability.principal, None);
         assert_eq!(by_capability.name, format!("anonymous||{}", presented.hash));
         assert_eq!(door.identify(&nothing, None, 0).await, Err(AuthError::Missing));
-        let alice = headers(AUTHORIZATION, &["Bearer 0123456789abcdef"]);
+        let alice = headers(&AUTHORIZATION, &["Bearer 0123456789abcdef"]);
         let known = door.identify(&alice, None, 0).await.unwrap();
         assert_eq!(known.principal.as_deref(), Some("alice"));
-        let other = headers(AUTHORIZATION, &["Bearer 0123456789abcdeX"]);
+        let other = headers(&AUTHORIZATION, &["Bearer 0123456789abcdeX"]);
         assert_eq!(door.identify(&other, Some(&presented), 0).await, Err(AuthError::Unknown));
     }
 
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(proof(&HeaderMap::new()).unwrap(), None);
         let wrong = URL_SAFE_NO_PAD.encode("{}");
         for value in ["not a proof", &wrong, &"A".repeat(MAX_HEADER + 1)] {
-            assert_eq!(proof(&headers(PROOF, &[value])), Err(HeaderError::Proof));
+            assert_eq!(proof(&headers(&PROOF, &[value])), Err(HeaderError::Proof));
         }
     }
 }

@@ -126,11 +126,11 @@ mod tests {
         Names { message_id: Some("m-1"), context_id: "c-1", task_id: "t-1" };
 
     #[track_caller]
-    fn check(schema: &str, parts: Vec<Part>, expected: Result<Value, Kind>) {
+    fn check(schema: &str, parts: Vec<Part>, expected: &Result<Value, Kind>) {
         let intake = Intake::of(&serde_json::from_str(schema).unwrap());
         let message = Message::new(Role::User, parts);
         let found = intake.arguments(&message, &NAMES, false).map_err(|fault| fault.kind);
-        assert_eq!(found, expected, "{schema}");
+        assert_eq!(found, *expected, "{schema}");
     }
 
     fn data(value: Value) -> Part {
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn data_is_the_arguments_and_texts_are_a_message() {
-        check(OPEN, vec![data(json!({"q": 1})), Part::text("x")], Ok(json!({"q": 1})));
-        check(OPEN, vec![Part::text("a"), Part::text("b")], Ok(json!({"message": "a\nb"})));
-        check(OPEN, vec![data(json!({})), data(json!({}))], Err(Kind::Params));
-        check(OPEN, vec![data(json!([1]))], Err(Kind::Params));
+        check(OPEN, vec![data(json!({"q": 1})), Part::text("x")], &Ok(json!({"q": 1})));
+        check(OPEN, vec![Part::text("a"), Part::text("b")], &Ok(json!({"message": "a\nb"})));
+        check(OPEN, vec![data(json!({})), data(json!({}))], &Err(Kind::Params));
+        check(OPEN, vec![data(json!([1]))], &Err(Kind::Params));
     }
 
     #[test]
@@ -154,17 +154,17 @@ mod tests {
         let text = || vec![Part::text("x")];
         let one = r#"{"properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
             "required": ["q"]}"#;
-        check(one, text(), Ok(json!({"q": "x"})));
+        check(one, text(), &Ok(json!({"q": "x"})));
         let closed = r#"{"properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
             "additionalProperties": false}"#;
-        check(closed, text(), Ok(json!({"q": "x"})));
+        check(closed, text(), &Ok(json!({"q": "x"})));
         let open = r#"{"properties": {"q": {"type": "string"}}}"#;
-        check(open, text(), Ok(json!({"message": "x"})));
+        check(open, text(), &Ok(json!({"message": "x"})));
         let two = r#"{"properties": {"a": {"type": "string"}, "b": {"type": "string"}},
             "required": ["a", "b"]}"#;
-        check(two, text(), Ok(json!({"message": "x"})));
+        check(two, text(), &Ok(json!({"message": "x"})));
         let own = r#"{"properties": {"message": {}, "q": {"type": "string"}}, "required": ["q"]}"#;
-        check(own, text(), Ok(json!({"message": "x"})));
+        check(own, text(), &Ok(json!({"message": "x"})));
     }
 
     #[test]
@@ -173,10 +173,10 @@ mod tests {
         check(
             takes,
             vec![Part::text("x"), raw()],
-            Ok(json!({"message": "x", "parts": [{"raw": "AA=="}]})),
+            &Ok(json!({"message": "x", "parts": [{"raw": "AA=="}]})),
         );
-        check(OPEN, vec![Part::text("x"), raw()], Ok(json!({"message": "x"})));
-        check(OPEN, vec![raw()], Ok(json!({"message": ""})));
+        check(OPEN, vec![Part::text("x"), raw()], &Ok(json!({"message": "x"})));
+        check(OPEN, vec![raw()], &Ok(json!({"message": ""})));
         let intake = Intake::of(&serde_json::from_str(OPEN).unwrap());
         let message = Message::new(Role::User, vec![Part::text("x"), raw()]);
         let refused = intake.arguments(&message, &NAMES, true).unwrap_err();
@@ -187,9 +187,9 @@ mod tests {
     fn a_tool_that_asks_for_names_is_told_them() {
         let wants = r#"{"properties": {"message": {}, "messageId": {}, "taskId": {}}}"#;
         let expected = json!({"message": "x", "messageId": "m-1", "taskId": "t-1"});
-        check(wants, vec![Part::text("x")], Ok(expected));
+        check(wants, vec![Part::text("x")], &Ok(expected));
         let own = json!({"messageId": "mine"});
         let expected = json!({"messageId": "mine", "taskId": "t-1"});
-        check(wants, vec![data(own)], Ok(expected));
+        check(wants, vec![data(own)], &Ok(expected));
     }
 }

@@ -32,7 +32,12 @@ impl Entry {
 
 /// Why a task is not taken into the book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) enum NotTaken {
+    /// Something works on it already.
+    Runs,
+    /// Nothing can make room for it.
+    Full,
+}
 
 /// The book.
 #[derive(Debug)]
@@ -106,21 +111,26 @@ impl Book {
     }
 
     /// Takes a task in; older ones make room.
-    pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), Full> {
+    pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), NotTaken> {
         let mut pages = self.pages();
         pages.sweep(now);
         let id = entry.record.id.clone();
-        if let Some(place) = pages.entries.get(&id).map(|kept| kept.place) {
+        if let Some(known) = pages.entries.get(&id) {
+            if known.entry.runs() {
+                return Err(NotTaken::Runs);
+            }
+            let place = known.place;
             pages.remove(place);
         }
         let owned = pages.owned.get(&entry.owner).map_or(0, BTreeSet::len);
         if owned >= self.limits.tasks_per_owner {
             let places = pages.owned.get(&entry.owner).cloned().unwrap_or_default();
-            let oldest = places.into_iter().find(|place| pages.is_idle(*place)).ok_or(Full)?;
+            let oldest =
+                places.into_iter().find(|place| pages.is_idle(*place)).ok_or(NotTaken::Full)?;
             pages.remove(oldest);
         }
         if pages.entries.len() >= self.limits.book_tasks && !pages.forget_oldest() {
-            return Err(Full);
+            return Err(NotTaken::Full);
         }
         let (place, bytes) = (pages.next, entry.record.size());
         let lifetime = self.limits.task_lifetime.as_secs();
@@ -231,7 +241,8 @@ mod tests {
         assert_eq!((ids(&book, 1), ids(&book, 2)), (vec![1, 4], vec![5, 6]), "four in all");
         let crowded = Book::new(A2aLimits { tasks_per_owner: 1, ..A2aLimits::default() });
         crowded.insert(entry(1, 1, true), 0).unwrap();
-        assert_eq!(crowded.insert(entry(2, 1, false), 0), Err(Full));
+        assert_eq!(crowded.insert(entry(2, 1, false), 0), Err(NotTaken::Full));
+        assert_eq!(crowded.insert(entry(1, 1, false), 0), Err(NotTaken::Runs));
     }
 
     #[test]
@@ -248,6 +259,7 @@ mod tests {
         assert_eq!(ids(&book, 1), [2], "the other made room");
         assert!(book.pages().bytes > 10_000, "what runs stays");
         book.forget("a2a-task-2");
-        assert_eq!((book.pages().bytes, book.pages().owned.len()), (0, 0));
+        let pages = book.pages();
+        assert_eq!((pages.bytes, pages.owned.len()), (0, 0));
     }
 }

@@ -1,6 +1,8 @@
 //! The skills there are: made when the tool servers change what they offer, and looked up with
 //! every message.
 
+pub(crate) mod skills;
+
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -8,7 +10,8 @@ use chio_core::manifest::ToolManifest;
 use chio_cross_protocol::CrossProtocolOrchestrator;
 use tokio::time::Instant;
 
-pub(crate) use crate::catalog_skills::{Catalog, Skill};
+pub(crate) use skills::{Catalog, Skill};
+
 use crate::error::Fault;
 use crate::options::{A2aError, A2aOptions};
 
@@ -53,7 +56,8 @@ impl Catalogs {
         });
         let now = Instant::now();
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if current.0.manifests() != manifests {
+        // A server that says the same again gives its tools anew.
+        if current.0.manifests() != manifests || !current.0.is_current(orchestrator) {
             current.0 = Arc::new(Catalog::new(manifests, orchestrator, options));
         }
         current.1 = now;

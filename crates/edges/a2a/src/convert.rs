@@ -150,8 +150,8 @@ mod tests {
     use crate::dialect::v1::write_part;
 
     /// The parts as A2A shows them, and as Chio's own dialect does.
-    fn shown(result: Value) -> (Value, Value) {
-        let parts = parts(&result);
+    fn shown(result: &Value) -> (Value, Value) {
+        let parts = parts(result);
         let of = |hidden: Shown| {
             let shown = parts.iter().filter(|part| part.shown != hidden);
             Value::Array(shown.map(write_part).collect())
@@ -177,7 +177,7 @@ mod tests {
             (json!(null), json!([{"text": "null"}])),
             (json!({"content": [], "structuredContent": {"a": 1}}), json!([{"data": {"a": 1}}])),
         ] {
-            assert_eq!(shown(result.clone()), (parts.clone(), parts), "{result}");
+            assert_eq!(shown(&result), (parts.clone(), parts), "{result}");
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
                 json!([]),
             ),
         ] {
-            assert_eq!(shown(result.clone()), (in_a2a, in_seed), "{result}");
+            assert_eq!(shown(&result), (in_a2a, in_seed), "{result}");
         }
     }
 

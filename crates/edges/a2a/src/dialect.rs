@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn of_params(method: &str, params: Value) -> Option<(Dialect, Operation)> {
-        of(method, params.as_object().unwrap())
+        of(method, &serde_json::from_value(params).unwrap())
     }
 
     // covers: CROSS-018

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
-use chio_cross_protocol::{Admission, ConnectionInfo, Peer, Refused};
+use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
 use tokio::time::Instant;
 
 use crate::limits::A2aLimits;
@@ -56,9 +56,9 @@ impl Guests {
         admission: &dyn Admission,
         name: String,
         info: &ConnectionInfo,
-        (limits, now): (&A2aLimits, u64),
+        (limits, orchestrator): (&A2aLimits, &CrossProtocolOrchestrator<'static>),
     ) -> Result<Arc<Guest>, Refused> {
-        if let Some(guest) = self.known(&name, limits, now) {
+        if let Some(guest) = self.known(&name, limits, orchestrator) {
             return Ok(guest);
         }
         let peer = admission.admit(info).await?;
@@ -73,10 +73,20 @@ impl Guests {
         Ok(guest)
     }
 
-    fn known(&self, name: &str, limits: &A2aLimits, now: u64) -> Option<Arc<Guest>> {
-        let guests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let guest = guests.get(name)?;
-        guest.holds(limits.guest_lifetime, now).then(|| Arc::clone(guest))
+    fn known(
+        &self,
+        name: &str,
+        limits: &A2aLimits,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+    ) -> Option<Arc<Guest>> {
+        let guest = {
+            let guests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(guests.get(name)?)
+        };
+        let holds = guest.holds(limits.guest_lifetime, orchestrator.now());
+        // SECURITY: whose capability was revoked, is asked about anew.
+        let revoked = guest.tokens.iter().any(|token| orchestrator.is_revoked(token));
+        (holds && !revoked).then_some(guest)
     }
 
     fn remember(&self, name: String, guest: Arc<Guest>, limits: &A2aLimits) {

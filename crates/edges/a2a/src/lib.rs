@@ -14,7 +14,6 @@ mod bridge;
 mod caller;
 mod card;
 mod catalog;
-mod catalog_skills;
 mod convert;
 mod dialect;
 mod error;

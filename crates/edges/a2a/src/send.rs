@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::about::About;
 use crate::account::Account;
 use crate::arguments::Names;
-use crate::book::Entry;
+use crate::book::{Entry, NotTaken};
 use crate::caller::A2aCaller;
 use crate::catalog::Skill;
 use crate::convert::ending;
@@ -24,6 +24,10 @@ use crate::guests::Guest;
 use crate::message::{Message, Role, Send};
 use crate::record::{State, TaskRecord};
 use crate::service::Shared;
+use crate::tasks::{Known, find};
+
+/// The largest message that is remembered in a history, in bytes.
+const MAX_REMEMBERED: usize = 256 << 10;
 
 /// A message to a skill, on its way.
 pub(crate) struct Sending {
@@ -97,30 +101,26 @@ async fn continued(
     message: &Message,
 ) -> Result<Option<Entry>, Fault> {
     let Some(id) = &message.task_id else { return Ok(None) };
-    let owner = guest.owner().ok_or_else(|| Fault::no_task(id))?;
-    let now = shared.orchestrator.now();
-    let (state, context_id, entry) = match shared.book.find(id, owner, now) {
-        Some(entry) if !entry.durable => {
-            (entry.record.state, entry.record.context_id.clone(), Some(entry))
-        }
-        _ => {
-            let view = shared.deferred.look(id, owner).await;
-            let view = view.map_err(|error| of_task(shared, id, &error))?;
-            let context = view.context.as_ref().and_then(|it| it.get("contextId"));
-            let context = context.and_then(Value::as_str).map(str::to_owned);
-            (if view.state.is_over() { State::Completed } else { State::Working }, context, None)
+    let entry = match find(shared, guest, id).await? {
+        Known::Here(entry) => entry,
+        Known::Stored(view, _) => {
+            let what = if view.state.is_over() { "over" } else { "not asking for anything" };
+            return Err(takes_none(what));
         }
     };
-    if message.context_id.is_some() && message.context_id != context_id {
+    let context_id = &entry.record.context_id;
+    if message.context_id.is_some() && message.context_id != *context_id {
         return Err(Fault::params("expected the `contextId` of the task, found another"));
     }
-    match entry.filter(|_| state == State::InputRequired) {
-        Some(entry) => Ok(Some(entry)),
-        None if state.is_over() => {
-            Err(Fault::new(Kind::Unsupported, "the task is over and takes no more messages"))
-        }
-        None => Err(Fault::new(Kind::Unsupported, "the task runs and asks for nothing")),
+    match entry.record.state {
+        State::InputRequired => Ok(Some(entry)),
+        state if state.is_over() => Err(takes_none("over")),
+        _ => Err(takes_none("not asking for anything")),
     }
+}
+
+fn takes_none(what: &str) -> Fault {
+    Fault::new(Kind::Unsupported, format!("the task takes no message: it is {what}"))
 }
 
 /// The skill that is meant.
@@ -172,7 +172,11 @@ fn begun(
         let named = format!("{id}-question-{}", history.len());
         history.push(Message { id: Some(named), ..asked });
     }
-    history.push(message);
+    // SECURITY: a capability may stand there, which nobody should find in a history.
+    let message = Message { metadata: None, ..message };
+    if message.size() <= MAX_REMEMBERED {
+        history.push(message);
+    }
     TaskRecord {
         id,
         context_id: Some(context_id),
@@ -211,8 +215,11 @@ async fn run(
         cancellation: cancellation.clone(),
         ended: ended.clone(),
     };
-    let full = |_| Fault::new(Kind::Busy, "expected fewer tasks of one caller at once");
-    shared.book.insert(entry, shared.orchestrator.now()).map_err(full)?;
+    shared.book.insert(entry, shared.orchestrator.now()).map_err(|why| match why {
+        NotTaken::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
+        // Another message was faster.
+        NotTaken::Runs => takes_none("not asking for anything"),
+    })?;
     let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
     let runner = Arc::clone(shared);
     let work = tokio::spawn(async move {

@@ -29,6 +29,46 @@ fn owner_of<'a>(guest: &'a Guest, id: &str) -> Result<&'a PublicKey, Fault> {
     guest.owner().ok_or_else(|| Fault::no_task(id))
 }
 
+/// A task of this caller: of this process, or as the store has it.
+pub(crate) enum Known {
+    /// Only this process has it.
+    Here(Entry),
+    /// The store has it, and these are its messages.
+    Stored(Box<TaskView>, Vec<Message>),
+}
+
+/// Finds a task of this caller. Nothing is run.
+pub(crate) async fn find(shared: &Shared, guest: &Guest, id: &str) -> Result<Known, Fault> {
+    let owner = owner_of(guest, id)?;
+    let now = shared.orchestrator.now();
+    let entry = shared.book.find(id, owner, now);
+    if let Some(entry) = entry.as_ref().filter(|entry| !entry.durable) {
+        return Ok(Known::Here(entry.clone()));
+    }
+    let view = shared.deferred.look(id, owner).await;
+    let view = view.map_err(|error| of_task(shared, id, &error))?;
+    let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
+    if !view.state.is_over() {
+        return Ok(Known::Stored(Box::new(view), history));
+    }
+    let record = of_view(view.clone(), history.clone());
+    if record.state != State::InputRequired {
+        return Ok(Known::Stored(Box::new(view), history));
+    }
+    // For the store it is over. Whoever goes on with it does so here.
+    let entry = at_rest(shared, owner.clone(), record);
+    let _ = shared.book.insert(entry.clone(), now);
+    Ok(Known::Here(entry))
+}
+
+/// A page for a task that nobody works on.
+fn at_rest(shared: &Shared, owner: PublicKey, record: TaskRecord) -> Entry {
+    let ended = CancellationToken::new();
+    ended.cancel();
+    let cancellation = shared.closing.child_token();
+    Entry { owner, record: Arc::new(record), durable: false, cancellation, ended }
+}
+
 /// A task as it is. One that waits is run first.
 pub(crate) async fn get(
     shared: &Arc<Shared>,
@@ -36,14 +76,10 @@ pub(crate) async fn get(
     id: &str,
     mut about: About,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let owner = owner_of(guest, id)?;
-    let known = shared.book.find(id, owner, shared.orchestrator.now());
-    if let Some(entry) = known.as_ref().filter(|entry| !entry.durable) {
-        return Ok(Arc::clone(&entry.record));
-    }
-    let view = shared.deferred.look(id, owner).await;
-    let view = view.map_err(|error| of_task(shared, id, &error))?;
-    let history = known.map(|entry| entry.record.history.clone()).unwrap_or_default();
+    let (view, history) = match find(shared, guest, id).await? {
+        Known::Here(entry) => return Ok(entry.record),
+        Known::Stored(view, history) => (*view, history),
+    };
     if view.state != TaskState::Waiting {
         return Ok(Arc::new(of_view(view, history)));
     }
@@ -91,24 +127,21 @@ pub(crate) async fn cancel(
     id: &str,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let owner = owner_of(guest, id)?;
-    let now = shared.orchestrator.now();
-    let known = shared.book.find(id, owner, now);
-    if let Some(entry) = known.as_ref().filter(|entry| !entry.durable) {
-        return cancel_here(shared, entry, again).await;
-    }
-    let history = known.as_ref().map(|entry| entry.record.history.clone()).unwrap_or_default();
-    let view = shared.deferred.look(id, owner).await;
-    let mut view = view.map_err(|error| of_task(shared, id, &error))?;
+    let (mut view, history) = match find(shared, guest, id).await? {
+        Known::Here(entry) => return cancel_here(shared, &entry, again).await,
+        Known::Stored(view, history) => (*view, history),
+    };
     let is_over = view.state.is_over() && !(again && view.state == TaskState::Cancelled);
     if is_over {
         return Err(not_cancelable());
     }
+    let owner = owner_of(guest, id)?;
     let context = view.context.take();
     let mut called_off = match shared.deferred.cancel(id, owner).await {
         Ok(view) => view,
         Err(TaskError::Refused(TaskRefused::Running)) => {
-            wait_for(known.as_ref()).await;
+            let running = shared.book.find(id, owner, shared.orchestrator.now());
+            wait_for(running.as_ref()).await;
             let view = shared.deferred.look(id, owner).await;
             view.map_err(|error| of_task(shared, id, &error))?
         }
@@ -121,9 +154,8 @@ pub(crate) async fn cancel(
     // What was kept went with the task.
     called_off.context = called_off.context.or(context);
     let record = Arc::new(of_view(called_off, history));
-    if known.is_some() {
-        shared.book.update(Arc::clone(&record));
-    }
+    // The page in the book, if there is one, keeps what the store has forgotten.
+    shared.book.update(Arc::clone(&record));
     Ok(record)
 }
 
@@ -178,7 +210,10 @@ pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskR
     let views = views.map_err(|error| of_task(shared, "", &error))?;
     let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
     for view in views {
-        let entry = known.iter().find(|entry| entry.durable && entry.record.id == view.id);
+        let entry = known.iter().find(|entry| entry.record.id == view.id);
+        if entry.is_some_and(|entry| !entry.durable) {
+            continue;
+        }
         let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
         records.push(Arc::new(of_view(view, history)));
     }
@@ -209,11 +244,8 @@ fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
         (TaskState::Waiting | TaskState::Running, ..) => {}
         (_, Some(result), Some(receipt)) => {
             let ending = ending(&result.outcome, &result.chunks);
-            // Nobody can go on with a task that is over for the store.
-            let asks = ending.state == State::InputRequired;
-            record.state = if asks { State::Completed } else { ending.state };
-            record.output = if asks { ending.words.clone() } else { ending.output };
-            record.words = if asks { Vec::new() } else { ending.words };
+            (record.state, record.output, record.words) =
+                (ending.state, ending.output, ending.words);
             record.account = Account::of(&result.outcome, receipt);
         }
         (TaskState::Cancelled, ..) => {

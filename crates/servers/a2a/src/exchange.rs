@@ -123,9 +123,11 @@ impl Exchange<'_> {
                 parsed(&answer.body, "the answer").map(Some)
             }
             _ => {
-                let value = strict::from_slice::<Value>(&answer.body).ok();
-                match value.as_ref().and_then(|value| value.get("error")) {
-                    Some(error @ Value::Object(_)) => Err(self.remote(Some(status), error)),
+                let value = strict::from_slice::<Value>(&answer.body).unwrap_or_default();
+                match (value.get("error"), value.get("message")) {
+                    (Some(error @ Value::Object(_)), _) => Err(self.remote(Some(status), error)),
+                    // As 0.3 has it over HTTP+JSON.
+                    (None, Some(Value::String(_))) => Err(self.remote(Some(status), &value)),
                     _ => Err(refused()),
                 }
             }
@@ -173,8 +175,9 @@ impl Exchange<'_> {
             told.push_str(&format!("{}: ", self.transport.words(reason, self.credentials)));
         }
         told.push_str(&self.transport.words(said, self.credentials));
-        // A reason says that the interface is there and it is something else that is not.
-        let status = if reason.is_some() { status.filter(|it| *it != 404) } else { status };
+        // A reason or a code says that the interface is there and it is something else that is not.
+        let explains = reason.is_some() || code.is_some_and(|code| code < 0);
+        let status = if explains { status.filter(|it| *it != 404) } else { status };
         A2aError::RemoteRequestFailed { status, code, detail: format!("the agent answered {told}") }
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     use crate::place::Places;
     use crate::policy::A2aPartnerPolicy;
 
-    fn choose(interfaces: Value, policy: Option<&A2aPartnerPolicy>) -> String {
+    fn choose(interfaces: &Value, policy: Option<&A2aPartnerPolicy>) -> String {
         let card = json!({
             "name": "A", "skills": [{"id": "s"}], "supportedInterfaces": interfaces,
         });
@@ -173,7 +173,7 @@ mod tests {
                 "https://a.example/old JSONRPC ZeroThree",
             ),
         ] {
-            assert_eq!(choose(interfaces, None), expected);
+            assert_eq!(choose(&interfaces, None), expected);
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
             (json!([entry("http://127.0.0.1:1", "JSONRPC", "1.0")]), "invalid URL: an interface:"),
             (json!([]), "no supported interfaces:"),
         ] {
-            let found = choose(interfaces, None);
+            let found = choose(&interfaces, None);
             assert!(found.starts_with(expected), "{found}");
         }
     }
@@ -202,9 +202,9 @@ mod tests {
             ])
         };
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://A.example:8443/");
-        assert_eq!(choose(interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC One");
+        assert_eq!(choose(&interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC One");
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://a.example");
-        let found = choose(interfaces(), Some(&policy));
+        let found = choose(&interfaces(), Some(&policy));
         let expected = "partner admission failed: partner `p`: expected an interface of one of \
                         `https://a.example`, found only `https://b.example`";
         assert_eq!(found, expected);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use url::form_urlencoded::byte_serialize;
 use zeroize::Zeroizing;
 
 /// What stands for a secret in text that somebody reads.
@@ -44,12 +45,23 @@ pub(crate) fn remote_words<'a>(
     let mut words = text.to_owned();
     for secret in secrets {
         if secret.expose().len() >= SHORTEST {
-            words = words.replace(secret.expose(), HIDDEN);
+            for form in forms(secret.expose()) {
+                words = words.replace(form.expose(), HIDDEN);
+            }
         }
     }
     let plain = words.chars().map(|c| if c.is_control() { ' ' } else { c });
     let plain: String = plain.take(MAX_REMOTE).collect();
     plain.trim().to_owned()
+}
+
+/// A secret as it may come back: as it is, as forms and URLs carry it, and inside JSON.
+fn forms(secret: &str) -> [Secret; 4] {
+    let form: String = byte_serialize(secret.as_bytes()).collect();
+    let url = form.replace('+', "%20");
+    let json = serde_json::Value::from(secret).to_string();
+    let json = json.trim_matches('"').to_owned();
+    [Secret::new(secret), Secret::new(form), Secret::new(url), Secret::new(json)]
 }
 
 #[cfg(test)]
@@ -67,6 +79,11 @@ mod tests {
         let said = "no\r\nway: Bearer hunter2 a";
         assert_eq!(remote_words(said, &secrets), "no  way: Bearer [secret] a");
         assert_eq!(remote_words(&"x".repeat(5000), &secrets).chars().count(), 200);
+        let secrets = [Secret::new("a b&\"c")];
+        let said = r#"a b&"c, a+b%26%22c, a%20b%26%22c, {"x":"a b&\"c"}"#;
+        let hidden = r#"[secret], [secret], [secret], {"x":"[secret]"}"#;
+        assert_eq!(remote_words(said, &secrets), hidden);
+        let secrets = [Secret::new("hunter2")];
         // A secret that the cut would leave half of.
         let said = format!("{}hunter2", "y".repeat(197));
         assert!(!remote_words(&said, &secrets).contains("hun"));

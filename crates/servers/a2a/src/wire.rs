@@ -46,7 +46,7 @@ struct Rest {
     verb: Method,
     path: String,
     query: Vec<(&'static str, String)>,
-    /// The members of the params that go into the body; none for requests without one.
+    /// None for requests without one.
     body: Option<Map<String, Value>>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn outgoing(
 ) -> Result<Outgoing, A2aError> {
     let form = match interface.dialect {
         Dialect::One => form(operation, envelope)?,
-        Dialect::ZeroThree => old::form(operation, envelope)?,
+        Dialect::ZeroThree => old::form(operation, envelope, interface.binding)?,
     };
     let mut url = Url::parse(&interface.url)
         .map_err(|_| A2aError::InvalidUrl("the interface's URL cannot be read".to_owned()))?;
@@ -91,7 +91,11 @@ pub(crate) fn outgoing(
             let tenant = tenant.map(|tenant| format!("/{tenant}")).unwrap_or_default();
             let base = url.path().trim_end_matches('/').to_owned();
             let Rest { verb, path, query, body } = form.rest;
-            url.set_path(&format!("{base}{tenant}{path}"));
+            let prefix = match interface.dialect {
+                Dialect::ZeroThree if !base.ends_with(old::PREFIX) => old::PREFIX,
+                _ => "",
+            };
+            url.set_path(&format!("{base}{prefix}{tenant}{path}"));
             if !query.is_empty() {
                 url.query_pairs_mut().extend_pairs(query);
             }

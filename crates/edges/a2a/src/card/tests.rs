@@ -1,1 +1,51 @@
-//! To come.
+//! Cards as they are sent.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::catalog::skills::tests::{catalog, manifest, tool};
+
+fn options() -> A2aOptions {
+    A2aOptions::new(vec!["srv".to_owned()], "https://agent.example/a2a")
+}
+
+fn of(mount: &Mount, asks: Asks) -> Option<Value> {
+    let tools = vec![tool("a b/c", json!({}), true), tool("plain", json!({}), false)];
+    let catalog = catalog(vec![manifest("srv", tools)], &BTreeMap::new());
+    let card = Card::of(mount, &options(), &catalog, asks)?;
+    assert_eq!(card.tag, format!("\"{}\"", sha256_hex(card.text.as_bytes())));
+    Some(serde_json::from_str(&card.text).unwrap())
+}
+
+// covers: BRIDGE-062, BRIDGE-073, BRIDGE-074, BRIDGE-100, BRIDGE-104
+#[test]
+fn the_root_card_tells_every_caveat() {
+    let card = of(&Mount::Root, Asks { required: true, capabilities: true }).unwrap();
+    assert_eq!(card["version"], env!("CARGO_PKG_VERSION"));
+    let caveats = &card["skills"][0]["bridgeFidelity"]["caveats"];
+    assert!(!caveats.as_array().unwrap().is_empty());
+    assert_eq!(card["skills"][1]["outputModes"], json!(["text"]));
+    assert!(card.get("securitySchemes").is_none());
+}
+
+#[test]
+fn the_address_of_a_skill_is_written_as_urls_are() {
+    let card = of(&Mount::Skill("a b/c".to_owned()), Asks::default()).unwrap();
+    let url = "https://agent.example/a2a/skills/a%20b%2Fc";
+    assert_eq!(card["supportedInterfaces"][0]["url"], url);
+    assert_eq!(of(&Mount::Skill("nothing".to_owned()), Asks::default()), None);
+}
+
+#[test]
+fn a_strict_card_asks_for_what_the_door_asks_for() {
+    for (required, capabilities, schemes) in
+        [(false, true, 0), (true, false, 1), (true, true, 2), (false, false, 0)]
+    {
+        let card = of(&Mount::Strict, Asks { required, capabilities }).unwrap();
+        let found = card.get("securitySchemes").and_then(Value::as_object);
+        assert_eq!(found.map_or(0, Map::len), schemes);
+        let requirements = card.get("securityRequirements").and_then(Value::as_array);
+        assert_eq!(requirements.map_or(0, Vec::len), schemes, "any one of them will do");
+        assert!(!card.to_string().contains("bridgeFidelity"));
+    }
+}

@@ -50,9 +50,17 @@ impl Entrance {
             .check(headers, authority)
             .map_err(|error| Refusal::new(StatusCode::FORBIDDEN, error.to_string()))?;
         let unauthorized = |message: String| Refusal::new(StatusCode::UNAUTHORIZED, message);
-        let presented = self.presented(headers)?;
+        let bearer = door::bearer_capability(headers).filter(|_| self.door.capabilities);
+        let is_bearer = bearer.is_some();
+        let own = self.door.presented(headers);
+        let presented = same(own.map_err(|error| unauthorized(error.to_string()))?, bearer)?;
         let proof = door::proof(headers).map_err(|error| unauthorized(error.to_string()))?;
-        let identity = self.identity(headers, presented.as_ref()).await;
+        let identity = if is_bearer {
+            // What stands in `Authorization` is a capability and nobody's token.
+            Ok(Identity::anonymous())
+        } else {
+            self.identity(headers, presented.is_some()).await
+        };
         let arrival = Arrival { from, identity, presented, proof };
         self.count(&arrival)?;
         let may_follow = self.door.capabilities && arrival.identity == Err(AuthError::Missing);
@@ -63,28 +71,11 @@ impl Entrance {
         }
     }
 
-    /// The one capability that came in a header.
-    fn presented(&self, headers: &HeaderMap) -> Result<Option<Presented>, Refusal> {
-        let refuse = |message: String| Refusal::new(StatusCode::UNAUTHORIZED, message);
-        let own = self.door.presented(headers).map_err(|error| refuse(error.to_string()))?;
-        let bearer = door::bearer_capability(headers).filter(|_| self.door.capabilities);
-        same(own, bearer)
-    }
-
-    async fn identity(
-        &self,
-        headers: &HeaderMap,
-        presented: Option<&Presented>,
-    ) -> Result<Identity, AuthError> {
-        let is_bearer = self.door.capabilities && door::bearer_capability(headers).is_some();
-        if is_bearer {
-            // What stands in `Authorization` is a capability and nobody's token.
-            return Ok(Identity::anonymous());
-        }
+    async fn identity(&self, headers: &HeaderMap, presented: bool) -> Result<Identity, AuthError> {
         let now = self.shared.orchestrator.now();
         match self.door.peers.authenticate(headers, now).await {
             // A capability says by itself what its holder may do.
-            Err(AuthError::Missing) if presented.is_some() => Ok(Identity::anonymous()),
+            Err(AuthError::Missing) if presented => Ok(Identity::anonymous()),
             identity => identity,
         }
     }
@@ -136,7 +127,7 @@ impl Entrance {
         };
         let name = format!("{}|{}", arrival.from.ip(), visitor.name);
         let shared = &self.shared;
-        let at = (&shared.options.limits, shared.orchestrator.now());
+        let at = (&shared.options.limits, &*shared.orchestrator);
         let admitted = shared.guests.admit(&*shared.admission, name, &info, at).await;
         let guest = admitted.map_err(|refused| {
             let challenge = AuthError::Missing.challenge(&Challenge::default());

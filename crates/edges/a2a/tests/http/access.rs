@@ -43,7 +43,9 @@ async fn a_capability_comes_in_a_header_in_authorization_or_in_metadata() {
         send().with("X-Chio-Capability", &json_text),
         send().with("Authorization", &format!("Bearer {json_text}")),
         send().with("Authorization", &format!("Bearer {encoded}")),
-        send().with("X-Chio-Capability", &json_text).with("Authorization", &format!("Bearer {encoded}")),
+        send()
+            .with("X-Chio-Capability", &json_text)
+            .with("Authorization", &format!("Bearer {encoded}")),
     ] {
         let task = ask.send().await.result()["task"].clone();
         assert_eq!(capability_of(&task), "cap-own");
@@ -122,13 +124,13 @@ async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
             tool_name: "echo",
             arguments: &arguments,
         };
-        DpopProof::new(&target, nonce, now, &key(BOB)).unwrap()
+        // On a store in memory, what was proved before the start is not remembered.
+        DpopProof::new(&target, nonce, now + 1, &key(BOB)).unwrap()
     };
     let own_text = serde_json::to_string(&own).unwrap();
     let state = |answer: Value| answer["task"]["status"]["state"].clone();
-    let send = |params: Value| {
-        world.rpc("SendMessage", params).with("X-Chio-Capability", &own_text)
-    };
+    let send =
+        |params: Value| world.rpc("SendMessage", params).with("X-Chio-Capability", &own_text);
     let bare = state(send(message("x")).send().await.result());
     assert_eq!(bare, "TASK_STATE_REJECTED");
     let header = base64url(&serde_json::to_vec(&proof("nonce-1")).unwrap());
@@ -171,4 +173,17 @@ async fn pages_of_others_and_crowds_are_refused() {
     assert!(many.header("retry-after").is_some());
     let rest = world.ask("GET", "/rest/tasks").with("A2A-Version", "1.0").send().await.is(429);
     assert_eq!(rest.value()["error"]["status"], "RESOURCE_EXHAUSTED");
+}
+
+#[tokio::test]
+async fn a_revoked_capability_reads_no_tasks_any_more() {
+    let world = World::with(&["echo"]).await;
+    let own = world.token(ALICE, "cap-revoked");
+    let text = serde_json::to_string(&own).unwrap();
+    let get = |id: &Value| world.rpc("GetTask", json!({"id": id})).with("X-Chio-Capability", &text);
+    let sent = world.rpc("SendMessage", message("x")).with("X-Chio-Capability", &text);
+    let task = sent.send().await.result()["task"].clone();
+    get(&task["id"]).send().await.result();
+    world.kernel.revoke("cap-revoked").await.unwrap();
+    get(&task["id"]).send().await.is(401);
 }

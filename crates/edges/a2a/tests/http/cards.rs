@@ -20,8 +20,7 @@ async fn the_root_card_is_the_one_of_the_documents_with_what_older_clients_look_
     assert_eq!(card["name"], "Chio A2A Edge");
     assert_eq!(card["protocolVersion"], "0.3.0");
     assert_eq!((&card["url"], &card["preferredTransport"]), (&json!(url), &json!("JSONRPC")));
-    let interface =
-        json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    let interface = json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
     assert_eq!(card["supportedInterfaces"], json!([interface]));
     let none = json!({
         "streaming": false, "pushNotifications": false, "stateTransitionHistory": false,
@@ -42,12 +41,17 @@ async fn the_root_card_is_the_one_of_the_documents_with_what_older_clients_look_
 async fn the_strict_card_has_nothing_that_the_schema_does_not_know() {
     let world = World::with(&["echo", "writes"]).await;
     let strict = card(&world, "/strict").await;
-    let mut members: Vec<&str> =
-        strict.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut members: Vec<&str> = strict.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
     let expected = [
-        "capabilities", "defaultInputModes", "defaultOutputModes", "description", "name",
-        "skills", "supportedInterfaces", "version",
+        "capabilities",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "description",
+        "name",
+        "skills",
+        "supportedInterfaces",
+        "version",
     ];
     assert_eq!(members, expected);
     let url = format!("http://{}/strict", world.address);
@@ -59,7 +63,7 @@ async fn the_strict_card_has_nothing_that_the_schema_does_not_know() {
         let expected = ["description", "id", "inputModes", "name", "outputModes", "tags"];
         assert_eq!(members, expected);
         assert!(!skill["tags"].as_array().unwrap().is_empty());
-        assert_eq!(skill["inputModes"], json!(["text/plain", "text"]));
+        assert_eq!(skill["inputModes"], json!(["text/plain", "text", "application/json"]));
     }
     let ratings = &strict["capabilities"]["extensions"][0]["params"]["skills"];
     assert_eq!(ratings[0], json!({"id": "echo", "fidelity": {"kind": "lossless"}}));

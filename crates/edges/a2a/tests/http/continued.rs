@@ -71,3 +71,46 @@ async fn a_context_is_kept_or_made_and_an_unknown_task_is_not_there() {
     world.rpc("SendMessage", unknown).send().await.error(-32001);
     world.rpc("SendMessage", to_task("m", &one, None)).send().await.error(-32004);
 }
+
+#[tokio::test]
+async fn a_task_that_ran_later_and_asks_for_more_goes_on_too() {
+    let world = World::with(&["kit"]).await;
+    let mut params = message("go");
+    params["message"]["messageId"] = json!("tck-input-required-1");
+    params["configuration"] = json!({"returnImmediately": true});
+    let waiting = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+    let mut early = to_task("m-2", &waiting, None);
+    early["message"]["contextId"] = waiting["contextId"].clone();
+    world.rpc("SendMessage", early).send().await.error(-32004);
+    let asks = world.get(&waiting["id"]).await;
+    assert_eq!(asks["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let ask = world.rpc("SendMessage", to_task("m-2", &waiting, None));
+    let done = ask.send().await.result()["task"].clone();
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!((&done["id"], &done["contextId"]), (&waiting["id"], &waiting["contextId"]));
+    assert_eq!(world.get(&waiting["id"]).await, done);
+    let listed = world.rpc("ListTasks", json!({})).send().await.result();
+    assert_eq!(listed["totalSize"], 1, "one task, in one state");
+    assert_eq!(listed["tasks"][0]["status"], done["status"]);
+}
+
+#[tokio::test]
+async fn one_of_two_messages_to_a_task_is_taken() {
+    let world = World::with(&["kit"]).await;
+    let task = asking(&world).await;
+    let send = |id: &str| world.rpc("SendMessage", to_task(id, &task, None)).send();
+    let (one, other) = tokio::join!(send("m-2"), send("m-3"));
+    let taken = [one, other].iter().filter(|it| it.value().get("result").is_some()).count();
+    assert_eq!((taken, world.told.runs()), (1, 2));
+}
+
+#[tokio::test]
+async fn what_stands_beside_a_message_is_in_no_history() {
+    let world = World::with(&["echo"]).await;
+    let token = world.token(crate::world::ALICE, "cap-own");
+    let mut params = message("x");
+    params["message"]["metadata"] = json!({"chio": {"capability": token}});
+    let task = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+    assert_eq!(task["history"][0]["parts"], json!([{"text": "x"}]));
+    assert!(!task["history"].to_string().contains("signature"), "{task}");
+}

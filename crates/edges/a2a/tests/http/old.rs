@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::world::{World, receipt};
 
-fn params(part: Value) -> Value {
+fn params(part: &Value) -> Value {
     json!({"message": {
         "kind": "message", "messageId": "m-1", "role": "user", "parts": [part],
     }})
 }
 
 fn text(text: &str) -> Value {
-    params(json!({"kind": "text", "text": text}))
+    params(&json!({"kind": "text", "text": text}))
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn files_have_their_own_shape_and_replies_are_messages() {
     assert_eq!(asks["status"]["state"], "input-required");
     let world = World::with(&["files"]).await;
     let part = json!({"kind": "file", "file": {"uri": "https://x", "mimeType": "a/b"}});
-    let task = world.rpc("message/send", params(part)).send().await.result();
+    let task = world.rpc("message/send", params(&part)).send().await.result();
     let data = &task["artifacts"][0]["parts"][0]["data"];
     assert_eq!(data["parts"], json!([{"url": "https://x", "mediaType": "a/b"}]));
 }
@@ -82,7 +82,7 @@ async fn what_is_not_there_has_its_code() {
         ("agent/getAuthenticatedExtendedCard", json!({}), -32004),
         ("tasks/get", json!({"id": "a2a-task-0"}), -32001),
         ("tasks/cancel", json!({"id": "a2a-task-0"}), -32001),
-        ("message/send", params(json!({"kind": "video"})), -32602),
+        ("message/send", params(&json!({"kind": "video"})), -32602),
     ] {
         world.rpc(method, params).send().await.error(code);
     }

@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use crate::world::{Ask, Beginning, World, message, receipt};
 
 async fn world() -> World {
-    let with_rest = Beginning {
-        options: |options| options.http_json = true,
-        ..Beginning::default()
-    };
+    let with_rest =
+        Beginning { options: |options| options.http_json = true, ..Beginning::default() };
     with_rest.start().await
 }
 
@@ -54,8 +52,12 @@ async fn errors_say_what_they_are_in_their_status_and_reason() {
         ("POST", "tasks/a2a-task-0:subscribe", 400, json!("UNSUPPORTED_OPERATION")),
         ("GET", "extendedAgentCard", 400, json!("UNSUPPORTED_OPERATION")),
         ("GET", "tasks/t/pushNotificationConfigs", 400, json!("PUSH_NOTIFICATION_NOT_SUPPORTED")),
-        ("DELETE", "tasks/t/pushNotificationConfigs/c", 400,
-            json!("PUSH_NOTIFICATION_NOT_SUPPORTED")),
+        (
+            "DELETE",
+            "tasks/t/pushNotificationConfigs/c",
+            400,
+            json!("PUSH_NOTIFICATION_NOT_SUPPORTED"),
+        ),
         ("GET", "tasks?pageSize=0", 400, json!(null)),
         ("GET", "nothing", 404, json!(null)),
         ("POST", "tenant/message:send", 404, json!(null)),

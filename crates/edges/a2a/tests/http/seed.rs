@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::world::{World, until};
 
-fn params(part: Value) -> Value {
+fn params(part: &Value) -> Value {
     json!({"message": {"role": "user", "parts": [part]}})
 }
 
 fn text(text: &str) -> Value {
-    params(json!({"type": "text", "text": text}))
+    params(&json!({"type": "text", "text": text}))
 }
 
 // covers: BRIDGE-077, BRIDGE-082, BRIDGE-084, BRIDGE-094
@@ -57,7 +57,7 @@ async fn a_failure_is_failed_and_says_why() {
     assert!(task["metadata"]["chio"]["receiptId"].is_string());
 }
 
-// covers: BRIDGE-018, BRIDGE-086..BRIDGE-093
+// covers: BRIDGE-020, BRIDGE-086..BRIDGE-093
 #[tokio::test]
 async fn message_stream_is_a_task_that_runs_when_it_is_asked_for() {
     let world = World::with(&["stream"]).await;
@@ -92,7 +92,7 @@ async fn message_stream_is_a_task_that_runs_when_it_is_asked_for() {
     world.rpc("task/cancel", json!({"taskId": task["id"]})).send().await.error(-32602);
 }
 
-// covers: BRIDGE-020, BRIDGE-092
+// covers: BRIDGE-023, BRIDGE-091
 #[tokio::test]
 async fn task_cancel_calls_off_what_waits_and_may_be_repeated() {
     let world = World::with(&["echo"]).await;
@@ -131,8 +131,8 @@ async fn errors_have_a_code_and_a_message_and_nothing_else() {
     let world = World::with(&["echo"]).await;
     for (method, params, code) in [
         ("message/send", json!({}), -32602),
-        ("message/send", params(json!({"type": "image", "data": "x"})), -32602),
-        ("message/send", params(json!({"type": "data", "data": [1]})), -32602),
+        ("message/send", params(&json!({"type": "image", "data": "x"})), -32602),
+        ("message/send", params(&json!({"type": "data", "data": [1]})), -32602),
         ("message/send", json!({"message": {"role": "user", "parts": []}}), -32602),
         ("message/send", json!({"message": {"parts": [{"type": "text", "text": ""}]}}), -32602),
         ("message/stream", json!({}), -32602),

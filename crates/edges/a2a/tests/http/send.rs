@@ -3,7 +3,7 @@
 use chio_core::receipt::Decision;
 use serde_json::{Value, json};
 
-use crate::world::{Beginning, World, message, receipt};
+use crate::world::{Beginning, World, message, number, receipt};
 
 /// The params of a message of this name.
 fn named(id: &str) -> Value {
@@ -39,7 +39,6 @@ async fn a_message_runs_the_skill_and_comes_back_as_a_completed_task_with_its_re
         "taskId": task["id"],
     });
     assert_eq!(context, Some(expected));
-    let number = |task: &Value| task["id"].as_str().unwrap()[9..].parse::<u64>().unwrap();
     assert!(number(&world.task("again").await) > number(task));
 }
 
@@ -158,10 +157,8 @@ async fn a_file_that_the_skill_has_no_use_for_is_left_out_unless_modes_are_check
     let task = world.rpc("SendMessage", params.clone()).send().await.result()["task"].clone();
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(world.told.last().0, json!({"message": ""}));
-    let strict = Beginning {
-        options: |options| options.check_input_modes = true,
-        ..Beginning::default()
-    };
+    let strict =
+        Beginning { options: |options| options.check_input_modes = true, ..Beginning::default() };
     let world = strict.start().await;
     world.rpc("SendMessage", params).send().await.error(-32005);
     assert_eq!(world.told.runs(), 0);

@@ -4,7 +4,7 @@ use chio_store::StoreUrl;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
-use crate::world::{BOB, Beginning, World, message, receipt, until};
+use crate::world::{BOB, Beginning, World, message, number, receipt, until};
 
 /// The params of a text that is to be answered at once.
 fn at_once(text: &str) -> Value {
@@ -80,17 +80,14 @@ async fn a_task_of_a_token_that_does_not_hold_is_rejected_with_a_receipt() {
 #[tokio::test]
 async fn a_task_that_waits_outlives_the_process_and_no_number_comes_again() {
     let folder = Folder::new();
-    let begin = || Beginning {
-        url: StoreUrl::Sqlite(folder.path("store")),
-        ..Beginning::default()
-    };
+    let begin =
+        || Beginning { url: StoreUrl::Sqlite(folder.path("store")), ..Beginning::default() };
     let world = begin().start().await;
     let task = deferred(&world, "later").await;
     world.service.close().await;
     drop(world);
     let world = begin().start().await;
     let fresh = world.task("new").await;
-    let number = |task: &Value| task["id"].as_str().unwrap()[9..].parse::<u64>().unwrap();
     assert!(number(&fresh) > number(&task), "{} {}", fresh["id"], task["id"]);
     let done = world.get(&task["id"]).await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
@@ -120,7 +117,7 @@ async fn tasks_are_their_owners_alone() {
     assert_eq!(world.rpc("ListTasks", json!({})).send().await.result()["totalSize"], 2);
 }
 
-// covers: BRIDGE-020
+// covers: BRIDGE-023
 #[tokio::test]
 async fn a_task_is_called_off_before_it_runs_and_not_after() {
     let world = World::with(&["echo"]).await;
@@ -250,9 +247,8 @@ async fn only_so_many_tasks_and_calls_are_kept() {
         ..Beginning::default()
     };
     let world = few.start().await;
-    let waiting: Vec<_> = (0..2)
-        .map(|_| tokio::spawn(world.rpc("SendMessage", message("x")).send()))
-        .collect();
+    let waiting: Vec<_> =
+        (0..2).map(|_| tokio::spawn(world.rpc("SendMessage", message("x")).send())).collect();
     until(|| world.told.runs() == 2).await;
     world.rpc("SendMessage", message("x")).send().await.error(-32603);
     world.told.gate.add_permits(2);

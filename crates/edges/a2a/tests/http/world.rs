@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use chio_a2a_edge::{A2aOptions, A2aService, HttpDoor};
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
-use chio_cross_protocol::{
-    Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused,
-};
+use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
 use chio_kernel::{
     ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
 };
@@ -187,7 +185,8 @@ impl World {
 
     /// A message of JSON-RPC, at this path.
     pub(crate) fn rpc_at(&self, path: &str, method: &str, params: Value) -> Ask {
-        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let mut body = json!({"jsonrpc": "2.0", "id": 7, "method": method});
+        body["params"] = params;
         let ask = self.ask("POST", path).json(&body);
         if method.contains('/') { ask } else { ask.with("A2A-Version", "1.0") }
     }
@@ -239,4 +238,9 @@ pub(crate) fn receipt(task: &Value) -> chio_core::receipt::ChioReceipt {
     assert_eq!(chio["receiptId"], receipt.id);
     assert_eq!(chio["receiptPending"], false);
     receipt
+}
+
+/// The number in the name of a task.
+pub(crate) fn number(task: &Value) -> u64 {
+    task["id"].as_str().unwrap().strip_prefix("a2a-task-").unwrap().parse().unwrap()
 }

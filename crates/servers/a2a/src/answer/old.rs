@@ -28,7 +28,7 @@ pub(super) fn event(value: Value) -> Result<Value, A2aError> {
         "message" => Ok(json!({"message": message(Value::Object(object))})),
         "status-update" => Ok(json!({"statusUpdate": update(object)})),
         "artifact-update" => Ok(json!({"artifactUpdate": update(object)})),
-        // Over HTTP+JSON some servers of 0.3 already wrap it as 1.0 does.
+        // Over HTTP+JSON it is wrapped already, as in 1.0.
         _ => {
             type Renew = fn(Value) -> Value;
             let known: [(&str, Renew); 4] = [
@@ -63,7 +63,11 @@ pub(super) fn push_config(value: Value) -> Value {
     let Some(Value::Object(mut config)) = outer.remove("pushNotificationConfig") else {
         return Value::Object(outer);
     };
-    if let Some(task_id) = outer.remove("taskId") {
+    // Over HTTP+JSON the task is in the name of the resource.
+    let name = outer.get("name").and_then(Value::as_str).unwrap_or_default();
+    let named = name.strip_prefix("tasks/").and_then(|rest| rest.split('/').next());
+    let named = named.map(|task_id| json!(task_id));
+    if let Some(task_id) = outer.remove("taskId").or(named) {
         config.insert("taskId".to_owned(), task_id);
     }
     change(&mut config, "authentication", |authentication| {
@@ -123,7 +127,7 @@ fn message(value: Value) -> Value {
         Some("agent") => json!("ROLE_AGENT"),
         _ => role,
     });
-    // Over HTTP+JSON some servers of 0.3 call them so.
+    // Over HTTP+JSON they are called so.
     if let Some(parts) = message.remove("content") {
         message.insert("parts".to_owned(), parts);
     }
@@ -133,7 +137,13 @@ fn message(value: Value) -> Value {
 
 fn part(value: Value) -> Value {
     let Value::Object(mut part) = value else { return value };
-    part.remove("kind");
+    let says_kind = part.remove("kind").is_some();
+    // Over HTTP+JSON data is wrapped once more.
+    if !says_kind && let Some(Value::Object(wrapped)) = part.get_mut("data") {
+        if let (1, Some(data)) = (wrapped.len(), wrapped.remove("data")) {
+            part.insert("data".to_owned(), data);
+        }
+    }
     let Some(Value::Object(mut file)) = part.remove("file") else { return Value::Object(part) };
     for (old, new) in [
         ("bytes", "raw"),

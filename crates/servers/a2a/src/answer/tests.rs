@@ -157,8 +157,12 @@ fn answers_of_0_3_come_out_as_those_of_1_0() {
             json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}),
         ),
         (
-            json!({"message": {"role": "ROLE_AGENT", "content": [{"text": "x"}]}}),
-            json!({"message": {"role": "ROLE_AGENT", "parts": [{"text": "x"}]}}),
+            json!({"message": {"role": "ROLE_AGENT", "content": [{"text": "x"}, {"data": {"data": {"a": 1}}}]}}),
+            json!({"message": {"role": "ROLE_AGENT", "parts": [{"text": "x"}, {"data": {"a": 1}}]}}),
+        ),
+        (
+            json!({"kind": "message", "parts": [{"kind": "data", "data": {"data": 1}}]}),
+            json!({"message": {"parts": [{"data": {"data": 1}}]}}),
         ),
     ] {
         assert_eq!(event(Dialect::ZeroThree, old.clone()).unwrap().value, expected, "{old}");

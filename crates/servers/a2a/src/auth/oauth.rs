@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use crate::card::security::Scheme;
-use crate::secret::{Secret, remote_words};
+use crate::secret::Secret;
 use crate::transport::Transport;
 
 /// A token is not used any more so long before it expires.
@@ -197,11 +197,25 @@ async fn granted(transport: &Transport, key: &TokenKey) -> Result<(Secret, Durat
         answer = ask(transport, key, (id, secret), true).await?;
     }
     if !answer.status.is_success() {
-        let text = String::from_utf8_lossy(&answer.body);
-        let words = remote_words(&text, config.secrets());
-        return Err(failed(format!("HTTP {}: {words}", answer.status.as_u16())));
+        return Err(failed(format!("HTTP {}{}", answer.status.as_u16(), error_code(&answer.body))));
     }
     read(&answer.body).map_err(failed)
+}
+
+/// The code of an error, as RFC 6749 writes it. Nothing else is repeated: what was sent there is
+/// nothing but secrets.
+fn error_code(body: &[u8]) -> String {
+    let value = strict::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    let code = value.get("error").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let known = [
+        "invalid_request",
+        "invalid_client",
+        "invalid_grant",
+        "unauthorized_client",
+        "unsupported_grant_type",
+        "invalid_scope",
+    ];
+    known.iter().find(|known| **known == code).map(|code| format!(": {code}")).unwrap_or_default()
 }
 
 async fn ask(

@@ -1,4 +1,7 @@
 //! What is asked, in the words of A2A 0.3.
+//!
+//! Over JSON-RPC, members called `kind` say what is what. Over HTTP+JSON the SDKs of that version
+//! read the JSON form of its protocol buffers instead, which has other names.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -9,13 +12,18 @@ use super::{
 };
 use crate::error::A2aError;
 use crate::input::{CreatePush, Operation, Send};
+use crate::interface::Binding;
 
 /// What stands before every path.
-const PREFIX: &str = "/v1";
+pub(super) const PREFIX: &str = "/v1";
 
-pub(super) fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
-    let mut form = match operation {
-        Operation::Send(send) => send_form(send, envelope)?,
+pub(super) fn form(
+    operation: &Operation,
+    envelope: &Envelope,
+    binding: Binding,
+) -> Result<Form, A2aError> {
+    Ok(match operation {
+        Operation::Send(send) => send_form(send, envelope, binding)?,
         Operation::Get { id, history_length } => {
             let params = object([
                 ("id", Some(json!(id))),
@@ -36,21 +44,23 @@ pub(super) fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A
             Form { method: "tasks/cancel", params, rest }
         }
         _ => push_form(operation)?,
-    };
-    form.rest.path.insert_str(0, PREFIX);
-    Ok(form)
+    })
 }
 
-fn send_form(send: &Send, envelope: &Envelope) -> Result<Form, A2aError> {
+fn send_form(send: &Send, envelope: &Envelope, binding: Binding) -> Result<Form, A2aError> {
     let configuration = object([
         ("acceptedOutputModes", listed(&envelope.output_modes)),
         ("historyLength", send.history_length.map(|length| json!(length))),
-        ("blocking", send.return_immediately.map(|at_once| json!(!at_once))),
+        // Always said: what it means to say nothing depends on the binding.
+        ("blocking", Some(json!(!send.return_immediately.unwrap_or_default()))),
     ]);
-    let configuration = (!configuration.is_empty()).then_some(Value::Object(configuration));
+    let message = match binding {
+        Binding::JsonRpc => message(send, envelope)?,
+        Binding::HttpJson => proto_message(send, envelope)?,
+    };
     let params = object([
-        ("message", Some(Value::Object(message(send, envelope)?))),
-        ("configuration", configuration),
+        ("message", Some(Value::Object(message))),
+        ("configuration", Some(Value::Object(configuration))),
         ("metadata", Some(Value::Object(request_metadata(send, envelope)))),
     ]);
     let (method, path) = if send.stream {
@@ -61,14 +71,36 @@ fn send_form(send: &Send, envelope: &Envelope) -> Result<Form, A2aError> {
     Ok(Form { method, rest: Rest::post(path.to_owned(), params.clone()), params })
 }
 
-fn message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
-    let said = send.text.as_ref().map(|text| json!({"kind": "text", "text": text}));
-    let given = send.data.as_ref();
-    if given.is_some_and(|data| !data.is_object()) {
+/// The data to send, which has to be an object in 0.3.
+fn data(send: &Send) -> Result<Option<&Value>, A2aError> {
+    if send.data.as_ref().is_some_and(|data| !data.is_object()) {
         let problem = "expected an object as `data`, since the interface speaks A2A 0.3";
         return Err(A2aError::InvalidToolInput(problem.to_owned()));
     }
-    let given = given.map(|data| json!({"kind": "data", "data": data}));
+    Ok(send.data.as_ref())
+}
+
+fn proto_message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
+    if !send.reference_task_ids.is_empty() {
+        let problem = "expected no `reference_task_ids`, which A2A 0.3 over HTTP+JSON cannot carry";
+        return Err(A2aError::InvalidToolInput(problem.to_owned()));
+    }
+    let said = send.text.as_ref().map(|text| json!({"text": text}));
+    let given = data(send)?.map(|data| json!({"data": {"data": data}}));
+    let content: Vec<Value> = said.into_iter().chain(given).collect();
+    Ok(object([
+        ("messageId", Some(json!(envelope.message_id))),
+        ("role", Some(json!("ROLE_USER"))),
+        ("content", Some(Value::Array(content))),
+        ("contextId", text(send.context_id.as_ref())),
+        ("taskId", text(send.task_id.as_ref())),
+        ("metadata", send.message_metadata.clone().map(Value::Object)),
+    ]))
+}
+
+fn message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
+    let said = send.text.as_ref().map(|text| json!({"kind": "text", "text": text}));
+    let given = data(send)?.map(|data| json!({"kind": "data", "data": data}));
     let parts: Vec<Value> = said.into_iter().chain(given).collect();
     Ok(object([
         ("kind", Some(json!("message"))),
@@ -89,7 +121,7 @@ fn push_form(operation: &Operation) -> Result<Form, A2aError> {
                 ("taskId", Some(json!(push.task_id))),
                 ("pushNotificationConfig", Some(Value::Object(push_config(push)))),
             ]);
-            let rest = Rest::post(push_path(&push.task_id, None)?, params.clone());
+            let rest = Rest::post(push_path(&push.task_id, None)?, proto_push(push));
             Form { method: "tasks/pushNotificationConfig/set", params, rest }
         }
         Operation::GetPush(push) | Operation::DeletePush(push) => {
@@ -113,6 +145,21 @@ fn push_form(operation: &Operation) -> Result<Form, A2aError> {
         },
         other => return form_of_none(other),
     })
+}
+
+/// A config under the name that resources have.
+fn proto_push(push: &CreatePush) -> Map<String, Value> {
+    let parent = format!("tasks/{}", push.task_id);
+    let id = push.id.as_deref().unwrap_or_default();
+    let config = json!({
+        "name": format!("{parent}/pushNotificationConfigs/{id}"),
+        "pushNotificationConfig": push_config(push),
+    });
+    object([
+        ("parent", Some(json!(parent))),
+        ("configId", text(push.id.as_ref())),
+        ("config", Some(config)),
+    ])
 }
 
 fn push_config(push: &CreatePush) -> Map<String, Value> {

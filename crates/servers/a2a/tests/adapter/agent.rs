@@ -70,9 +70,12 @@ pub(crate) fn model(seen: &Seen, speaks: Speaks) -> Reply {
 pub(crate) fn answer(seen: &Seen, speaks: Speaks) -> Reply {
     let asked = asked(seen, speaks);
     let config = |id: &str| {
-        if speaks.old {
-            let config = json!({"id": id, "url": "https://hook.example/x"});
-            json!({"taskId": "task-1", "pushNotificationConfig": config})
+        let old = json!({"id": id, "url": "https://hook.example/x"});
+        if speaks.old && speaks.rest {
+            let name = format!("tasks/task-1/pushNotificationConfigs/{id}");
+            json!({"name": name, "pushNotificationConfig": old})
+        } else if speaks.old {
+            json!({"taskId": "task-1", "pushNotificationConfig": old})
         } else {
             json!({"taskId": "task-1", "id": id, "url": "https://hook.example/x"})
         }
@@ -86,7 +89,7 @@ pub(crate) fn answer(seen: &Seen, speaks: Speaks) -> Reply {
         }
         "create" => config("made"),
         "fetch" => config("cfg"),
-        "list" if speaks.old => json!([config("cfg")]),
+        "list" if speaks.old && !speaks.rest => json!([config("cfg")]),
         "list" => json!({"configs": [config("cfg")], "nextPageToken": "next"}),
         "delete" if speaks.rest => return Reply::text(204, ""),
         "delete" => json!(null),
@@ -117,8 +120,16 @@ pub(crate) fn line(seen: &Seen, speaks: Speaks, event: &Value) -> String {
     format!(": ping\n\ndata: {event}\n\n")
 }
 
+impl Speaks {
+    /// Whether members called `kind` say what is what; over HTTP+JSON 0.3 has the JSON form of its
+    /// protocol buffers.
+    fn has_kinds(self) -> bool {
+        self.old && !self.rest
+    }
+}
+
 fn one_task(speaks: Speaks, state: &str) -> Value {
-    if speaks.old {
+    if speaks.has_kinds() {
         return json!({"kind": "task", "id": "task-1", "contextId": "ctx", "status": {"state": state}});
     }
     task("task-1", &format!("TASK_STATE_{}", state.to_uppercase()))
@@ -126,12 +137,12 @@ fn one_task(speaks: Speaks, state: &str) -> Value {
 
 fn sent(speaks: Speaks) -> Value {
     let task = one_task(speaks, "working");
-    if speaks.old { task } else { json!({"task": task}) }
+    if speaks.has_kinds() { task } else { json!({"task": task}) }
 }
 
 /// A status update, in the version's words.
 pub(crate) fn update(speaks: Speaks, state: &str) -> Value {
-    if speaks.old {
+    if speaks.has_kinds() {
         return json!({
             "kind": "status-update", "taskId": "task-1", "status": {"state": state}, "final": false,
         });

@@ -52,12 +52,43 @@ async fn a_call_that_the_token_does_not_cover_never_reaches_the_agent() {
 }
 
 /// A send with everything in it, and what has to arrive.
-fn full_send() -> Value {
-    json!({
-        "message": MESSAGE, "data": {"a": 1}, "context_id": "c1", "reference_task_ids": ["t0"],
+fn full_send(speaks: Speaks) -> Value {
+    let mut send = json!({
+        "message": MESSAGE, "data": {"a": 1}, "context_id": "c1",
         "metadata": {"source": "console", "chio": {"note": "kept", "targetSkillId": "forged"}},
         "message_metadata": {"k": "v"}, "history_length": 2, "return_immediately": true,
-    })
+    });
+    if speaks != OLD_REST {
+        send["reference_task_ids"] = json!(["t0"]);
+    }
+    send
+}
+
+const OLD_REST: Speaks = Speaks { rest: true, old: true };
+
+/// The message of the full send, as it has to arrive.
+fn arrived(speaks: Speaks) -> Value {
+    let data = json!({"a": 1});
+    match (speaks.old, speaks.rest) {
+        (false, _) => json!({
+            "messageId": null, "role": "ROLE_USER", "contextId": "c1", "metadata": {"k": "v"},
+            "parts": [
+                {"text": MESSAGE, "mediaType": "text/plain"},
+                {"data": data, "mediaType": "application/json"},
+            ],
+            "referenceTaskIds": ["t0"],
+        }),
+        (true, false) => json!({
+            "kind": "message", "messageId": null, "role": "user", "contextId": "c1",
+            "metadata": {"k": "v"},
+            "parts": [{"kind": "text", "text": MESSAGE}, {"kind": "data", "data": data}],
+            "referenceTaskIds": ["t0"],
+        }),
+        (true, true) => json!({
+            "messageId": null, "role": "ROLE_USER", "contextId": "c1", "metadata": {"k": "v"},
+            "content": [{"text": MESSAGE}, {"data": {"data": data}}],
+        }),
+    }
 }
 
 // covers: A2A-002, A2A-008, A2A-017, A2A-039, A2A-040, A2A-041, A2A-043
@@ -65,7 +96,7 @@ fn full_send() -> Value {
 async fn a_message_arrives_in_the_words_of_the_version() {
     for speaks in ALL {
         let (server, world) = with_model(speaks).await;
-        world.value(full_send()).await;
+        world.value(full_send(speaks)).await;
         let seen = server.last();
         let mut params = params(&seen, speaks);
         let version = if speaks.old { "0.3" } else { "1.0" };
@@ -79,22 +110,8 @@ async fn a_message_arrives_in_the_words_of_the_version() {
         assert_eq!(seen.line(), path);
         let id = params["message"]["messageId"].take();
         assert!(id.as_str().unwrap().starts_with("chio-"), "{id}");
-        let (text, data, role, flag) = if speaks.old {
-            let text = json!({"kind": "text", "text": MESSAGE});
-            (text, json!({"kind": "data", "data": {"a": 1}}), "user", ("blocking", false))
-        } else {
-            let text = json!({"text": MESSAGE, "mediaType": "text/plain"});
-            let data = json!({"data": {"a": 1}, "mediaType": "application/json"});
-            (text, data, "ROLE_USER", ("returnImmediately", true))
-        };
-        let mut message = json!({
-            "messageId": null, "role": role, "parts": [text, data], "contextId": "c1",
-            "metadata": {"k": "v"}, "referenceTaskIds": ["t0"],
-        });
-        if speaks.old {
-            message["kind"] = json!("message");
-        }
-        assert_eq!(params["message"], message, "{speaks:?}");
+        assert_eq!(params["message"], arrived(speaks), "{speaks:?}");
+        let flag = if speaks.old { ("blocking", false) } else { ("returnImmediately", true) };
         let configuration =
             json!({"acceptedOutputModes": ["text/plain"], "historyLength": 2, (flag.0): flag.1});
         assert_eq!(params["configuration"], configuration);
@@ -119,105 +136,119 @@ fn expected(rpc: (&'static str, Value), rest: (&'static str, Value)) -> Expected
     Expected { rpc, rest }
 }
 
+type FollowUp = (Value, Expected, Expected, Value);
+
+fn config(id: &str) -> Value {
+    json!({"taskId": "task-1", "id": id, "url": "https://hook.example/x"})
+}
+
 /// Every follow-up: its arguments, what has to arrive in 1.0 and in 0.3, and what comes back.
-fn follow_ups() -> Vec<(Value, Expected, Expected, Value)> {
-    let done = json!({"task": {
-        "id": "task-1", "contextId": "ctx", "status": {"state": "TASK_STATE_COMPLETED"},
-    }});
-    let canceled = json!({"task": {
-        "id": "task-1", "contextId": "ctx", "status": {"state": "TASK_STATE_CANCELED"},
-    }});
-    let config = |id| json!({"taskId": "task-1", "id": id, "url": "https://hook.example/x"});
-    let by_id = || json!({"id": "task-1"});
-    let of_config = || json!({"taskId": "task-1", "id": "cfg"});
-    let old_config = || json!({"id": "task-1", "pushNotificationConfigId": "cfg"});
-    let cancel = json!({"id": "task-1", "metadata": {"reason": "user-request"}});
-    let create = json!({
-        "taskId": "task-1", "url": "https://hook.example/x", "token": "tok",
-        "authentication": {"scheme": "Bearer", "credentials": "cred"},
-    });
-    let old_create = json!({"taskId": "task-1", "pushNotificationConfig": {
-        "url": "https://hook.example/x", "token": "tok",
-        "authentication": {"schemes": ["Bearer"], "credentials": "cred"},
-    }});
-    let history = json!({"id": "task-1", "historyLength": 2});
-    let page = json!({"taskId": "task-1", "pageSize": 5, "pageToken": "p q"});
+fn follow_ups() -> Vec<FollowUp> {
+    [of_tasks(), creating(), of_configs()].into_iter().flatten().collect()
+}
+
+fn of_tasks() -> Vec<FollowUp> {
+    let task = |state| json!({"task": crate::agent::task("task-1", state)});
+    let cancel = || json!({"id": "task-1", "metadata": {"reason": "user-request"}});
+    let history = || json!({"id": "task-1", "historyLength": 2});
     vec![
         (
             json!({"get_task": {"id": "task-1", "history_length": 2}}),
             expected(
-                ("GetTask", history.clone()),
-                ("GET /a2a/tasks/task-1?historyLength=2", Value::Null),
+                ("GetTask", history()),
+                ("GET /a2a/tasks/task-1?historyLength=2", json!(null)),
             ),
             expected(
-                ("tasks/get", history),
-                ("GET /a2a/v1/tasks/task-1?historyLength=2", Value::Null),
+                ("tasks/get", history()),
+                ("GET /a2a/v1/tasks/task-1?historyLength=2", json!(null)),
             ),
-            done,
+            task("TASK_STATE_COMPLETED"),
         ),
         (
-            json!({"cancel_task": {"id": "task-1", "metadata": {"reason": "user-request"}}}),
-            expected(
-                ("CancelTask", cancel.clone()),
-                ("POST /a2a/tasks/task-1:cancel", cancel.clone()),
-            ),
-            expected(
-                ("tasks/cancel", cancel.clone()),
-                ("POST /a2a/v1/tasks/task-1:cancel", cancel),
-            ),
-            canceled,
+            json!({"cancel_task": cancel()}),
+            expected(("CancelTask", cancel()), ("POST /a2a/tasks/task-1:cancel", cancel())),
+            expected(("tasks/cancel", cancel()), ("POST /a2a/v1/tasks/task-1:cancel", cancel())),
+            task("TASK_STATE_CANCELED"),
         ),
-        (
-            json!({"create_push_notification_config": {
-                "task_id": "task-1", "url": "https://hook.example/x", "token": "tok",
-                "authentication": {"scheme": "Bearer", "credentials": "cred"},
-            }}),
-            expected(
-                ("CreateTaskPushNotificationConfig", create.clone()),
-                ("POST /a2a/tasks/task-1/pushNotificationConfigs", create),
-            ),
-            expected(
-                ("tasks/pushNotificationConfig/set", old_create.clone()),
-                ("POST /a2a/v1/tasks/task-1/pushNotificationConfigs", old_create),
-            ),
-            json!({"push_notification_config": config("made")}),
+    ]
+}
+
+fn creating() -> Vec<FollowUp> {
+    let proto = json!({"parent": "tasks/task-1", "config": {
+        "name": "tasks/task-1/pushNotificationConfigs/",
+        "pushNotificationConfig": {
+            "url": "https://hook.example/x", "token": "tok",
+            "authentication": {"schemes": ["Bearer"], "credentials": "cred"},
+        },
+    }});
+    let new = json!({
+        "taskId": "task-1", "url": "https://hook.example/x", "token": "tok",
+        "authentication": {"scheme": "Bearer", "credentials": "cred"},
+    });
+    let old = json!({"taskId": "task-1", "pushNotificationConfig": {
+        "url": "https://hook.example/x", "token": "tok",
+        "authentication": {"schemes": ["Bearer"], "credentials": "cred"},
+    }});
+    vec![(
+        json!({"create_push_notification_config": {
+            "task_id": "task-1", "url": "https://hook.example/x", "token": "tok",
+            "authentication": {"scheme": "Bearer", "credentials": "cred"},
+        }}),
+        expected(
+            ("CreateTaskPushNotificationConfig", new.clone()),
+            ("POST /a2a/tasks/task-1/pushNotificationConfigs", new),
         ),
+        expected(
+            ("tasks/pushNotificationConfig/set", old),
+            ("POST /a2a/v1/tasks/task-1/pushNotificationConfigs", proto),
+        ),
+        json!({"push_notification_config": config("made")}),
+    )]
+}
+
+fn of_configs() -> Vec<FollowUp> {
+    let one = || json!({"taskId": "task-1", "id": "cfg"});
+    let old = || json!({"id": "task-1", "pushNotificationConfigId": "cfg"});
+    let page = json!({"taskId": "task-1", "pageSize": 5, "pageToken": "p q"});
+    vec![
         (
             json!({"get_push_notification_config": {"task_id": "task-1", "id": "cfg"}}),
             expected(
-                ("GetTaskPushNotificationConfig", of_config()),
-                ("GET /a2a/tasks/task-1/pushNotificationConfigs/cfg", Value::Null),
+                ("GetTaskPushNotificationConfig", one()),
+                ("GET /a2a/tasks/task-1/pushNotificationConfigs/cfg", json!(null)),
             ),
             expected(
-                ("tasks/pushNotificationConfig/get", old_config()),
-                ("GET /a2a/v1/tasks/task-1/pushNotificationConfigs/cfg", Value::Null),
+                ("tasks/pushNotificationConfig/get", old()),
+                ("GET /a2a/v1/tasks/task-1/pushNotificationConfigs/cfg", json!(null)),
             ),
             json!({"push_notification_config": config("cfg")}),
         ),
         (
-            json!({"list_push_notification_configs": {"task_id": "task-1", "page_size": 5, "page_token": "p q"}}),
+            json!({"list_push_notification_configs": {
+                "task_id": "task-1", "page_size": 5, "page_token": "p q",
+            }}),
             expected(
                 ("ListTaskPushNotificationConfigs", page),
                 (
                     "GET /a2a/tasks/task-1/pushNotificationConfigs?pageSize=5&pageToken=p+q",
-                    Value::Null,
+                    json!(null),
                 ),
             ),
             expected(
-                ("tasks/pushNotificationConfig/list", by_id()),
-                ("GET /a2a/v1/tasks/task-1/pushNotificationConfigs", Value::Null),
+                ("tasks/pushNotificationConfig/list", json!({"id": "task-1"})),
+                ("GET /a2a/v1/tasks/task-1/pushNotificationConfigs", json!(null)),
             ),
             json!({"push_notification_configs": [config("cfg")]}),
         ),
         (
             json!({"delete_push_notification_config": {"task_id": "task-1", "id": "cfg"}}),
             expected(
-                ("DeleteTaskPushNotificationConfig", of_config()),
-                ("DELETE /a2a/tasks/task-1/pushNotificationConfigs/cfg", Value::Null),
+                ("DeleteTaskPushNotificationConfig", one()),
+                ("DELETE /a2a/tasks/task-1/pushNotificationConfigs/cfg", json!(null)),
             ),
             expected(
-                ("tasks/pushNotificationConfig/delete", old_config()),
-                ("DELETE /a2a/v1/tasks/task-1/pushNotificationConfigs/cfg", Value::Null),
+                ("tasks/pushNotificationConfig/delete", old()),
+                ("DELETE /a2a/v1/tasks/task-1/pushNotificationConfigs/cfg", json!(null)),
             ),
             json!({"deleted": true}),
         ),
@@ -259,7 +290,7 @@ async fn a_direct_message_is_an_answer_too() {
             if seen.is_card() {
                 return crate::agent::model(seen, speaks);
             }
-            let message = if speaks.old {
+            let message = if speaks.old && !speaks.rest {
                 json!({"kind": "message", "messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": "hi"}]})
             } else {
                 json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}})
@@ -303,8 +334,30 @@ async fn a_tenant_goes_into_the_params_or_into_the_path() {
 
 #[tokio::test]
 async fn data_that_0_3_cannot_carry_stays_here() {
-    let (server, world) = with_model(Speaks { rest: false, old: true }).await;
-    let failure = world.failure(json!({"data": [1, 2]})).await;
-    assert!(failure.contains("expected an object as `data`"), "{failure}");
-    assert!(server.calls().is_empty());
+    for rest in [false, true] {
+        let (server, world) = with_model(Speaks { rest, old: true }).await;
+        let failure = world.failure(json!({"data": [1, 2]})).await;
+        assert!(failure.contains("expected an object as `data`"), "{failure}");
+        if rest {
+            let failure = world.failure(json!({"message": "x", "reference_task_ids": ["t"]})).await;
+            assert!(failure.contains("expected no `reference_task_ids`"), "{failure}");
+        }
+        assert!(server.calls().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_base_that_names_the_version_is_not_given_it_twice() {
+    let server = crate::server::Server::start(|seen| {
+        if seen.is_card() {
+            let card = crate::agent::card(&seen.base, OLD_REST);
+            let place = json!(format!("{}/a2a/v1/", seen.base));
+            return crate::server::Reply::json(&crate::agent::with(card, "/url", place));
+        }
+        crate::agent::answer(seen, OLD_REST)
+    })
+    .await;
+    let world = crate::support::World::new(crate::support::config(&server)).await;
+    begin(&world).await;
+    assert_eq!(server.last().line(), "POST /a2a/v1/message:send");
 }

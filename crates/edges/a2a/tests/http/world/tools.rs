@@ -11,14 +11,16 @@ use chio_testkit::key;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+/// What a tool was called with, and what it was told about the message.
+pub(crate) type Seen = (Value, Option<Value>);
+
 /// What the tools tell, and how they are told.
 #[derive(Clone)]
 pub(crate) struct Told {
     runs: Arc<AtomicUsize>,
     /// Holds the tool `gate` back.
     pub(crate) gate: Arc<Semaphore>,
-    /// What tools were called with, and what they were told about the message.
-    pub(crate) seen: Arc<Mutex<Vec<(Value, Option<Value>)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
     manifests: Arc<Mutex<HashMap<String, Arc<ToolManifest>>>>,
 }
 
@@ -40,7 +42,7 @@ impl Told {
     }
 
     /// What the last tool was called with.
-    pub(crate) fn last(&self) -> (Value, Option<Value>) {
+    pub(crate) fn last(&self) -> Seen {
         self.seen.lock().unwrap().last().cloned().unwrap()
     }
 

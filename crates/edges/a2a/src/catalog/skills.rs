@@ -26,16 +26,14 @@ pub(crate) struct Skill {
     pub(crate) tool: String,
     pub(crate) intake: Intake,
     /// The tool as the kernel knows it.
-    definition: Option<Arc<ToolDefinition>>,
+    definition: Arc<ToolDefinition>,
 }
 
 impl Skill {
     /// Whether the kernel still knows the tool as it was.
     pub(crate) fn is_current(&self, orchestrator: &CrossProtocolOrchestrator<'static>) -> bool {
-        match (&self.definition, orchestrator.tool(&self.server, &self.tool)) {
-            (Some(own), Some(known)) => Arc::ptr_eq(own, &known),
-            _ => false,
-        }
+        let known = orchestrator.tool(&self.server, &self.tool);
+        known.is_some_and(|known| Arc::ptr_eq(&self.definition, &known))
     }
 }
 
@@ -73,12 +71,13 @@ impl Catalog {
         for manifest in &manifests {
             for tool in &manifest.tools {
                 let qualified = counts.get(tool.name.as_str()).is_some_and(|count| *count > 1);
-                let Some(mut skill) = skill(&manifest.server_id, tool, qualified) else {
+                // What the kernel does not understand, nobody can call.
+                let Some(known) = definition(&manifest.server_id, &tool.name) else { continue };
+                let Some(mut skill) = skill(&manifest.server_id, &known, qualified) else {
                     continue;
                 };
                 number(&mut skill, &skills);
                 skill.tags.extend(tags.get(&skill.id).into_iter().flatten().cloned());
-                skill.definition = definition(&skill.server, &skill.tool);
                 if qualified {
                     ambiguous.entry(tool.name.clone()).or_default().push(skill.id.clone());
                 }
@@ -91,6 +90,11 @@ impl Catalog {
 
     pub(crate) fn manifests(&self) -> &[ToolManifest] {
         &self.manifests
+    }
+
+    /// Whether the kernel still knows every tool as it was.
+    pub(crate) fn is_current(&self, orchestrator: &CrossProtocolOrchestrator<'static>) -> bool {
+        self.skills.values().all(|skill| skill.is_current(orchestrator))
     }
 
     /// The skills that are shown, by id.
@@ -133,8 +137,7 @@ impl Catalog {
 }
 
 /// A tool as a skill; none when it cannot be shown honestly.
-fn skill(server: &str, tool: &ToolDefinition, qualified: bool) -> Option<Skill> {
-    // What the kernel cannot understand, nobody can call.
+fn skill(server: &str, tool: &Arc<ToolDefinition>, qualified: bool) -> Option<Skill> {
     let target = target_protocol_of(tool).ok()?.unwrap_or(DiscoveryProtocol::Native);
     let facts = Facts::of(tool, true, AcpCategory::default());
     let fidelity = fidelity(Surface::A2a, &facts);
@@ -150,7 +153,7 @@ fn skill(server: &str, tool: &ToolDefinition, qualified: bool) -> Option<Skill> 
         server: server.to_owned(),
         tool: tool.name.clone(),
         intake: Intake::of(&tool.input_schema),
-        definition: None,
+        definition: Arc::clone(tool),
     };
     if qualified {
         skill.id = format!("{server}::{}", tool.name);
@@ -186,11 +189,15 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn tool(name: &str, schema: Value, side_effects: bool) -> ToolDefinition {
-        serde_json::from_value(json!({
-            "name": name, "description": format!("Does {name}"), "input_schema": schema,
-            "has_side_effects": side_effects,
-        }))
-        .unwrap()
+        ToolDefinition {
+            name: name.to_owned(),
+            description: format!("Does {name}"),
+            input_schema: serde_json::from_value(schema).unwrap(),
+            output_schema: None,
+            pricing: None,
+            has_side_effects: side_effects,
+            latency_hint: None,
+        }
     }
 
     pub(crate) fn manifest(server: &str, tools: Vec<ToolDefinition>) -> ToolManifest {
@@ -211,7 +218,13 @@ pub(crate) mod tests {
         manifests: Vec<ToolManifest>,
         tags: &BTreeMap<String, Vec<String>>,
     ) -> Catalog {
-        Catalog::of(manifests, tags, &|_, _| None)
+        let tools = manifests.clone();
+        let definition = |server: &str, name: &str| {
+            let manifest = tools.iter().find(|manifest| manifest.server_id == server)?;
+            let tool = manifest.tools.iter().find(|tool| tool.name == name)?;
+            (name != "not understood").then(|| Arc::new(tool.clone()))
+        };
+        Catalog::of(manifests, tags, &definition)
     }
 
     fn plain(name: &str) -> ToolDefinition {
@@ -253,7 +266,7 @@ pub(crate) mod tests {
         assert!(catalog(Vec::new(), &BTreeMap::new()).find(None).is_err());
     }
 
-    // covers: BRIDGE-017, BRIDGE-021, BRIDGE-075, BRIDGE-099, BRIDGE-101, BRIDGE-102
+    // covers: BRIDGE-013, BRIDGE-017, BRIDGE-075, BRIDGE-099, BRIDGE-101, BRIDGE-102
     // covers: BRIDGE-106, BRIDGE-107, BRIDGE-105
     #[test]
     fn what_cannot_be_shown_honestly_is_not_there() {
@@ -261,6 +274,7 @@ pub(crate) mod tests {
             tool("approved", json!({"x-chio-approval-required": true}), false),
             tool("hidden", json!({"x-chio-publish": false}), false),
             tool("wrong", json!({"x-chio-target-protocol": "gopher"}), false),
+            plain("not understood"),
             tool("projected", json!({"x-chio-target-protocol": "mcp"}), false),
             tool("writes", json!({}), true),
             tool("streams", json!({"x-chio-streaming": true}), false),
@@ -270,7 +284,7 @@ pub(crate) mod tests {
         ];
         let tags = BTreeMap::from([("plain".to_owned(), vec!["mine".to_owned()])]);
         let catalog = catalog(vec![manifest("a", tools)], &tags);
-        for id in ["approved", "hidden", "wrong"] {
+        for id in ["approved", "hidden", "wrong", "not understood"] {
             assert!(catalog.find(Some(id)).is_err(), "{id}");
         }
         for (id, lossless) in [
