@@ -15,6 +15,9 @@ pub enum KernelError {
     /// A tool server failed. The road makes a denial of it; it never leaves `evaluate`.
     #[error("the tool server failed: {0}")]
     ToolServerError(String),
+    /// A tool server's stream ended before its work did. It never leaves the road either.
+    #[error("the stream ended early: {0}")]
+    Incomplete(String),
     /// A tool server answered with an error of its own protocol. It never leaves the road either.
     #[error("the tool server answered {code}: {message}")]
     Answered {
@@ -54,7 +57,9 @@ impl KernelError {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::ToolServerError(_) | Self::Answered { .. } => ErrorCode::ToolServerError,
+            Self::ToolServerError(_) | Self::Incomplete(_) | Self::Answered { .. } => {
+                ErrorCode::ToolServerError
+            }
             _ => ErrorCode::InternalError,
         }
     }

@@ -9,6 +9,10 @@ pub mod process;
 pub mod tamper;
 pub mod token;
 
+/// The kernel, for tests of crates that must not depend on it.
+#[cfg(feature = "kernel")]
+pub use chio_kernel as kernel;
+
 use chio_core::crypto::Keypair;
 
 /// The key of the seed that repeats one byte, as the golden data name them.

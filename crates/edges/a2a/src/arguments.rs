@@ -14,8 +14,8 @@ const PARTS: &str = "parts";
 /// What a tool's input schema says about where things go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Intake {
-    /// The property that texts go into.
-    text: String,
+    /// The property that texts go into; none for a tool that takes nothing.
+    text: Option<String>,
     /// Whether there is a property for files.
     takes_files: bool,
     /// Which names of the message the tool wants to know.
@@ -27,9 +27,10 @@ impl Intake {
         let properties = schema.get("properties").and_then(Value::as_object);
         let has = |name: &str| properties.is_some_and(|it| it.contains_key(name));
         let wants = ["messageId", "contextId", "taskId"].into_iter().filter(|name| has(name));
+        let takes_nothing = is_closed(schema) && properties.is_none_or(Map::is_empty);
         let text = if has(MESSAGE) { None } else { only_text(schema, properties) };
         Self {
-            text: text.unwrap_or_else(|| MESSAGE.to_owned()),
+            text: text.or_else(|| (!takes_nothing).then(|| MESSAGE.to_owned())),
             takes_files: has(PARTS),
             wants: wants.collect(),
         }
@@ -45,8 +46,8 @@ impl Intake {
         let mut arguments = match data_of(&message.parts)? {
             Some(data) => data.clone(),
             None => {
-                let text = texts(&message.parts);
-                Map::from_iter([(self.text.clone(), Value::String(text))])
+                let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
+                self.text.iter().map(text).collect()
             }
         };
         let files: Vec<Value> =
@@ -92,9 +93,13 @@ fn only_text(
     if let Some(only) = only(required.filter(is_string)) {
         return Some(only.to_owned());
     }
-    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let all = properties.into_iter().flat_map(Map::keys).map(String::as_str);
-    if closed { only(all.filter(is_string)).map(str::to_owned) } else { None }
+    if is_closed(schema) { only(all.filter(is_string)).map(str::to_owned) } else { None }
+}
+
+/// Whether no properties may be made up.
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 fn only<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -163,6 +168,7 @@ mod tests {
         let two = r#"{"properties": {"a": {"type": "string"}, "b": {"type": "string"}},
             "required": ["a", "b"]}"#;
         check(two, text(), &Ok(json!({"message": "x"})));
+        check(r#"{"additionalProperties": false}"#, text(), &Ok(json!({})));
         let own = r#"{"properties": {"message": {}, "q": {"type": "string"}}, "required": ["q"]}"#;
         check(own, text(), &Ok(json!({"message": "x"})));
     }

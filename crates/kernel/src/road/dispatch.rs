@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::reserve::Held;
 use super::{Draft, Ending, Permit, Reviewers};
-use crate::call::{Denial, Outcome, ToolCall};
+use crate::call::{Denial, Outcome, ToolCall, shortened};
 use crate::caller::Caller;
 use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
@@ -146,6 +146,10 @@ async fn outcome(
     // Why a stream broke off says more than the error that the tool made of it.
     match (line.broken(), result) {
         (Some(outcome), _) => (outcome, None, None),
+        (None, Err(KernelError::Incomplete(words))) => {
+            let reason = shortened(line.review_failure(words).await);
+            (Outcome::Incomplete { reason, chunks: line.chunks_sent() }, None, None)
+        }
         (None, Err(error)) => {
             let (words, code) = match error {
                 KernelError::ToolServerError(detail) => (detail, None),

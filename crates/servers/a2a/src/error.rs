@@ -84,6 +84,9 @@ impl A2aError {
 
 impl From<A2aError> for KernelError {
     fn from(error: A2aError) -> Self {
-        Self::ToolServerError(error.to_string())
+        match error {
+            A2aError::Incomplete(_) => Self::Incomplete(error.to_string()),
+            _ => Self::ToolServerError(error.to_string()),
+        }
     }
 }

@@ -104,7 +104,8 @@ fn is_on_this_machine(url: &str) -> bool {
 #[must_use]
 pub fn server_id_of(target: &str) -> Option<String> {
     let url = Url::parse(target).ok()?;
-    url.host_str().is_some_and(|host| !host.is_empty()).then(|| server_id(&url))
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    is_web.then(|| server_id(&url))
 }
 
 /// The name of an agent's server: its host, and its port where one host has many.
@@ -169,7 +170,7 @@ pub(crate) fn segment(member: &str, text: &str) -> Result<String, A2aError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Places, check_callback, segment, server_id};
+    use super::{Places, check_callback, segment, server_id_of};
 
     // covers: A2A-007
     #[test]
@@ -227,7 +228,10 @@ mod tests {
             ("http://[::1]:8080/x.json", "a2a:[::1]:8080"),
             ("http://localhost/x.json", "a2a:localhost:80"),
         ] {
-            assert_eq!(server_id(&card.parse().unwrap()), name);
+            assert_eq!(server_id_of(card).as_deref(), Some(name));
+        }
+        for other in ["agent.example.com", "ftp://a.example", "mailto:a@b.example", ""] {
+            assert_eq!(server_id_of(other), None, "{other}");
         }
     }
 

@@ -186,7 +186,7 @@ pub(crate) mod tests {
     use chio_core::manifest::MANIFEST_SCHEMA;
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{Arc, BTreeMap, BridgeFidelity, Catalog, Fault, ToolDefinition, ToolManifest};
 
     pub(crate) fn tool(name: &str, schema: Value, side_effects: bool) -> ToolDefinition {
         ToolDefinition {

@@ -94,6 +94,14 @@ impl Entrance {
         })
     }
 
+    /// Refuses somebody who has shown nothing, where the body can say nothing about them.
+    pub(super) fn require(&self, arrival: &Arrival) -> Result<(), Refusal> {
+        match &arrival.identity {
+            Ok(_) => Ok(()),
+            Err(error) => Err(unknown(error)),
+        }
+    }
+
     /// Lets somebody in, with what the body says about them.
     pub(super) async fn admit(
         &self,

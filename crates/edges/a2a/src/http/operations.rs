@@ -49,6 +49,7 @@ pub(super) async fn perform(
         Operation::Send | Operation::Stream => {
             let streams = operation == Operation::Stream;
             if streams && dialect != Dialect::Seed {
+                entrance.require(&arrival)?;
                 return Err(no_streams().into());
             }
             let sent = dialect.read_send(params)?;
@@ -81,12 +82,17 @@ pub(super) async fn perform(
             let records = tasks::list(shared, &guest).await?;
             Ok(list::write(records, &wanted))
         }
-        Operation::Subscribe => Err(no_streams().into()),
+        Operation::Subscribe => {
+            entrance.require(&arrival)?;
+            Err(no_streams().into())
+        }
         Operation::Push => {
+            entrance.require(&arrival)?;
             let message = "push notifications are not supported";
             Err(Fault::new(Kind::PushNotSupported, message).into())
         }
         Operation::ExtendedCard => {
+            entrance.require(&arrival)?;
             let message = "there is no card but the one for everybody";
             Err(Fault::new(Kind::Unsupported, message).into())
         }

@@ -38,6 +38,10 @@ async fn a_capability_comes_in_a_header_in_authorization_or_in_metadata() {
     let send = || world.rpc("SendMessage", message("x"));
     let refused = send().send().await.is(401);
     assert!(refused.header("www-authenticate").unwrap().starts_with("Bearer"));
+    for method in ["GetTask", "ListTasks", "SendStreamingMessage", "GetExtendedAgentCard"] {
+        let params = json!({"id": "a2a-task-1"});
+        world.rpc(method, params).send().await.is(401);
+    }
     let encoded = base64url(json_text.as_bytes());
     for ask in [
         send().with("X-Chio-Capability", &json_text),

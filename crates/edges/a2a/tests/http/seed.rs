@@ -92,6 +92,18 @@ async fn message_stream_is_a_task_that_runs_when_it_is_asked_for() {
     world.rpc("task/cancel", json!({"taskId": task["id"]})).send().await.error(-32602);
 }
 
+// covers: BRIDGE-087
+#[tokio::test]
+async fn message_stream_finds_its_skill_as_message_send_does() {
+    let world = World::with(&["echo", "lookup"]).await;
+    world.rpc("message/stream", text("x")).send().await.error(-32602);
+    let mut named = text("x");
+    named["metadata"] = json!({"chio": {"targetSkillId": "lookup"}});
+    let task = world.rpc("message/stream", named).send().await.result();
+    let done = world.rpc("task/get", json!({"taskId": task["id"]})).send().await.result();
+    assert_eq!(done["message"]["parts"][0]["data"], json!({"query": "x"}));
+}
+
 // covers: BRIDGE-023, BRIDGE-091
 #[tokio::test]
 async fn task_cancel_calls_off_what_waits_and_may_be_repeated() {

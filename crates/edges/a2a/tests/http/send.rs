@@ -12,7 +12,7 @@ fn named(id: &str) -> Value {
     params
 }
 
-// covers: BRIDGE-077, BRIDGE-081, BRIDGE-109, BRIDGE-110, BRIDGE-111
+// covers: BRIDGE-059, BRIDGE-077, BRIDGE-081, BRIDGE-109, BRIDGE-110, BRIDGE-111
 #[tokio::test]
 async fn a_message_runs_the_skill_and_comes_back_as_a_completed_task_with_its_receipt() {
     let world = World::with(&["echo"]).await;

@@ -12,11 +12,11 @@ use chio_a2a_edge::{A2aOptions, A2aService, HttpDoor};
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
-use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
-};
 use chio_net::peer::{OriginRules, PeerAuthenticator};
 use chio_store::{OpenStore, StoreUrl};
+use chio_testkit::kernel::{
+    ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
+};
 use chio_testkit::{key, token};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

@@ -139,10 +139,12 @@ fn part(value: Value) -> Value {
     let Value::Object(mut part) = value else { return value };
     let says_kind = part.remove("kind").is_some();
     // Over HTTP+JSON data is wrapped once more.
-    if !says_kind && let Some(Value::Object(wrapped)) = part.get_mut("data") {
-        if let (1, Some(data)) = (wrapped.len(), wrapped.remove("data")) {
-            part.insert("data".to_owned(), data);
-        }
+    if !says_kind
+        && let Some(Value::Object(wrapped)) = part.get_mut("data")
+        && wrapped.len() == 1
+        && let Some(data) = wrapped.remove("data")
+    {
+        part.insert("data".to_owned(), data);
     }
     let Some(Value::Object(mut file)) = part.remove("file") else { return Value::Object(part) };
     for (old, new) in [

@@ -152,6 +152,19 @@ fn answers_of_0_3_come_out_as_those_of_1_0() {
             json!({"kind": "artifact-update", "taskId": "t", "artifact": {"artifactId": "a", "parts": []}}),
             json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": []}}}),
         ),
+    ] {
+        assert_eq!(event(Dialect::ZeroThree, old.clone()).unwrap().value, expected, "{old}");
+    }
+    let answer = read(&get(), Dialect::ZeroThree, Some(task)).unwrap();
+    assert_eq!(answer.value, json!({"task": new_task}));
+    for wrong in [json!({"kind": "x"}), json!("x"), json!({"kind": "task"})] {
+        assert!(event(Dialect::ZeroThree, wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn answers_of_0_3_over_http_and_json_do_too() {
+    for (old, expected) in [
         (
             json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}),
             json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}),
@@ -164,13 +177,12 @@ fn answers_of_0_3_come_out_as_those_of_1_0() {
             json!({"kind": "message", "parts": [{"kind": "data", "data": {"data": 1}}]}),
             json!({"message": {"parts": [{"data": {"data": 1}}]}}),
         ),
+        (
+            json!({"message": {"content": [{"data": {"data": 1, "x": 2}}]}}),
+            json!({"message": {"parts": [{"data": {"data": 1, "x": 2}}]}}),
+        ),
     ] {
         assert_eq!(event(Dialect::ZeroThree, old.clone()).unwrap().value, expected, "{old}");
-    }
-    let answer = read(&get(), Dialect::ZeroThree, Some(task)).unwrap();
-    assert_eq!(answer.value, json!({"task": new_task}));
-    for wrong in [json!({"kind": "x"}), json!("x"), json!({"kind": "task"})] {
-        assert!(event(Dialect::ZeroThree, wrong.clone()).is_err(), "{wrong}");
     }
 }
 

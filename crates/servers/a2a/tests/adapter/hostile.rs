@@ -278,7 +278,7 @@ async fn silence_is_given_up() {
         tokio::spawn(async move { sender.closed().await });
     })
     .await;
-    let world = World::new(config(&server).with_timeout(Duration::from_millis(300))).await;
+    let world = World::new(config(&server).with_timeout(Duration::from_millis(1500))).await;
     let failure = world.failure(json!({"message": "x", "stream": true})).await;
     assert!(failure.contains("expected the next piece of the stream in time"), "{failure}");
     let failure = world.failure(json!({"message": "x"})).await;
@@ -314,7 +314,7 @@ async fn a_body_that_drips_is_given_up_in_time() {
         Reply::pieces(receiver)
     })
     .await;
-    let world = World::new(config(&server).with_timeout(Duration::from_millis(400))).await;
+    let world = World::new(config(&server).with_timeout(Duration::from_millis(1500))).await;
     let failure = world.failure(json!({"message": "x"})).await;
     assert!(failure.contains("expected the whole body in time"), "{failure}");
 }

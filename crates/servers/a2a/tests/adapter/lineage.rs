@@ -15,7 +15,6 @@ fn came(server: &Server, speaks: crate::agent::Speaks) -> Value {
     params(&server.last(), speaks)["metadata"]["chio"].clone()
 }
 
-// covers: A2A-005, A2A-071, A2A-072, A2A-076
 #[tokio::test]
 async fn a_message_says_which_call_it_is_made_for() {
     for speaks in ALL {
@@ -39,6 +38,7 @@ async fn a_message_says_which_call_it_is_made_for() {
     }
 }
 
+// covers: A2A-076
 #[tokio::test]
 async fn with_a_capability_of_theirs_we_sign_where_the_call_comes_from() {
     let server = Server::start(|seen| crate::agent::model(seen, RPC)).await;

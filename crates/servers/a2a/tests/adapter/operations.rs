@@ -1,7 +1,9 @@
 //! Every operation, over both bindings, in the words of both versions.
 
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{Outcome, ToolServerConnection as _};
+use chio_kernel::{
+    Guard, GuardInput, GuardOutcome, Outcome, Pipeline, ToolServerConnection as _, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::agent::{ALL, RPC, Speaks, params};
@@ -9,7 +11,7 @@ use crate::support::{begin, with_model};
 
 const MESSAGE: &str = "Summarise the latest filings.";
 
-// covers: A2A-003, A2A-004, A2A-009, A2A-038, A2A-047, A2A-048
+// covers: A2A-004, A2A-009, A2A-038, A2A-047, A2A-048
 #[tokio::test]
 async fn a_message_reaches_the_agent_and_its_task_comes_back_with_a_receipt() {
     let (server, world) = with_model(RPC).await;
@@ -24,6 +26,30 @@ async fn a_message_reaches_the_agent_and_its_task_comes_back_with_a_receipt() {
     assert_eq!(server.calls().len(), 1);
 }
 
+/// Lets nothing through.
+struct Never;
+
+#[async_trait::async_trait]
+impl Guard for Never {
+    fn name(&self) -> &str {
+        "never"
+    }
+
+    async fn check(&self, _input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        Ok(Verdict::Deny("not today".to_owned()).into())
+    }
+}
+
+// covers: A2A-003
+#[tokio::test]
+async fn a_call_that_a_guard_stops_never_reaches_the_agent() {
+    let (server, world) = with_model(RPC).await;
+    world.kernel.set_pipeline(Pipeline::new("hash", vec![std::sync::Arc::new(Never)]));
+    assert_eq!(world.failure(json!({"message": "x"})).await, "not today");
+    assert!(server.calls().is_empty());
+}
+
+// covers: A2A-003
 #[tokio::test]
 async fn a_call_that_the_token_does_not_cover_never_reaches_the_agent() {
     let (server, world) = with_model(RPC).await;

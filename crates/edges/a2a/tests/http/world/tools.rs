@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
-use chio_kernel::{KernelError, Line, Permit, ToolInvocation, ToolOutput, ToolServerConnection};
+use chio_testkit::kernel::{
+    KernelError, Line, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
+};
 use chio_testkit::key;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
