@@ -4,7 +4,9 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,8 @@ use file::RegistryFile;
 
 /// How many tasks are remembered.
 const MAX_TASKS: usize = 4096;
+/// After how long a task that is over is in the file.
+const SOON: Duration = Duration::from_millis(500);
 /// How old, in seconds, the last sighting gets before the same one is written down again.
 const STALE: u64 = 60;
 
@@ -85,9 +89,23 @@ type Rows = BTreeMap<String, Row>;
 
 /// Remembers tasks: in memory, or in a file that several adapters share.
 #[derive(Debug, Clone)]
-pub(crate) struct Registry {
-    rows: Arc<Mutex<Rows>>,
-    file: Option<Arc<RegistryFile>>,
+pub(crate) struct Registry(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// All tasks; with a file, those that it does not have yet. They are over: hardly anybody asks
+    /// for them again, and each would have the whole file written.
+    rows: Mutex<Rows>,
+    file: Option<RegistryFile>,
+    /// Somebody will write them soon.
+    awaited: AtomicBool,
+}
+
+/// Whether a sighting is in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Now,
+    Later,
 }
 
 impl Registry {
@@ -96,11 +114,12 @@ impl Registry {
     /// # Errors
     /// When the file is there and cannot be understood.
     pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, A2aError> {
-        let file = path.map(RegistryFile::new).map(Arc::new);
+        let file = path.map(RegistryFile::new);
         if let Some(file) = &file {
             file.read()?;
         }
-        Ok(Self { rows: Arc::default(), file })
+        let (rows, awaited) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self(Arc::new(Inner { rows, file, awaited })))
     }
 
     /// Checks that a task was seen before, and belongs to this.
@@ -108,8 +127,8 @@ impl Registry {
     /// # Errors
     /// When it was not, or belongs to something else.
     pub(crate) async fn check(&self, task_id: &str, bound: &Bound) -> Result<(), A2aError> {
-        let (registry, id, bound) = (self.clone(), task_id.to_owned(), bound.clone());
-        self.run(move || registry.check_now(&id, &bound)).await
+        let (inner, id, bound) = (Arc::clone(&self.0), task_id.to_owned(), bound.clone());
+        self.run(move || inner.check(&id, &bound)).await
     }
 
     /// Writes down that a task was seen.
@@ -123,8 +142,19 @@ impl Registry {
         source: Seen,
         now: u64,
     ) -> Result<(), A2aError> {
-        let registry = self.clone();
-        self.run(move || registry.record_now(&sighting, &bound, source, now)).await
+        let inner = Arc::clone(&self.0);
+        let kept = self.run(move || inner.record(&sighting, &bound, source, now)).await?;
+        if kept == Kept::Later && !self.0.awaited.swap(true, Ordering::Relaxed) {
+            let inner = Arc::downgrade(&self.0);
+            tokio::spawn(async move {
+                tokio::time::sleep(SOON).await;
+                // Whoever drops the last handle writes first.
+                let Some(inner) = inner.upgrade() else { return };
+                inner.awaited.store(false, Ordering::Relaxed);
+                let _ = tokio::task::spawn_blocking(move || inner.write(|_| Ok(()))).await;
+            });
+        }
+        Ok(())
     }
 
     /// Does what may wait for a disk away from everybody else; what cannot wait, here.
@@ -132,50 +162,98 @@ impl Registry {
         &self,
         work: impl FnOnce() -> Result<T, A2aError> + Send + 'static,
     ) -> Result<T, A2aError> {
-        if self.file.is_none() {
+        if self.0.file.is_none() {
             return work();
         }
         let broken = |_| A2aError::Lifecycle("the registry broke off".to_owned());
         tokio::task::spawn_blocking(work).await.map_err(broken)?
     }
+}
 
+impl Inner {
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_now(&self, task_id: &str, bound: &Bound) -> Result<(), A2aError> {
-        let known = match &self.file {
-            None => self.rows().get(task_id).map(|row| row.bound.clone()),
-            Some(file) => file.read()?.get(task_id).map(|row| row.bound.clone()),
-        };
-        let known = known.ok_or_else(|| {
+    /// What is known of a task.
+    fn row(&self, task_id: &str) -> Result<Option<Row>, A2aError> {
+        let row = self.rows().get(task_id).cloned();
+        match &self.file {
+            Some(file) if row.is_none() => Ok(file.read()?.get(task_id).cloned()),
+            _ => Ok(row),
+        }
+    }
+
+    fn check(&self, task_id: &str, bound: &Bound) -> Result<(), A2aError> {
+        let known = self.row(task_id)?.ok_or_else(|| {
             A2aError::Lifecycle(format!(
                 "expected a task that tool `{}` of `{}` was told of, found one never recorded",
                 bound.tool_name, bound.server_id
             ))
         })?;
-        known.difference(bound).map_or(Ok(()), |what| Err(foreign(what, bound)))
+        known.bound.difference(bound).map_or(Ok(()), |what| Err(foreign(what, bound)))
     }
 
-    fn record_now(
+    fn record(
         &self,
         sighting: &Sighting,
         bound: &Bound,
         source: Seen,
         now: u64,
-    ) -> Result<(), A2aError> {
-        let Some(file) = &self.file else {
-            return note(&mut self.rows(), sighting, bound, source, now).map(drop);
-        };
-        // What changes nothing needs no lock and no write.
-        if let Some(row) = file.read()?.get(&sighting.task_id)
-            && row.bound == *bound
-            && (sighting.state.is_none() || row.last_state == sighting.state)
-            && now.saturating_sub(row.last_seen_at) < STALE
-        {
-            return Ok(());
+    ) -> Result<Kept, A2aError> {
+        if self.file.is_none() {
+            note(&mut self.rows(), sighting, bound, source, now)?;
+            return Ok(Kept::Now);
         }
-        file.change(|rows| note(rows, sighting, bound, source, now))
+        let row = self.row(&sighting.task_id)?;
+        // What changes nothing needs no lock and no write.
+        if row.as_ref().is_some_and(|row| {
+            row.bound == *bound
+                && (sighting.state.is_none() || row.last_state == sighting.state)
+                && now.saturating_sub(row.last_seen_at) < STALE
+        }) {
+            return Ok(Kept::Now);
+        }
+        if !sighting.state.as_deref().is_some_and(is_final) {
+            self.write(|rows| note(rows, sighting, bound, source, now))?;
+            return Ok(Kept::Now);
+        }
+        let mut rows = self.rows();
+        if let Some(row) = row {
+            rows.entry(row.task_id.clone()).or_insert(row);
+        }
+        note(&mut rows, sighting, bound, source, now)?;
+        Ok(Kept::Later)
+    }
+
+    /// Writes down what is not in the file yet, and one more change.
+    fn write(
+        &self,
+        change: impl FnOnce(&mut Rows) -> Result<(), A2aError>,
+    ) -> Result<(), A2aError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let waiting = self.rows().clone();
+        file.change(|rows| {
+            for (id, row) in &waiting {
+                // SECURITY: whoever bound a task first has it.
+                if rows.get(id).is_none_or(|known| known.bound == row.bound) {
+                    make_room(rows, id);
+                    rows.insert(id.clone(), row.clone());
+                }
+            }
+            change(rows)
+        })?;
+        self.rows().retain(|id, row| waiting.get(id) != Some(row));
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !self.rows().is_empty() {
+            // What cannot be written is refused later, as a task that nobody has seen.
+            let _ = self.write(|_| Ok(()));
+        }
     }
 }
 
@@ -205,10 +283,7 @@ fn note(
         source.name().clone_into(&mut row.last_source);
         return Ok(());
     }
-    while rows.len() >= MAX_TASKS {
-        let Some(oldest) = oldest(rows) else { break };
-        rows.remove(&oldest);
-    }
+    make_room(rows, task_id);
     let row = Row {
         task_id: task_id.clone(),
         bound: bound.clone(),
@@ -219,6 +294,14 @@ fn note(
     };
     rows.insert(task_id.clone(), row);
     Ok(())
+}
+
+/// Forgets as many tasks as one more needs.
+fn make_room(rows: &mut Rows, task_id: &str) {
+    while rows.len() >= MAX_TASKS && !rows.contains_key(task_id) {
+        let Some(oldest) = oldest(rows) else { break };
+        rows.remove(&oldest);
+    }
 }
 
 /// The task that is forgotten first: of those that are over the one seen longest ago, else of all.

@@ -83,6 +83,8 @@ async fn a_file_keeps_what_is_known_of_each_task() {
     registry.record(sighting("1", None), bound(), Seen::Stream, 7).await.unwrap();
     let done = Some("TASK_STATE_COMPLETED");
     registry.record(sighting("1", done), bound(), Seen::Get, 9).await.unwrap();
+    // One that is over is written soon, and at the latest with the end.
+    drop(registry);
     let text = std::fs::read_to_string(folder.file()).unwrap();
     let found: serde_json::Value = serde_json::from_str(&text).unwrap();
     let expected = serde_json::json!({
@@ -103,6 +105,25 @@ async fn a_file_keeps_what_is_known_of_each_task() {
     }
     let names: Vec<_> = std::fs::read_dir(&folder.0).unwrap().flatten().collect();
     assert_eq!(names.len(), 2, "the file and its lock, and no drafts");
+}
+
+#[tokio::test]
+async fn a_task_that_is_over_is_known_at_once_and_in_the_file_soon() {
+    let folder = Folder::new("soon");
+    let registry = Registry::open(Some(folder.file())).unwrap();
+    let done = Some("TASK_STATE_COMPLETED");
+    registry.record(sighting("1", done), bound(), Seen::Send, 5).await.unwrap();
+    registry.check("1", &bound()).await.unwrap();
+    let other = Registry::open(Some(folder.file())).unwrap();
+    assert!(other.check("1", &bound()).await.is_err(), "it is not in the file");
+    // The next that is not over takes it along.
+    let works = Some("TASK_STATE_WORKING");
+    registry.record(sighting("2", works), bound(), Seen::Send, 5).await.unwrap();
+    other.check("1", &bound()).await.unwrap();
+    registry.record(sighting("3", done), bound(), Seen::Send, 5).await.unwrap();
+    while other.check("3", &bound()).await.is_err() {
+        tokio::time::sleep(super::SOON / 10).await;
+    }
 }
 
 #[tokio::test]

@@ -173,6 +173,7 @@ impl World {
         let done = self.run(tool, arguments).await;
         match done.outcome {
             Outcome::Denied(denial) => denial.reason,
+            Outcome::Incomplete { reason, .. } => reason,
             other => panic!("expected a failure, found {other:?}"),
         }
     }
