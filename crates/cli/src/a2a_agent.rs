@@ -12,6 +12,7 @@ use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy};
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::strict;
+use chio_net::address::AddressPattern;
 use chio_store::StoreUrl;
 use zeroize::Zeroizing;
 
@@ -38,6 +39,8 @@ pub(crate) struct A2aAgent {
     /// Where tasks are remembered; in memory when absent.
     pub(crate) task_registry: Option<PathBuf>,
     pub(crate) timeout: Option<Duration>,
+    /// Addresses that are not public and may be reached all the same.
+    pub(crate) addresses: Vec<AddressPattern>,
     /// Whether `history_length` may be asked of agents that speak 1.0.
     pub(crate) history_length: bool,
 }
@@ -140,6 +143,9 @@ impl A2aAgent {
         }
         if let Some(timeout) = self.timeout {
             config = config.with_timeout(timeout);
+        }
+        for pattern in self.addresses {
+            config = config.with_allowed_address(pattern);
         }
         Ok(config.with_history_length_for_1_0(self.history_length))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chio_a2a_edge::{A2aOptions, A2aService};
+use chio_a2a_edge::{A2aEdgeConfig, A2aService};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_cross_protocol::{CrossProtocolOrchestrator, Log};
 use chio_kernel::store::Ledger;
@@ -186,7 +186,7 @@ impl Served {
         &mut self,
         anonymous: Anonymous,
         otherwise: Option<DefaultCapability>,
-        mut options: A2aOptions,
+        mut options: A2aEdgeConfig,
     ) -> Result<A2aService> {
         let admission = self.reception(anonymous, otherwise)?;
         options.log = operator_log();

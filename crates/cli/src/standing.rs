@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Result;
-use chio_a2a_edge::A2aOptions;
+use chio_a2a_edge::A2aEdgeConfig;
 use chio_mcp_edge::McpService;
 use chio_store::StoreUrl;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl Standing<'_> {
             if let Door::Http(door) = &door
                 && self.a2a
             {
-                let mut options = A2aOptions::new(servers, door.0.base());
+                let mut options = A2aEdgeConfig::new(servers, door.0.base());
                 options.http_json = true;
                 served.a2a(anonymous, None, options)?;
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use chio_net::address::AddressPattern;
 
 use super::{A2aAgent, ApiKey, Expected, KeyPlace, OAuth, Shown};
 use crate::duration;
@@ -34,6 +35,10 @@ pub(crate) struct AgentArgs {
     /// Use only interfaces of this origin; can be repeated
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// Let connections go to this address that is not public, such as 10.0.0.0/8 or *.corp.example;
+    /// can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    allow_address: Vec<AddressPattern>,
     /// The file of a bearer token
     #[arg(long, value_name = "FILE")]
     bearer_file: Option<PathBuf>,
@@ -128,6 +133,7 @@ impl AgentArgs {
             shown: self.shown(io),
             task_registry: self.task_registry.as_ref().map(|file| io.folder.join(file)),
             timeout: self.agent_timeout,
+            addresses: self.allow_address.clone(),
             history_length: self.history_length,
         })
     }

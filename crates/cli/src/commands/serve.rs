@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use chio_a2a_edge::A2aOptions;
+use chio_a2a_edge::A2aEdgeConfig;
 use chio_kernel::SystemClock;
 use chio_mcp_edge::McpOptions;
 use chio_native_edge::{Endpoint, NativeListener};
@@ -149,14 +149,14 @@ fn options(edge: &McpEdge, served: &Served) -> McpOptions {
     options
 }
 
-fn a2a_options(edge: &A2aEdge, served: &Served, listener: &Listener) -> A2aOptions {
+fn a2a_options(edge: &A2aEdge, served: &Served, listener: &Listener) -> A2aEdgeConfig {
     let url = edge.url.clone().unwrap_or_else(|| listener.base());
-    let mut options = A2aOptions::new(served.servers.ids.clone(), url);
+    let mut options = A2aEdgeConfig::new(served.servers.ids.clone(), url);
     if let Some(name) = &edge.name {
-        options.name.clone_from(name);
+        options.agent_name.clone_from(name);
     }
     if let Some(description) = &edge.description {
-        options.description.clone_from(description);
+        options.agent_description.clone_from(description);
     }
     options.http_json = edge.http_json;
     options.tags.clone_from(&edge.tags);

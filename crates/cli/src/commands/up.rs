@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use chio_a2a_edge::A2aOptions;
+use chio_a2a_edge::A2aEdgeConfig;
 use chio_kernel::SystemClock;
 use chio_mcp_edge::McpOptions;
 use chio_native_edge::{Endpoint, NativeListener};
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let servers = served.servers.ids.clone();
         let otherwise = || Some(agent::every_demo_tool());
         served.mcp(agent.anonymous(), otherwise(), McpOptions::new(servers.clone()))?;
-        let mut options = A2aOptions::new(servers, doors.http.base());
+        let mut options = A2aEdgeConfig::new(servers, doors.http.base());
         options.http_json = true;
         served.a2a(agent.anonymous(), otherwise(), options)?;
         let kept = reachable(io, &args.data, &doors, &served)?;

@@ -1,5 +1,8 @@
 //! A2A agents as our tools.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -73,6 +76,97 @@ fn the_skills_of_an_agent_are_tools_for_mcp_clients() {
     assert_eq!(receipts[0]["metadata"]["chio"]["bridge"]["targetProtocol"], "a2a");
     world.audit("here");
     world.audit("there");
+}
+
+/// An agent of a tenant, with one skill. It answers only to whoever asks for its card.
+fn tenant() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let card = json!({
+        "name": "Partner", "description": "An agent", "version": "1.0.0",
+        "supportedInterfaces": [{"url": base, "protocolBinding": "JSONRPC",
+            "protocolVersion": "1.0", "tenant": "tenant-alpha"}],
+        "capabilities": {}, "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "research", "name": "Research", "description": "Looks things up",
+            "tags": ["x"]}],
+    });
+    let body = card.to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    base
+}
+
+// covers: A2A-030, A2A-032, A2A-033
+#[test]
+fn the_command_of_the_documents_serves_the_skills_of_a_partner() {
+    let world = World::new();
+    let target = tenant();
+    world.line("key new --out manifest.key").ends(0);
+    let line = format!(
+        "a2a serve --target {target} --manifest-key ./manifest.key --partner design-partner-a \
+         --required-tenant tenant-alpha --require-skill research --data here \
+         --http 127.0.0.1:0 --anonymous default"
+    );
+    let _here = world.start(&line.split_whitespace().collect::<Vec<_>>(), "here");
+    let id = format!("a2a:{}", target.strip_prefix("http://").unwrap());
+    let listed = world.run(&["tools", "list", "--data", "here", "--server", &id, "--json"]);
+    let listed = listed.ends(0).json();
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["tools"][0]["name"], "research");
+    world.run(&["tools", "list", "--data", "here", "--server", "a2a:other"]).ends(0).says("none");
+}
+
+// covers: A2A-031, A2A-032
+#[test]
+fn an_mcp_client_that_starts_commands_has_the_skills_as_tools() {
+    let world = World::new();
+    let agent = world.up("there", "");
+    world.line("key new --out manifest.key").ends(0);
+    let target = format!("{}/strict", agent.base);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"data": {"text": "hello"}}}});
+    let input = format!("{hello}\n{ready}\n{call}\n");
+    let words = [
+        "mcp",
+        "serve",
+        "--protocol",
+        "a2a",
+        "--target",
+        &target,
+        "--manifest-key",
+        "./manifest.key",
+        "--data",
+        "here",
+    ];
+    let run = world.run_with(&words, input.as_bytes()).ends(0);
+    let answer = run.stdout.lines().find(|line| line.contains("\"id\":2")).unwrap();
+    assert!(answer.contains("TASK_STATE_COMPLETED"), "{answer}");
+    let receipts = world.receipts("here");
+    assert_eq!(receipts.len(), 1);
+    assert_eq!(receipts[0]["decision"]["verdict"], "allow");
+    for (words, expected) in [
+        (vec!["mcp", "serve", "--protocol", "a2a"], "--target"),
+        (vec!["mcp", "serve", "--target", &*target, "--", "true"], "--protocol a2a"),
+        (vec!["mcp", "serve"], "COMMAND"),
+        (vec!["a2a", "serve"], "--target"),
+    ] {
+        world.run(&words).ends(2).complains(expected);
+    }
 }
 
 #[test]

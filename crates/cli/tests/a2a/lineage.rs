@@ -56,7 +56,7 @@ fn shape(tree: &Value) -> Vec<(u64, bool)> {
     lines.map(|line| (line["depth"].as_u64().unwrap(), !line["receipt"].is_null())).collect()
 }
 
-// covers: A2A-006
+// covers: A2A-005, A2A-071, A2A-072, A2A-073
 #[test]
 fn with_chio_in_three_organisations_the_receipts_are_one_tree() {
     let world = World::new();

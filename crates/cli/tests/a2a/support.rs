@@ -82,6 +82,12 @@ impl World {
         Run::of(self.within(Command::new(CHIO).args(words)), b"")
     }
 
+    /// Runs the binary with these words and this input.
+    #[track_caller]
+    pub(crate) fn run_with(&self, words: &[&str], input: &[u8]) -> Run {
+        Run::of(self.within(Command::new(CHIO).args(words)), input)
+    }
+
     /// Runs a command line that is split at blanks.
     #[track_caller]
     pub(crate) fn line(&self, line: &str) -> Run {

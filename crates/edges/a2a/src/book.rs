@@ -124,10 +124,9 @@ impl Book {
         }
         let owned = pages.owned.get(&entry.owner).map_or(0, BTreeSet::len);
         if owned >= self.limits.tasks_per_owner {
-            let places = pages.owned.get(&entry.owner).cloned().unwrap_or_default();
-            let oldest =
-                places.into_iter().find(|place| pages.is_idle(*place)).ok_or(NotTaken::Full)?;
-            pages.remove(oldest);
+            let mut places = pages.owned.get(&entry.owner).into_iter().flatten().copied();
+            let oldest = places.find(|place| pages.is_idle(*place));
+            pages.remove(oldest.ok_or(NotTaken::Full)?);
         }
         if pages.entries.len() >= self.limits.book_tasks && !pages.forget_oldest() {
             return Err(NotTaken::Full);

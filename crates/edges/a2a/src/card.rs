@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use url::form_urlencoded::byte_serialize;
 
 use crate::catalog::{Catalog, Skill};
-use crate::options::A2aOptions;
+use crate::config::A2aEdgeConfig;
 
 /// Names the extension in whose parameters a card tells how honestly it shows its skills.
 const FIDELITY: &str = "urn:chio:a2a:bridge-fidelity:v1";
@@ -58,7 +58,7 @@ impl Card {
     /// The card of a mount; none for a skill that is not there.
     pub(crate) fn of(
         mount: &Mount,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
         catalog: &Catalog,
         asks: Asks,
     ) -> Option<Self> {
@@ -82,7 +82,7 @@ fn interface(url: &str) -> Value {
 }
 
 /// The card of Chio's own documents, with what clients of 0.3 look for.
-fn root(options: &A2aOptions, url: &str, catalog: &Catalog) -> Value {
+fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
     let skills: Vec<Value> = catalog
         .skills()
         .map(|skill| {
@@ -102,9 +102,9 @@ fn root(options: &A2aOptions, url: &str, catalog: &Catalog) -> Value {
         interfaces.push(rest_interface(url));
     }
     json!({
-        "name": options.name,
-        "description": options.description,
-        "version": options.version,
+        "name": options.agent_name,
+        "description": options.agent_description,
+        "version": options.agent_version,
         "url": url,
         "preferredTransport": "JSONRPC",
         "protocolVersion": "0.3.0",
@@ -125,7 +125,7 @@ fn rest_interface(url: &str) -> Value {
 }
 
 /// A card that has nothing which the schema of A2A does not know.
-fn strict(options: &A2aOptions, url: &str, skills: &[&Arc<Skill>], asks: Asks) -> Value {
+fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>], asks: Asks) -> Value {
     let modes = json!(["text/plain", "text", "application/json"]);
     let entries: Vec<Value> = skills
         .iter()
@@ -146,9 +146,9 @@ fn strict(options: &A2aOptions, url: &str, skills: &[&Arc<Skill>], asks: Asks) -
     let ratings: Vec<Value> =
         skills.iter().map(|skill| json!({"id": skill.id, "fidelity": skill.fidelity})).collect();
     let mut card = json!({
-        "name": options.name,
-        "description": said(&options.description, &options.name),
-        "version": options.version,
+        "name": options.agent_name,
+        "description": said(&options.agent_description, &options.agent_name),
+        "version": options.agent_version,
         "supportedInterfaces": [interface(url)],
         "capabilities": {
             "streaming": false,

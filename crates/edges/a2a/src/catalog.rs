@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 pub(crate) use skills::{Catalog, Skill};
 
+use crate::config::{A2aEdgeConfig, A2aError};
 use crate::error::Fault;
-use crate::options::{A2aError, A2aOptions};
 
 /// For how long messages are taken without a look at what the servers offer.
 const FRESH: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ impl Catalogs {
     /// The skills of servers that are all as they should be.
     pub(crate) fn new(
         orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
     ) -> Result<Self, A2aError> {
         let manifests = offered(orchestrator, options);
         for manifest in &manifests {
@@ -44,7 +44,7 @@ impl Catalogs {
     pub(crate) fn refreshed(
         &self,
         orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
     ) -> Arc<Catalog> {
         let mut manifests = offered(orchestrator, options);
         manifests.retain(|manifest| match manifest.check() {
@@ -68,7 +68,7 @@ impl Catalogs {
     fn recent(
         &self,
         orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
     ) -> Arc<Catalog> {
         let (catalog, looked) = {
             let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl Catalogs {
         &self,
         named: Option<&str>,
         orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
     ) -> Result<Arc<Skill>, Fault> {
         if let Ok(skill) = self.recent(orchestrator, options).find(named)
             && skill.is_current(orchestrator)
@@ -99,7 +99,7 @@ impl Catalogs {
 /// What the servers offer that the agent shows.
 fn offered(
     orchestrator: &CrossProtocolOrchestrator<'static>,
-    options: &A2aOptions,
+    options: &A2aEdgeConfig,
 ) -> Vec<ToolManifest> {
     let mut manifests = orchestrator.manifests();
     manifests.retain(|manifest| options.servers.contains(&manifest.server_id));

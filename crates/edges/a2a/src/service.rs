@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
 use crate::catalog::Catalogs;
+use crate::config::{A2aEdgeConfig, A2aError};
 use crate::guests::Guests;
 use crate::numbers::Numbers;
-use crate::options::{A2aError, A2aOptions};
 
 /// How long running calls may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub struct A2aService {
 pub(crate) struct Shared {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) admission: Arc<dyn Admission>,
-    pub(crate) options: A2aOptions,
+    pub(crate) options: A2aEdgeConfig,
     pub(crate) catalogs: Catalogs,
     pub(crate) guests: Guests,
     pub(crate) book: Book,
@@ -55,7 +55,7 @@ impl A2aService {
     pub fn new(
         orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
         admission: Arc<dyn Admission>,
-        options: A2aOptions,
+        options: A2aEdgeConfig,
     ) -> Result<Self, A2aError> {
         options.check()?;
         let limits = &options.limits;

@@ -31,7 +31,7 @@ async fn continues(world: &World, presented: &CapabilityToken, onward: &Value) -
     world.run(call).await
 }
 
-// covers: A2A-006
+// covers: A2A-073
 #[tokio::test]
 async fn a_kernel_that_trusts_ours_takes_the_call_for_a_continued_one() {
     let here = World::new().await;

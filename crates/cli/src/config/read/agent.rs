@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use chio_net::address::{AddressPattern, PatternError};
 use chio_policy::document::{Key, NodeKind, Section};
 use chio_store::StoreUrl;
 
@@ -15,6 +16,7 @@ pub(super) const AGENT: &[Key] = &[
     Key::new("require_skills", "a list of texts", "[]", "skills that it must have"),
     Key::new("require_schemes", "a list of texts", "[]", "security schemes that it must ask for"),
     Key::new("allow_origins", "a list of texts", "any", "where its interfaces may be"),
+    Key::new("allow_addresses", "a list of texts", "[]", "where to go although it is not public"),
     Key::new("bearer_file", "a file", "none", "the file of a bearer token"),
     Key::new("basic", "a map", "none", "HTTP Basic").of(BASIC),
     Key::new("api_keys", "a list of maps", "[]", "keys that it asks for by name").of(API_KEY),
@@ -79,8 +81,17 @@ pub(super) fn read(
         shown: shown(section, folder),
         task_registry: file("task_registry").or(beside),
         timeout: section.duration("timeout"),
+        addresses: addresses(section),
         history_length: section.flag("history_length", false),
     })
+}
+
+fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {
+    let parsed = section.texts("allow_addresses").into_iter().filter_map(|it| {
+        let parsed = it.text.parse();
+        parsed.map_err(|error: PatternError| section.problem_at(it.place, &error.to_string())).ok()
+    });
+    parsed.collect()
 }
 
 fn shown(section: &Section<'_>, folder: &Path) -> Shown {

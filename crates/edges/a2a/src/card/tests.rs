@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::catalog::skills::tests::{catalog, manifest, tool};
 
-fn options() -> A2aOptions {
-    A2aOptions::new(vec!["srv".to_owned()], "https://agent.example/a2a")
+fn options() -> A2aEdgeConfig {
+    A2aEdgeConfig::new(vec!["srv".to_owned()], "https://agent.example/a2a")
 }
 
 fn of(mount: &Mount, asks: Asks) -> Option<Value> {

@@ -11,8 +11,8 @@ use chio_cross_protocol::{
 };
 
 use crate::arguments::Intake;
+use crate::config::A2aEdgeConfig;
 use crate::error::Fault;
-use crate::options::A2aOptions;
 
 /// A tool as a skill.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Catalog {
     pub(crate) fn new(
         manifests: Vec<ToolManifest>,
         orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
     ) -> Self {
         let definition = |server: &str, tool: &str| orchestrator.tool(server, tool);
         Self::of(manifests, &options.tags, &definition)

@@ -11,7 +11,7 @@ use super::door::Entrance;
 use super::reply::{Refusal, Reply, card, empty};
 use crate::card::{Asks, Card, Mount};
 use crate::catalog::Catalog;
-use crate::options::A2aOptions;
+use crate::config::A2aEdgeConfig;
 
 /// The cards that were made for the skills as they are.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Cards {
     fn get(
         &self,
         mount: &Mount,
-        options: &A2aOptions,
+        options: &A2aEdgeConfig,
         catalog: &Arc<Catalog>,
         asks: Asks,
     ) -> Option<Card> {

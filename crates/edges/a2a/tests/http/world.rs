@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chio_a2a_edge::{A2aOptions, A2aService, HttpDoor};
+use chio_a2a_edge::{A2aEdgeConfig, A2aService, HttpDoor};
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
@@ -71,7 +71,7 @@ pub(crate) struct Beginning {
     pub(crate) url: StoreUrl,
     pub(crate) told: Told,
     pub(crate) servers: Vec<(&'static str, Vec<&'static str>)>,
-    pub(crate) options: fn(&mut A2aOptions),
+    pub(crate) options: fn(&mut A2aEdgeConfig),
     /// Whether everybody has to show something.
     pub(crate) closed: bool,
     /// Whether capabilities are taken.
@@ -162,7 +162,7 @@ impl Beginning {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let servers = self.servers.iter().map(|(server, _)| (*server).to_owned()).collect();
-        let mut options = A2aOptions::new(servers, format!("http://{address}"));
+        let mut options = A2aEdgeConfig::new(servers, format!("http://{address}"));
         (self.options)(&mut options);
         let service = A2aService::new(orchestrator, Arc::new(admission), options).unwrap();
         let mut peers = PeerAuthenticator::anonymous();

@@ -9,15 +9,15 @@ use crate::limits::A2aLimits;
 
 /// How the agent is served.
 #[derive(Debug, Clone)]
-pub struct A2aOptions {
+pub struct A2aEdgeConfig {
     /// The tool servers that are offered, by id.
     pub servers: Vec<String>,
     /// The agent's name.
-    pub name: String,
+    pub agent_name: String,
     /// What the agent is, for people.
-    pub description: String,
+    pub agent_description: String,
     /// The agent's version.
-    pub version: String,
+    pub agent_version: String,
     /// Where the agent is reached, without a slash at the end.
     pub url: String,
     /// Whether HTTP+JSON is served, below `/rest`.
@@ -34,15 +34,15 @@ pub struct A2aOptions {
     pub log: Log,
 }
 
-impl A2aOptions {
+impl A2aEdgeConfig {
     /// The usual options for these tool servers.
     #[must_use]
     pub fn new(servers: Vec<String>, url: impl Into<String>) -> Self {
         Self {
             servers,
-            name: "Chio A2A Edge".to_owned(),
-            description: "Tools behind a Chio kernel, as skills".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            agent_name: "Chio A2A Edge".to_owned(),
+            agent_description: "Tools behind a Chio kernel, as skills".to_owned(),
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
             url: url.into(),
             http_json: false,
             accept_missing_version: false,
@@ -55,7 +55,8 @@ impl A2aOptions {
 
     /// Checks what every card repeats.
     pub(crate) fn check(&self) -> Result<(), A2aError> {
-        let texts = [("name", &self.name), ("version", &self.version), ("url", &self.url)];
+        let texts =
+            [("name", &self.agent_name), ("version", &self.agent_version), ("url", &self.url)];
         for (member, text) in texts {
             if text.is_empty() || text.trim() != text {
                 return Err(A2aError::Text(member));
@@ -95,17 +96,17 @@ mod tests {
     // covers: BRIDGE-061
     #[test]
     fn what_every_card_repeats_says_something() {
-        let options = || A2aOptions::new(Vec::new(), "http://localhost:8080");
+        let options = || A2aEdgeConfig::new(Vec::new(), "http://localhost:8080");
         assert_eq!(options().check(), Ok(()));
         for text in ["", " ", " padded", "padded\n"] {
-            let name = A2aOptions { name: text.to_owned(), ..options() };
+            let name = A2aEdgeConfig { agent_name: text.to_owned(), ..options() };
             assert_eq!(name.check(), Err(A2aError::Text("name")), "{text:?}");
-            let version = A2aOptions { version: text.to_owned(), ..options() };
+            let version = A2aEdgeConfig { agent_version: text.to_owned(), ..options() };
             assert_eq!(version.check(), Err(A2aError::Text("version")), "{text:?}");
-            let url = A2aOptions { url: text.to_owned(), ..options() };
+            let url = A2aEdgeConfig { url: text.to_owned(), ..options() };
             assert_eq!(url.check(), Err(A2aError::Text("url")), "{text:?}");
         }
-        let slash = A2aOptions { url: "http://localhost/".to_owned(), ..options() };
+        let slash = A2aEdgeConfig { url: "http://localhost/".to_owned(), ..options() };
         assert_eq!(slash.check(), Err(A2aError::Slash));
     }
 }
