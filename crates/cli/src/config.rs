@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use chio_core::crypto::PublicKey;
 use chio_policy::document::Problem;
 use chio_store::StoreUrl;
 
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) native: Option<NativeEdge>,
     pub(crate) mcp: Option<McpEdge>,
     pub(crate) a2a: Option<A2aEdge>,
+    /// Kernels elsewhere whose word counts for where a call comes from.
+    pub(crate) trusted_kernels: Vec<PublicKey>,
     /// The folder of the file, where all its paths begin.
     pub(crate) folder: PathBuf,
 }
@@ -129,6 +132,7 @@ impl Config {
             native: Some(NativeEdge { socket: folder.join(DEFAULT_FOLDER).join(SOCKET) }),
             mcp: Some(McpEdge::default()),
             a2a: Some(A2aEdge { http_json: true, ..A2aEdge::default() }),
+            trusted_kernels: Vec::new(),
             store,
             folder: folder.to_owned(),
         }

@@ -54,6 +54,14 @@ pub(crate) struct Trust {
     allow_self_approval: bool,
 }
 
+impl Trust {
+    /// The same, and these kernels elsewhere.
+    pub(crate) fn and_kernels(mut self, kernels: Vec<PublicKey>) -> Self {
+        self.kernels.extend(kernels);
+        self
+    }
+}
+
 impl Default for Trust {
     fn default() -> Self {
         Self {

@@ -322,7 +322,8 @@ fn envelope(
 ) -> Result<CrossProtocolCapabilityEnvelope, CanonicalError> {
     let Asked { reference, context, scope } = asked;
     let mut capability_ref = match reference {
-        Some(reference) => reference,
+        // SECURITY: what was called, and by which message, is for the edge to say.
+        Some(reference) => CrossProtocolCapabilityRef { protocol_context: context, ..reference },
         None => CrossProtocolCapabilityRef::to_token(&request.token, crossing.source, context)?,
     };
     crossing.capability_id.clone_into(&mut capability_ref.chio_capability_id);

@@ -39,11 +39,14 @@ pub struct TaskLimits {
     pub most_open: usize,
     /// How long a task is kept from when it was taken on.
     pub lifetime: Duration,
+    /// The most bytes of a request that is kept for later.
+    pub max_request: usize,
 }
 
 impl Default for TaskLimits {
     fn default() -> Self {
-        Self { most_open: 1024, lifetime: Duration::from_secs(300) }
+        let (most_open, lifetime) = (1024, Duration::from_secs(300));
+        Self { most_open, lifetime, max_request: MAX_REQUEST }
     }
 }
 
@@ -58,7 +61,7 @@ pub enum TaskError {
     #[error(transparent)]
     Denied(Denial),
     /// It is more than is kept for later.
-    #[error("expected a request of at most {MAX_REQUEST} bytes to keep for later, found {0}")]
+    #[error("expected a shorter request to keep for later, found {0} bytes")]
     TooLarge(usize),
     /// No kernel here has the tool server; another process may.
     #[error("no tool server of this process can run the task")]
@@ -196,7 +199,7 @@ impl DeferredTasks {
         let created_at = kernel.clock().unix_seconds();
         let expires_at = created_at.saturating_add(self.limits.lifetime.as_secs());
         let text = canonical::to_vec(&kept).map_err(KernelError::from)?;
-        if text.len() > MAX_REQUEST {
+        if text.len() > self.limits.max_request.min(MAX_REQUEST) {
             return Err(TaskError::TooLarge(text.len()));
         }
         let view = TaskView {
@@ -258,6 +261,10 @@ impl DeferredTasks {
             return self.view(task).await;
         }
         let request = self.request(&task, presented)?;
+        if request.dpop_proof.is_none() && asks_for_proof(&request) {
+            // Whoever asks without a proof spoils nothing for the one who has it.
+            return self.view(task).await;
+        }
         let context = request.protocol_context.clone();
         let caller = Arc::new(TaskCaller { caller, context, given: Mutex::default() });
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
@@ -268,6 +275,15 @@ impl DeferredTasks {
             Err(KernelError::NotClaimed(refused)) => Err(refused.into()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Forgets a task that is over, for whoever goes on with it elsewhere. False when there is none,
+    /// or somebody else was faster.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn forget(&self, id: &str, owner: &PublicKey) -> Result<bool, TaskError> {
+        Ok(self.orchestrator.kernel().store().forget_task(id, owner).await?)
     }
 
     /// Calls off a task that nobody runs yet.
@@ -331,6 +347,14 @@ impl DeferredTasks {
         let NewTask { id, created_at, expires_at, .. } = task.new;
         Ok(TaskView { id, state: task.state, result, receipt, context, created_at, expires_at })
     }
+}
+
+/// Whether every grant that speaks of the tool asks for a proof of possession.
+fn asks_for_proof(request: &OrchestratedRequest) -> bool {
+    let (server, tool) = (&request.server_id, &request.tool_name);
+    let mut grants =
+        request.token.scope.grants.iter().filter(|it| it.covers(server, tool)).peekable();
+    grants.peek().is_some() && grants.all(|grant| grant.dpop_required == Some(true))
 }
 
 /// The one who asks for a task's result: what they are given is kept with it.

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chio_core::canonical::{self, Scratch, Size};
+use chio_core::crypto::PublicKey;
 use chio_core::hash::Hash;
 use chio_core::receipt::{
     ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
@@ -121,6 +122,12 @@ impl<'a> Line<'a> {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn subject(&self) -> &PublicKey {
+        &self.reviewers.input.token.subject
     }
 
     /// The session that the call belongs to.

@@ -25,7 +25,7 @@ pub use approvals::{
     Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore,
 };
 pub use once::{ApprovalUse, ProofUse, UseRefused};
-pub use tasks::{NewTask, Task, TaskClaim, TaskEnd, TaskRefused, TaskState, TaskStore};
+pub use tasks::{MAX_LISTED, NewTask, Task, TaskClaim, TaskEnd, TaskRefused, TaskState, TaskStore};
 
 /// Why a store did not do what it was asked. Nothing of the request has happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -87,7 +87,7 @@ pub(crate) struct AgentArgs {
     /// Where tasks are remembered [default: in memory, or beside the store]
     #[arg(long, value_name = "FILE")]
     task_registry: Option<PathBuf>,
-    /// How long the agent may take for an answer [default: 10s]
+    /// How long the agent may take for an answer [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
     agent_timeout: Option<Duration>,
     /// Let callers ask agents of A2A 1.0 for the history of a task

@@ -9,8 +9,10 @@ use chio_core::capability::{
     ChioScope, Operation, PresentedToken, PromptGrant, ResourceGrant, ToolGrant, WILDCARD,
 };
 use chio_core::crypto::PublicKey;
+use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{
-    Admission, ConnectionInfo, CrossProtocolOrchestrator, Door, Log, Peer, Refused,
+    Admission, ConnectionInfo, CrossProtocolOrchestrator, Denial, DiscoveryProtocol, Door, Log,
+    Peer, Refused,
 };
 use chio_policy::capabilities::DefaultCapability;
 
@@ -110,8 +112,15 @@ impl Admission for Reception {
         if let Some(token) = &connection.presented {
             // SECURITY: whoever made a token up gets no session, and starts nobody's process.
             let verified = self.orchestrator.check_token(token).await;
-            verified.map_err(|denial| Refused(denial.reason))?;
-            return Ok(self.open_with(connection, token));
+            // Over A2A a session is one call, which the kernel denies with a receipt.
+            let was_good = |denial: &Denial| {
+                let ended = [ErrorCode::CapabilityRevoked, ErrorCode::CapabilityExpired];
+                connection.protocol == DiscoveryProtocol::A2a && ended.contains(&denial.code)
+            };
+            match verified {
+                Err(denial) if !was_good(&denial) => return Err(Refused(denial.reason)),
+                _ => return Ok(self.open_with(connection, token)),
+            }
         }
         if connection.door == Door::Stdio {
             return self.open_as(connection, STDIO);

@@ -21,6 +21,7 @@ use crate::outcome::Outcome;
 use crate::policies::Source;
 use crate::policy_args;
 use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
+use crate::trust::Trust;
 
 /// How another address is chosen.
 const CHOOSE: &str = "`listen: 127.0.0.1:0` takes a free port";
@@ -67,7 +68,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let (store, mut doors) = open(io, &config).await?;
         let serves_mcp = config.mcp.is_some();
         let setup = Setup::new(store, config.servers.clone(), policies);
-        let mut served = Served::start(Setup { serves_mcp, ..setup }).await?;
+        let trust = Trust::default().and_kernels(config.trusted_kernels.clone());
+        let mut served = Served::start(Setup { trust, serves_mcp, ..setup }).await?;
         for place in &mut doors.http {
             let anonymous = std::mem::take(&mut place.access.anonymous);
             if let Some(edge) = config.mcp.as_ref().filter(|_| place.mcp) {

@@ -5,6 +5,7 @@ mod agent;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use chio_core::crypto::PublicKey;
 use chio_demo::SERVER_ID;
 use chio_policy::document::{Item, Key, Node, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
@@ -21,6 +22,7 @@ const TOP: &[Key] = &[
     Key::new("policy", "a file or a name", "default", "the policy that judges calls"),
     Key::new("shadow_policy", "a file or a name", "none", "a policy that is only tried"),
     Key::new("servers", "a list of maps with `id`", "required", "what has tools").of(SERVER),
+    Key::new("trusted_kernels", "a list of public keys", "[]", "who may say where calls come from"),
     Key::new("edges", "a map", "both", "where agents come in").of(EDGES),
 ];
 const SERVER: &[Key] = &[
@@ -99,10 +101,23 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
         native,
         mcp,
         a2a,
+        trusted_kernels: kernels(&top),
         store,
         folder: folder.to_owned(),
     };
     if problems.is_empty() { Ok(config) } else { Err(problems.into_sorted()) }
+}
+
+/// Kernels elsewhere.
+fn kernels(top: &Section<'_>) -> Vec<PublicKey> {
+    let mut keys = Vec::new();
+    for item in top.texts("trusted_kernels") {
+        match PublicKey::from_hex(item.text) {
+            Ok(key) => keys.push(key),
+            Err(_) => top.problem_at(item.place, "expected a public key in hex"),
+        }
+    }
+    keys
 }
 
 fn store(top: &Section<'_>, folder: &Path) -> StoreUrl {
@@ -275,6 +290,11 @@ fn a2a(section: &Section<'_>, folder: &Path, mcp: Option<&McpEdge>) -> A2aEdge {
         tags: tags(section),
         rate: rate(section),
     };
+    let listens = edge.door.as_ref().or(mcp.map(|mcp| &mcp.door));
+    if edge.url.is_none() && listens.is_some_and(|door| door.listen.ip().is_unspecified()) {
+        let problem = "expected where clients reach it, since it listens at every address";
+        section.problem("url", problem);
+    }
     if let (Some(door), Some(mcp)) = (&edge.door, mcp)
         && door.listen == mcp.door.listen
         && door.listen.port() != 0
@@ -425,6 +445,7 @@ mod tests {
             ("{mcp: {}, a2a: {anonymous: default}}", "expected it under `mcp`"),
             ("{mcp: {}, a2a: {listen: \"127.0.0.1:9090\"}}", "share the door"),
             ("{a2a: {tags: {echo: demo}}}", "expected a list of texts"),
+            ("{a2a: {listen: \"0.0.0.0:1\"}}", "expected where clients reach it"),
         ] {
             let problems = edges(text).unwrap_err();
             assert!(problems.iter().any(|it| it.contains(problem)), "{text}: {problems:?}");

@@ -78,6 +78,35 @@ fn the_skills_of_an_agent_are_tools_for_mcp_clients() {
     world.audit("there");
 }
 
+#[test]
+fn one_caller_cannot_follow_up_the_task_of_another() {
+    let world = World::new();
+    let agent = world.up("there", "");
+    for name in ["alice", "bob"] {
+        world.folder.write(name, format!("{}\n", name.repeat(8)));
+    }
+    world.folder.write(
+        "chio.yaml",
+        format!(
+            "store: s\nservers: [{{id: friend, a2a: {{target: \"{}\"}}}}]\nedges:\n  mcp: {{listen: \
+             \"127.0.0.1:0\", tokens: [{{name: alice, file: alice}}, {{name: bob, file: bob}}]}}\n",
+            agent.base
+        ),
+    );
+    let here = world.start(&["serve"], "s");
+    let url = format!("{}/mcp", here.base);
+    let call = |who: &str, arguments: &Value| {
+        let arguments = arguments.to_string();
+        world.run(&["call", "--url", &url, "--bearer-file", who, "friend", "echo", &arguments])
+    };
+    let later = call("alice", &json!({"message": "mine", "return_immediately": true})).ends(0);
+    let id = answered(&later.stdout)["task"]["id"].clone();
+    let others = call("bob", &json!({"get_task": {"id": id}})).ends(1);
+    assert!(!others.stdout.contains("mine") && !others.stderr.contains("mine"), "{others:?}");
+    call("bob", &json!({"cancel_task": {"id": id}})).ends(1);
+    call("alice", &json!({"get_task": {"id": id}})).ends(0).says("COMPLETED");
+}
+
 /// An agent of a tenant, with one skill. It answers only to whoever asks for its card.
 fn tenant() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -16,6 +16,8 @@ const PARTS: &str = "parts";
 pub(crate) struct Intake {
     /// The property that texts go into; none for a tool that takes nothing.
     text: Option<String>,
+    /// Whether a text that is an object may be the arguments: no property is there for texts.
+    reads_objects: bool,
     /// Whether there is a property for files.
     takes_files: bool,
     /// Which names of the message the tool wants to know.
@@ -29,7 +31,9 @@ impl Intake {
         let wants = ["messageId", "contextId", "taskId"].into_iter().filter(|name| has(name));
         let takes_nothing = is_closed(schema) && properties.is_none_or(Map::is_empty);
         let text = if has(MESSAGE) { None } else { only_text(schema, properties) };
+        let reads_objects = !has(MESSAGE) && text.is_none() && is_closed(schema);
         Self {
+            reads_objects,
             text: text.or_else(|| (!takes_nothing).then(|| MESSAGE.to_owned())),
             takes_files: has(PARTS),
             wants: wants.collect(),
@@ -45,6 +49,9 @@ impl Intake {
     ) -> Result<Value, Fault> {
         let mut arguments = match data_of(&message.parts)? {
             Some(data) => data.clone(),
+            None if self.reads_objects && object_of(&message.parts).is_some() => {
+                object_of(&message.parts).unwrap_or_default()
+            }
             None => {
                 let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
                 self.text.iter().map(text).collect()
@@ -68,6 +75,14 @@ impl Intake {
             }
         }
         Ok(Value::Object(arguments))
+    }
+}
+
+/// The object that the texts of a message are, if they are one: some clients have only texts.
+fn object_of(parts: &[Part]) -> Option<Map<String, Value>> {
+    match chio_core::strict::from_slice(texts(parts).as_bytes()).ok()? {
+        Value::Object(members) => Some(members),
+        _ => None,
     }
 }
 

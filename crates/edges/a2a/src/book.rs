@@ -10,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::A2aLimits;
 use crate::record::TaskRecord;
 
+/// One owner has no more than one in so many of the bytes.
+const SHARE: usize = 4;
+
 /// A task in the book.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -51,9 +54,16 @@ struct Pages {
     entries: HashMap<String, Kept>,
     /// In the order in which they came.
     order: BTreeMap<u64, String>,
-    owned: HashMap<PublicKey, BTreeSet<u64>>,
+    owned: HashMap<PublicKey, Owned>,
     bytes: usize,
     next: u64,
+}
+
+/// What one owner has.
+#[derive(Debug, Default)]
+struct Owned {
+    places: BTreeSet<u64>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -71,8 +81,9 @@ impl Pages {
         let Some(kept) = self.entries.remove(&id) else { return };
         self.bytes = self.bytes.saturating_sub(kept.bytes);
         if let Some(owned) = self.owned.get_mut(&kept.entry.owner) {
-            owned.remove(&place);
-            if owned.is_empty() {
+            owned.places.remove(&place);
+            owned.bytes = owned.bytes.saturating_sub(kept.bytes);
+            if owned.places.is_empty() {
                 self.owned.remove(&kept.entry.owner);
             }
         }
@@ -94,6 +105,21 @@ impl Pages {
         over.into_iter().for_each(|place| self.remove(place));
     }
 
+    /// Forgets the oldest of an owner that does not run. Tells whether there was one.
+    fn forget_oldest_of(&mut self, owner: &PublicKey) -> bool {
+        let places = self.owned.get(owner).into_iter().flat_map(|owned| &owned.places);
+        let oldest = places.copied().find(|place| self.is_idle(*place));
+        oldest.map(|place| self.remove(place)).is_some()
+    }
+
+    /// Keeps to the bounds of bytes: an owner's own tasks make room before anybody else's.
+    fn make_room(&mut self, owner: &PublicKey, limits: &A2aLimits) {
+        let share = limits.book_bytes / SHARE;
+        let above = |pages: &Self| pages.owned.get(owner).is_some_and(|it| it.bytes > share);
+        while above(self) && self.forget_oldest_of(owner) {}
+        while self.bytes > limits.book_bytes && self.forget_oldest() {}
+    }
+
     /// Forgets the oldest that does not run. Tells whether there was one.
     fn forget_oldest(&mut self) -> bool {
         let oldest = self.order.keys().copied().find(|place| self.is_idle(*place));
@@ -110,23 +136,28 @@ impl Book {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a task in; older ones make room.
-    pub(crate) fn insert(&self, entry: Entry, now: u64) -> Result<(), NotTaken> {
+    /// Takes a task in; older ones make room. One that is there already must be `before`, which it
+    /// goes on with, or one that the store has.
+    pub(crate) fn insert(
+        &self,
+        entry: Entry,
+        before: Option<&Arc<TaskRecord>>,
+        now: u64,
+    ) -> Result<(), NotTaken> {
         let mut pages = self.pages();
         pages.sweep(now);
         let id = entry.record.id.clone();
         if let Some(known) = pages.entries.get(&id) {
-            if known.entry.runs() {
+            let expected = before.is_some_and(|before| Arc::ptr_eq(before, &known.entry.record));
+            if known.entry.runs() || !(expected || known.entry.durable) {
                 return Err(NotTaken::Runs);
             }
             let place = known.place;
             pages.remove(place);
         }
-        let owned = pages.owned.get(&entry.owner).map_or(0, BTreeSet::len);
-        if owned >= self.limits.tasks_per_owner {
-            let mut places = pages.owned.get(&entry.owner).into_iter().flatten().copied();
-            let oldest = places.find(|place| pages.is_idle(*place));
-            pages.remove(oldest.ok_or(NotTaken::Full)?);
+        let owned = pages.owned.get(&entry.owner).map_or(0, |owned| owned.places.len());
+        if owned >= self.limits.tasks_per_owner && !pages.forget_oldest_of(&entry.owner) {
+            return Err(NotTaken::Full);
         }
         if pages.entries.len() >= self.limits.book_tasks && !pages.forget_oldest() {
             return Err(NotTaken::Full);
@@ -136,10 +167,13 @@ impl Book {
         let expires_at = now.saturating_add(lifetime);
         pages.next += 1;
         pages.order.insert(place, id.clone());
-        pages.owned.entry(entry.owner.clone()).or_default().insert(place);
+        let owner = entry.owner.clone();
+        let owned = pages.owned.entry(owner.clone()).or_default();
+        owned.places.insert(place);
+        owned.bytes = owned.bytes.saturating_add(bytes);
         pages.bytes = pages.bytes.saturating_add(bytes);
         pages.entries.insert(id, Kept { entry, place, bytes, expires_at });
-        while pages.bytes > self.limits.book_bytes && pages.forget_oldest() {}
+        pages.make_room(&owner, &self.limits);
         Ok(())
     }
 
@@ -149,9 +183,16 @@ impl Book {
         let bytes = record.size();
         let Some(kept) = pages.entries.get_mut(&record.id) else { return };
         let before = std::mem::replace(&mut kept.bytes, bytes);
+        // It is kept for a while from when it has ended.
+        let until = record.updated_at.saturating_add(self.limits.task_lifetime.as_secs());
+        kept.expires_at = kept.expires_at.max(until);
+        let owner = kept.entry.owner.clone();
         kept.entry.record = record;
         pages.bytes = pages.bytes.saturating_sub(before).saturating_add(bytes);
-        while pages.bytes > self.limits.book_bytes && pages.forget_oldest() {}
+        if let Some(owned) = pages.owned.get_mut(&owner) {
+            owned.bytes = owned.bytes.saturating_sub(before).saturating_add(bytes);
+        }
+        pages.make_room(&owner, &self.limits);
     }
 
     /// A task of this owner.
@@ -174,7 +215,7 @@ impl Book {
     pub(crate) fn of(&self, owner: &PublicKey, now: u64) -> Vec<Entry> {
         let mut pages = self.pages();
         pages.sweep(now);
-        let places = pages.owned.get(owner).into_iter().flatten();
+        let places = pages.owned.get(owner).into_iter().flat_map(|owned| &owned.places);
         let ids = places.filter_map(|place| pages.order.get(place));
         ids.filter_map(|id| Some(pages.entries.get(id)?.entry.clone())).collect()
     }
@@ -230,30 +271,54 @@ mod tests {
     fn the_oldest_that_does_not_run_makes_room() {
         let limits = A2aLimits { tasks_per_owner: 3, book_tasks: 4, ..A2aLimits::default() };
         let book = Book::new(limits);
-        book.insert(entry(1, 1, true), 0).unwrap();
+        book.insert(entry(1, 1, true), None, 0).unwrap();
         for id in 2..=4 {
-            book.insert(entry(id, 1, false), 0).unwrap();
+            book.insert(entry(id, 1, false), None, 0).unwrap();
         }
         assert_eq!(ids(&book, 1), [1, 3, 4], "three of one owner");
-        book.insert(entry(5, 2, false), 0).unwrap();
-        book.insert(entry(6, 2, false), 0).unwrap();
+        book.insert(entry(5, 2, false), None, 0).unwrap();
+        book.insert(entry(6, 2, false), None, 0).unwrap();
         assert_eq!((ids(&book, 1), ids(&book, 2)), (vec![1, 4], vec![5, 6]), "four in all");
         let crowded = Book::new(A2aLimits { tasks_per_owner: 1, ..A2aLimits::default() });
-        crowded.insert(entry(1, 1, true), 0).unwrap();
-        assert_eq!(crowded.insert(entry(2, 1, false), 0), Err(NotTaken::Full));
-        assert_eq!(crowded.insert(entry(1, 1, false), 0), Err(NotTaken::Runs));
+        crowded.insert(entry(1, 1, true), None, 0).unwrap();
+        assert_eq!(crowded.insert(entry(2, 1, false), None, 0), Err(NotTaken::Full));
+        assert_eq!(crowded.insert(entry(1, 1, false), None, 0), Err(NotTaken::Runs));
+    }
+
+    #[test]
+    fn an_owners_own_tasks_make_room_before_anybody_elses() {
+        let book = Book::new(A2aLimits { book_bytes: 40_000, ..A2aLimits::default() });
+        book.insert(entry(1, 1, false), None, 0).unwrap();
+        for id in 2..=9 {
+            book.insert(entry(id, 2, false), None, 0).unwrap();
+            book.update(record(id, 5_000));
+        }
+        assert_eq!(ids(&book, 1), [1], "a quarter of the bytes is the other's");
+        assert_eq!(ids(&book, 2).last(), Some(&9));
+        assert!(ids(&book, 2).len() < 4);
+    }
+
+    #[test]
+    fn a_task_is_gone_on_with_once() {
+        let book = Book::new(A2aLimits::default());
+        let before = entry(1, 1, false);
+        let seen = Arc::clone(&before.record);
+        book.insert(before, None, 0).unwrap();
+        assert_eq!(book.insert(entry(1, 1, true), None, 0), Err(NotTaken::Runs), "which one?");
+        book.insert(entry(1, 1, false), Some(&seen), 0).unwrap();
+        assert_eq!(book.insert(entry(1, 1, true), Some(&seen), 0), Err(NotTaken::Runs), "late");
     }
 
     #[test]
     fn tasks_are_kept_for_a_while_and_within_bytes() {
         let book = Book::new(A2aLimits { book_bytes: 10_000, ..A2aLimits::default() });
-        book.insert(entry(1, 1, false), 100).unwrap();
-        book.insert(entry(2, 1, true), 100).unwrap();
+        book.insert(entry(1, 1, false), None, 100).unwrap();
+        book.insert(entry(2, 1, true), None, 100).unwrap();
         assert!(book.find("a2a-task-1", &owner(1), 399).is_some());
         assert!(book.find("a2a-task-1", &owner(2), 399).is_none(), "not theirs");
         assert!(book.find("a2a-task-1", &owner(1), 400).is_none(), "gone");
         assert!(book.find("a2a-task-2", &owner(1), 400).is_some(), "it runs");
-        book.insert(entry(3, 1, false), 100).unwrap();
+        book.insert(entry(3, 1, false), None, 100).unwrap();
         book.update(record(2, 9_900));
         assert_eq!(ids(&book, 1), [2], "the other made room");
         assert!(book.pages().bytes > 10_000, "what runs stays");

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use chio_cross_protocol::{AskError, Caller, Gone, Question, Session};
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
+
+use crate::places::Place;
 
 /// The most bytes of chunks that are collected for one result.
 const MAX_COLLECTED: usize = 8 << 20;
@@ -17,15 +18,11 @@ pub(crate) struct A2aCaller {
     cancellation: CancellationToken,
     collected: Mutex<(Vec<Value>, usize)>,
     /// Its place among the calls that run.
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl A2aCaller {
-    pub(crate) fn new(
-        session: Session,
-        cancellation: CancellationToken,
-        place: OwnedSemaphorePermit,
-    ) -> Self {
+    pub(crate) fn new(session: Session, cancellation: CancellationToken, place: Place) -> Self {
         Self { session, cancellation, collected: Mutex::default(), _place: place }
     }
 

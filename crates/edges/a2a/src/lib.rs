@@ -24,6 +24,7 @@ mod limits;
 mod message;
 mod moment;
 mod numbers;
+mod places;
 mod record;
 mod send;
 mod service;

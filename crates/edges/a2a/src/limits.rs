@@ -15,6 +15,10 @@ pub struct A2aLimits {
     pub running: usize,
     /// How many tasks of one owner are kept.
     pub tasks_per_owner: usize,
+    /// How many tasks of one owner wait to be run.
+    pub deferred_per_owner: usize,
+    /// How large a message may be that is kept for later, in bytes.
+    pub deferred_bytes: usize,
     /// How many tasks are kept in memory.
     pub book_tasks: usize,
     /// How many bytes of tasks are kept in memory.
@@ -34,6 +38,8 @@ impl Default for A2aLimits {
             rate: None,
             running: 256,
             tasks_per_owner: 1024,
+            deferred_per_owner: 256,
+            deferred_bytes: 256 << 10,
             book_tasks: 4096,
             book_bytes: 64 << 20,
             task_lifetime: Duration::from_secs(300),

@@ -8,7 +8,6 @@ use chio_cross_protocol::{
     TaskError, TaskRefused,
 };
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -22,6 +21,7 @@ use crate::convert::ending;
 use crate::error::{Fault, Kind};
 use crate::guests::Guest;
 use crate::message::{Message, Role, Send};
+use crate::places::Place;
 use crate::record::{State, TaskRecord};
 use crate::service::Shared;
 use crate::tasks::{Known, find};
@@ -87,11 +87,20 @@ pub(crate) async fn send(
     request.capability_ref = about.capability_ref.take();
     request.model = about.model.take();
     request.dpop_proof = about.proof.take();
+    let expected = continued.as_ref().map(|entry| Arc::clone(&entry.record));
+    let stored = continued.as_ref().is_some_and(|entry| entry.durable);
     let record = begun(shared, &skill, (id, context_id), continued, sending.send.message);
+    if stored {
+        // Whoever takes it out of the store is the only one who goes on with it.
+        let taken = shared.deferred.forget(&record.id, &request.agent).await;
+        if !taken.map_err(|error| of_task(shared, &record.id, &error))? {
+            return Err(takes_none("not asking for anything"));
+        }
+    }
     if sending.deferred {
         return defer(shared, guest, request, record).await;
     }
-    run(shared, guest, request, record).await
+    run(shared, guest, request, (record, expected.filter(|_| !stored))).await
 }
 
 /// The task that a message goes on with.
@@ -192,10 +201,9 @@ fn begun(
 }
 
 /// A place among the calls that run.
-pub(crate) fn place(shared: &Shared) -> Result<OwnedSemaphorePermit, Fault> {
-    let most = shared.options.limits.running;
-    let busy = || Fault::new(Kind::Busy, format!("expected at most {most} calls at once"));
-    Arc::clone(&shared.places).try_acquire_owned().map_err(|_| busy())
+pub(crate) fn place(shared: &Shared, owner: &PublicKey) -> Result<Place, Fault> {
+    let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
+    shared.places.take(owner).ok_or_else(busy)
 }
 
 /// Runs a call to its end. It goes on when its client leaves.
@@ -203,9 +211,9 @@ async fn run(
     shared: &Arc<Shared>,
     guest: &Guest,
     request: OrchestratedRequest,
-    record: TaskRecord,
+    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let place = place(shared)?;
+    let place = place(shared, &request.agent)?;
     let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
     let record = Arc::new(record);
     let entry = Entry {
@@ -215,7 +223,8 @@ async fn run(
         cancellation: cancellation.clone(),
         ended: ended.clone(),
     };
-    shared.book.insert(entry, shared.orchestrator.now()).map_err(|why| match why {
+    let taken = shared.book.insert(entry, before.as_ref(), shared.orchestrator.now());
+    taken.map_err(|why| match why {
         NotTaken::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
         // Another message was faster.
         NotTaken::Runs => takes_none("not asking for anything"),
@@ -254,8 +263,8 @@ fn finish(
         updated_at: shared.orchestrator.now(),
         ..before.clone()
     });
-    if record.replies {
-        // There is no task to come back to.
+    if record.replies && before.history.len() < 2 {
+        // There is no task to come back to; one that was gone on with, its client knows.
         shared.book.forget(&record.id);
     } else {
         shared.book.update(Arc::clone(&record));
@@ -278,7 +287,11 @@ async fn defer(
         Err(TaskError::Denied(denial)) => {
             // Nothing runs, and the refusal leaves a receipt.
             let refused = OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..kept };
-            return run(shared, guest, refused, record).await;
+            return run(shared, guest, refused, (record, None)).await;
+        }
+        // Another message was faster.
+        Err(TaskError::Refused(TaskRefused::NameTaken)) => {
+            return Err(takes_none("not asking for anything"));
         }
         Err(TaskError::Refused(TaskRefused::TooMany)) => {
             return Err(Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"));
@@ -299,7 +312,8 @@ async fn defer(
         ended,
     };
     // The store has it; the book only knows the messages.
-    let _ = shared.book.insert(entry, shared.orchestrator.now());
+    shared.book.forget(&record.id);
+    let _ = shared.book.insert(entry, None, shared.orchestrator.now());
     Ok(record)
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
 use chio_net::rate::Turnstile;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::Book;
@@ -14,6 +13,7 @@ use crate::catalog::Catalogs;
 use crate::config::{A2aEdgeConfig, A2aError};
 use crate::guests::Guests;
 use crate::numbers::Numbers;
+use crate::places::Places;
 
 /// How long running calls may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub(crate) numbers: Numbers,
     pub(crate) turnstile: Turnstile,
     /// The places of calls that run.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Places,
     /// Cancelled when everything ends.
     pub(crate) closing: CancellationToken,
 }
@@ -59,13 +59,16 @@ impl A2aService {
     ) -> Result<Self, A2aError> {
         options.check()?;
         let limits = &options.limits;
-        let of_tasks =
-            TaskLimits { most_open: limits.tasks_per_owner, lifetime: limits.task_lifetime };
+        let of_tasks = TaskLimits {
+            most_open: limits.deferred_per_owner,
+            lifetime: limits.task_lifetime,
+            max_request: limits.deferred_bytes,
+        };
         let shared = Shared {
             catalogs: Catalogs::new(&orchestrator, &options)?,
             deferred: DeferredTasks::new((*orchestrator).clone(), of_tasks),
             book: Book::new(limits.clone()),
-            places: Arc::new(Semaphore::new(limits.running.min(Semaphore::MAX_PERMITS))),
+            places: Places::new(limits.running),
             guests: Guests::default(),
             numbers: Numbers::default(),
             turnstile: Turnstile::default(),
@@ -80,13 +83,10 @@ impl A2aService {
     /// Takes no more calls. What runs may end first, for a while; then it is called off.
     pub async fn close(&self) {
         let shared = &self.shared;
-        let all = u32::try_from(shared.options.limits.running).unwrap_or(u32::MAX);
-        let idle = shared.places.acquire_many(all);
-        if tokio::time::timeout(DRAIN, idle).await.is_err() {
+        if !shared.places.emptied(DRAIN).await {
             shared.closing.cancel();
-            let idle = shared.places.acquire_many(all);
             // Whatever does not end by then ends with the process.
-            let _ = tokio::time::timeout(DRAIN, idle).await;
+            shared.places.emptied(DRAIN).await;
         }
         shared.places.close();
         shared.closing.cancel();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
+use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
     DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
@@ -55,18 +56,16 @@ pub(crate) async fn find(shared: &Shared, guest: &Guest, id: &str) -> Result<Kno
     if record.state != State::InputRequired {
         return Ok(Known::Stored(Box::new(view), history));
     }
-    // For the store it is over. Whoever goes on with it does so here.
-    let entry = at_rest(shared, owner.clone(), record);
-    let _ = shared.book.insert(entry.clone(), now);
-    Ok(Known::Here(entry))
+    // For the store it is over. Whoever goes on with it takes it out of there.
+    Ok(Known::Here(at_rest(shared, owner.clone(), Arc::new(record), true)))
 }
 
 /// A page for a task that nobody works on.
-fn at_rest(shared: &Shared, owner: PublicKey, record: TaskRecord) -> Entry {
+fn at_rest(shared: &Shared, owner: PublicKey, record: Arc<TaskRecord>, durable: bool) -> Entry {
     let ended = CancellationToken::new();
     ended.cancel();
     let cancellation = shared.closing.child_token();
-    Entry { owner, record: Arc::new(record), durable: false, cancellation, ended }
+    Entry { owner, record, durable, cancellation, ended }
 }
 
 /// A task as it is. One that waits is run first.
@@ -94,9 +93,9 @@ async fn resolve(
     (view, history): (TaskView, Vec<Message>),
     presented: Presented,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let place = place(shared)?;
     let id = view.id.clone();
     let owner = owner_of(guest, &id)?.clone();
+    let place = place(shared, &owner)?;
     let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
     let before = of_view(view, history.clone());
     let entry = Entry {
@@ -107,7 +106,7 @@ async fn resolve(
         ended: ended.clone(),
     };
     // Without a page in the book it runs all the same, but cannot be called off.
-    let _ = shared.book.insert(entry, shared.orchestrator.now());
+    let _ = shared.book.insert(entry, None, shared.orchestrator.now());
     let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
     let runner = Arc::clone(shared);
     let work = tokio::spawn(async move {
@@ -193,7 +192,17 @@ async fn cancel_here(
                 updated_at: shared.orchestrator.now(),
                 ..(*entry.record).clone()
             });
-            shared.book.update(Arc::clone(&record));
+            if !entry.durable {
+                shared.book.update(Arc::clone(&record));
+                return Ok(record);
+            }
+            let taken = shared.deferred.forget(&record.id, &entry.owner).await;
+            if !taken.map_err(|error| of_task(shared, &record.id, &error))? {
+                return Err(not_cancelable());
+            }
+            shared.book.forget(&record.id);
+            let page = at_rest(shared, entry.owner.clone(), Arc::clone(&record), false);
+            let _ = shared.book.insert(page, None, record.updated_at);
             Ok(record)
         }
         State::Canceled if again => Ok(Arc::clone(&entry.record)),
@@ -222,6 +231,12 @@ pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskR
     Ok(records)
 }
 
+/// When a receipt was signed.
+fn signed_at(receipt: &SealedReceipt) -> Option<u64> {
+    let receipt: Value = serde_json::from_slice(&receipt.bytes).ok()?;
+    receipt.get("timestamp")?.as_u64()
+}
+
 /// A task of the store, as every dialect encodes it.
 fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
     let named = |name: &str| {
@@ -238,7 +253,7 @@ fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
         history,
         account: Account::pending(),
         replies: false,
-        updated_at: view.created_at,
+        updated_at: view.receipt.as_ref().and_then(signed_at).unwrap_or(view.created_at),
     };
     match (view.state, view.result, view.receipt) {
         (TaskState::Waiting | TaskState::Running, ..) => {}

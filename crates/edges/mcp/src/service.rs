@@ -129,7 +129,8 @@ impl Shared {
 
     /// The table of deferred tasks, which are kept for so long.
     pub(crate) fn deferred(&self, lifetime: Duration) -> DeferredTasks {
-        let limits = TaskLimits { most_open: self.options.limits.tasks, lifetime };
+        let most_open = self.options.limits.tasks;
+        let limits = TaskLimits { most_open, lifetime, ..TaskLimits::default() };
         DeferredTasks::new((*self.orchestrator).clone(), limits)
     }
 }

@@ -118,6 +118,9 @@ pub enum TaskRefused {
     NameTaken,
 }
 
+/// The most bytes of a request or a result that a list of tasks has.
+pub const MAX_LISTED: usize = 64 << 10;
+
 /// The table of deferred tasks. Whatever has expired is gone for everybody, unless it runs.
 #[async_trait]
 pub trait TaskStore: Send + Sync {
@@ -133,7 +136,12 @@ pub trait TaskStore: Send + Sync {
         now: u64,
     ) -> StoreResult<Result<Task, TaskRefused>>;
 
-    /// The tasks of an owner on a protocol, the latest first, at most so many.
+    /// Forgets a task of this owner that is over. False when there is none: whoever is told true is
+    /// the only one.
+    async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool>;
+
+    /// The tasks of an owner on a protocol, the latest first, at most so many. Requests and results
+    /// of more than [`MAX_LISTED`] bytes are left out.
     async fn tasks_of(
         &self,
         owner: &PublicKey,

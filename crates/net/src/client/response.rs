@@ -129,7 +129,8 @@ impl ResponseStream {
         if !self.is_type("text/event-stream") {
             return Err(ClientError::NotEvents);
         }
-        Ok(EventStream { response: self, decoder: Decoder::new(limits), ready: VecDeque::new() })
+        let (decoder, ready) = (Decoder::new(limits), VecDeque::new());
+        Ok(EventStream { response: self, decoder, ready, left: usize::MAX, most: usize::MAX })
     }
 }
 
@@ -162,9 +163,18 @@ pub struct EventStream {
     response: ResponseStream,
     decoder: Decoder,
     ready: VecDeque<Event>,
+    /// Bytes that may still come, of so many in all.
+    left: usize,
+    most: usize,
 }
 
 impl EventStream {
+    /// The same, of at most so many bytes, comments and all.
+    #[must_use]
+    pub fn of_at_most(self, bytes: usize) -> Self {
+        Self { left: bytes, most: bytes, ..self }
+    }
+
     /// The next event; none at the end of the stream. Comments count as signs of life.
     ///
     /// # Errors
@@ -175,6 +185,8 @@ impl EventStream {
                 return Ok(Some(event));
             }
             let Some(piece) = self.response.chunk().await? else { return Ok(None) };
+            let left = self.left.checked_sub(piece.len());
+            self.left = left.ok_or(ClientError::BodyTooLarge { limit: self.most })?;
             self.ready.extend(self.decoder.feed(&piece)?);
         }
     }

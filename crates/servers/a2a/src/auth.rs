@@ -96,12 +96,20 @@ async fn satisfy(
     known: &Known,
     alternative: &Alternative,
 ) -> Result<Credentials, String> {
-    let mut credentials = Credentials::default();
-    for asked in alternative {
-        let scheme = known.card.schemes.get(&asked.scheme);
-        let scheme = scheme.ok_or_else(|| format!("`{}` is nowhere declared", asked.scheme))?;
-        let met = meet(transport, tokens, asked, scheme, &mut credentials).await;
-        met.map_err(|problem| format!("scheme `{}`: {problem}", asked.scheme))?;
+    let (mut credentials, config) = (Credentials::default(), transport.config());
+    // SECURITY: our secret goes to nobody while something else is missing. So what needs no network
+    // comes first.
+    for asks_others in [false, true] {
+        for asked in alternative {
+            let scheme = known.card.schemes.get(&asked.scheme);
+            let scheme = scheme.ok_or_else(|| format!("`{}` is nowhere declared", asked.scheme))?;
+            let is_token = matches!(scheme, Scheme::OAuth2 { .. } | Scheme::OpenId { .. });
+            if (is_token && config.bearer.is_none()) != asks_others {
+                continue;
+            }
+            let met = meet(transport, tokens, asked, scheme, &mut credentials).await;
+            met.map_err(|problem| format!("scheme `{}`: {problem}", asked.scheme))?;
+        }
     }
     Ok(credentials)
 }

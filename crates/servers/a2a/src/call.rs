@@ -59,7 +59,7 @@ impl Inner {
         let arguments = invocation.arguments.clone();
         let operation = Operation::read(arguments, tool.accepts, known.abilities)?;
         if let Some(task_id) = operation.task_id() {
-            self.registry.check(task_id, &bound(known, tool)).await?;
+            self.registry.check(task_id, &bound(known, tool, line)).await?;
         }
         let capability = self.transport.config().capability.as_deref();
         let envelope = Envelope {
@@ -79,7 +79,7 @@ impl Inner {
             Answered::Whole(result) => {
                 let dialect = interface.dialect;
                 let answer = answer::read(&call.operation, dialect, result)?;
-                self.record(&call, &answer).await?;
+                self.record(&call, &answer, line).await?;
                 Ok(ToolOutput::value(answer.value))
             }
             Answered::Stream(events) => {
@@ -165,14 +165,19 @@ impl Inner {
             let seen = answer.sighting.as_ref().map(|sighting| sighting.task_id.clone());
             task.iter().try_for_each(|id| answer::about(&answer, id))?;
             task = task.or(seen);
-            self.record(call, &answer).await?;
+            self.record(call, &answer, line).await?;
             if line.chunk(answer.value).await.is_err() || answer.ends {
                 return Ok(ToolOutput::stream_end());
             }
         }
     }
 
-    async fn record(&self, call: &Call<'_>, answer: &Answer) -> Result<(), A2aError> {
+    async fn record(
+        &self,
+        call: &Call<'_>,
+        answer: &Answer,
+        line: &Line<'_>,
+    ) -> Result<(), A2aError> {
         let Some(sighting) = answer.sighting.clone() else { return Ok(()) };
         let source = match &call.operation {
             Operation::Send(send) if send.stream => Seen::Stream,
@@ -182,7 +187,7 @@ impl Inner {
             _ => Seen::Send,
         };
         let now = self.transport.config().clock.unix_seconds();
-        self.registry.record(sighting, bound(call.known, call.tool), source, now).await
+        self.registry.record(sighting, bound(call.known, call.tool, line), source, now).await
     }
 }
 
@@ -197,7 +202,7 @@ fn without_codes(error: A2aError) -> A2aError {
 }
 
 /// What a task of this tool belongs to.
-fn bound(known: &Known, tool: &Tool) -> Bound {
+fn bound(known: &Known, tool: &Tool, line: &Line<'_>) -> Bound {
     Bound {
         tool_name: tool.id.clone(),
         server_id: known.manifest.server_id.clone(),
@@ -205,6 +210,7 @@ fn bound(known: &Known, tool: &Tool) -> Bound {
         protocol_binding: known.interface.binding.name().to_owned(),
         tenant: known.interface.tenant.clone(),
         partner: known.partner.clone(),
+        subject: Some(line.subject().to_hex()),
     }
 }
 

@@ -72,7 +72,7 @@ pub struct A2aLimits {
 
 impl Default for A2aLimits {
     fn default() -> Self {
-        Self { body: 4 << 20, line: 16 << 10, event: 256 << 10, stream: 1 << 20, chunks: 1024 }
+        Self { body: 4 << 20, line: 256 << 10, event: 256 << 10, stream: 1 << 20, chunks: 1024 }
     }
 }
 

@@ -60,7 +60,9 @@ impl Exchange<'_> {
         }
         if answer.status() == StatusCode::OK && answer.is_type(EVENTS) {
             let failed = |error| A2aError::unanswered("the agent", &error);
-            return answer.events(limits).map_err(failed);
+            let most = self.transport.config().limits.stream.saturating_mul(2);
+            let events = answer.events(limits).map_err(failed)?;
+            return Ok(events.of_at_most(most));
         }
         // An error that came before the first event.
         self.result(&collected(answer).await?)?;
@@ -187,6 +189,7 @@ async fn collected(answer: ResponseStream) -> Result<Response, A2aError> {
 }
 
 fn parsed(text: &[u8], what: &str) -> Result<Value, A2aError> {
-    let wrong = |error| A2aError::Protocol(format!("{what} cannot be read: {error}"));
+    // SECURITY: the error could repeat names of members, and with them what we have sent.
+    let wrong = |_| A2aError::Protocol(format!("{what} cannot be read as strict JSON"));
     strict::from_slice(text).map_err(wrong)
 }

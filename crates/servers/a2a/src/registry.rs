@@ -54,6 +54,9 @@ pub(crate) struct Bound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<String>,
     pub(crate) partner: String,
+    /// Who called; a task of nobody in particular is nobody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<String>,
 }
 
 impl Bound {
@@ -66,6 +69,7 @@ impl Bound {
             ("binding", self.protocol_binding != other.protocol_binding),
             ("tenant", self.tenant != other.tenant),
             ("partner", self.partner != other.partner),
+            ("caller", self.subject != other.subject),
         ];
         differs.iter().find(|(_, differs)| *differs).map(|(name, _)| *name)
     }

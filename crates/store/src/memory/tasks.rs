@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::store::{
-    Closing, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
+    Closing, MAX_LISTED, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
 };
 
 use super::MemoryStore;
@@ -123,6 +123,12 @@ impl TaskStore for MemoryStore {
         Ok(found.standing().see(owner, now).map(|()| found.task.clone()))
     }
 
+    async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool> {
+        let rows = &mut self.state().tasks.rows;
+        let is_theirs = |row: &Row| row.task.new.owner == *owner && row.task.state.is_over();
+        Ok(rows.get(id).is_some_and(is_theirs) && rows.remove(id).is_some())
+    }
+
     async fn tasks_of(
         &self,
         owner: &PublicKey,
@@ -137,7 +143,14 @@ impl TaskStore for MemoryStore {
         let mut found: Vec<&Task> =
             state.tasks.rows.values().filter(theirs).map(|row| &row.task).collect();
         found.sort_by_key(|task| std::cmp::Reverse((task.new.created_at, task.new.id.clone())));
-        Ok(found.into_iter().take(most).cloned().collect())
+        let listed = found.into_iter().take(most).cloned().map(|mut task| {
+            if task.new.request.len() > MAX_LISTED {
+                task.new.request = Vec::new();
+            }
+            task.result = task.result.filter(|result| result.len() <= MAX_LISTED);
+            task
+        });
+        Ok(listed.collect())
     }
 
     async fn take_numbers(&self, count: u32) -> StoreResult<u64> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::store::{
-    Closing, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
+    Closing, MAX_LISTED, NewTask, StoreResult, Task, TaskClaim, TaskRefused, TaskState, TaskStore,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -250,7 +250,10 @@ fn tasks_of(
     most: usize,
 ) -> StoreResult<Vec<Task>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM tasks WHERE owner = ?1 AND protocol = ?2
+        "SELECT owner, state, expires_at, protocol, server_id,
+         CASE WHEN length(request) > {MAX_LISTED} THEN x'' ELSE request END, created_at,
+         CASE WHEN length(result) > {MAX_LISTED} THEN NULL ELSE result END, receipt_id, id
+         FROM tasks WHERE owner = ?1 AND protocol = ?2
          AND (state = 'running' OR expires_at > ?3) ORDER BY created_at DESC, id DESC LIMIT ?4"
     );
     let mut statement = database.prepare_cached(&sql).map_err(failed)?;
@@ -281,6 +284,17 @@ impl TaskStore for SqliteStore {
     ) -> StoreResult<Result<Task, TaskRefused>> {
         let (id, owner) = (id.to_owned(), owner.clone());
         self.read(move |database| task(database, &id, &owner, now)).await
+    }
+
+    async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool> {
+        let (id, owner) = (id.to_owned(), owner.to_hex());
+        let sql = "DELETE FROM tasks WHERE id = ?1 AND owner = ?2
+                   AND state IN ('completed', 'failed', 'cancelled')";
+        self.writer
+            .run(move |books| {
+                books.without_trace(|| books.execute(sql, [&id, &owner]).map(|rows| rows > 0))
+            })
+            .await
     }
 
     async fn tasks_of(

@@ -460,6 +460,36 @@ async fn an_owner_sees_their_own_tasks_of_a_protocol_the_latest_first() {
     .await;
 }
 
+#[tokio::test]
+async fn a_list_leaves_out_what_is_long() {
+    on_each_store(async |world| {
+        let long = vec![b'x'; chio_kernel::store::MAX_LISTED + 1];
+        create(world, NewTask { request: long.clone(), ..task("a") }).await;
+        let listed = world.shared().tasks_of(&key(1), DiscoveryProtocol::A2a, NOW, 9).await;
+        assert_eq!(listed.unwrap()[0].new.request, b"");
+        assert_eq!(seen(world, "a", NOW).await.unwrap().new.request, long, "it is there");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_over_is_forgotten_by_its_owner_once() {
+    on_each_store(async |world| {
+        let ledger = world.ledger();
+        create(world, task("a")).await;
+        let forget = async |owner| world.shared().forget_task("a", &key(owner)).await.unwrap();
+        assert!(!forget(1).await, "it waits");
+        let intent = run(ledger.as_ref(), "a").await;
+        assert!(!forget(1).await, "it runs");
+        end(ledger.as_ref(), intent, 1, None).await;
+        assert!(!forget(2).await, "it is somebody else's");
+        assert!(forget(1).await);
+        assert!(!forget(1).await, "only one is told so");
+        create(world, task("a")).await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gets_a_number_that_somebody_had() {
     on_each_store(async |world| {

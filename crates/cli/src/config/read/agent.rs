@@ -29,7 +29,7 @@ pub(super) const AGENT: &[Key] = &[
     Key::new("client_key_file", "a file", "none", "the key of our own certificate"),
     Key::new("capability_file", "a file", "none", "a capability that its kernel has issued"),
     Key::new("task_registry", "a file", "beside the store", "where its tasks are remembered"),
-    Key::new("timeout", "a time such as `10s`", "10s", "how long it may take for an answer"),
+    Key::new("timeout", "a time such as `10s`", "60s", "how long it may take for an answer"),
     Key::new("history_length", "true or false", "false", "whether to ask 1.0 agents for history"),
 ];
 const BASIC: &[Key] = &[

@@ -242,7 +242,7 @@ async fn only_so_many_tasks_and_calls_are_kept() {
         servers: vec![("srv", vec!["gate"])],
         options: |options| {
             options.limits.tasks_per_owner = 2;
-            options.limits.running = 3;
+            options.limits.running = 8;
         },
         ..Beginning::default()
     };

@@ -165,6 +165,10 @@ impl TaskStore for TestStore {
         self.inner.task(id, owner, now).await
     }
 
+    async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool> {
+        self.inner.forget_task(id, owner).await
+    }
+
     async fn tasks_of(
         &self,
         owner: &PublicKey,

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::error::A2aError;
 
 /// The states whose name is not the old one in capitals.
-const STATES: [(&str, &str); 3] = [
+const STATES: [(&str, &str); 4] = [
+    ("TASK_STATE_CANCELLED", "TASK_STATE_CANCELED"),
     ("input-required", "TASK_STATE_INPUT_REQUIRED"),
     ("auth-required", "TASK_STATE_AUTH_REQUIRED"),
     ("unknown", "TASK_STATE_UNSPECIFIED"),

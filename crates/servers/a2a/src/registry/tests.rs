@@ -35,6 +35,7 @@ fn bound() -> Bound {
         protocol_binding: "JSONRPC".to_owned(),
         tenant: Some("t".to_owned()),
         partner: "p".to_owned(),
+        subject: Some("s".to_owned()),
     }
 }
 
@@ -51,6 +52,7 @@ fn others() -> Vec<(&'static str, Bound)> {
         ("binding", Bound { protocol_binding: text(), ..bound() }),
         ("tenant", Bound { tenant: None, ..bound() }),
         ("partner", Bound { partner: text(), ..bound() }),
+        ("caller", Bound { subject: None, ..bound() }),
     ]
 }
 
@@ -92,7 +94,7 @@ async fn a_file_keeps_what_is_known_of_each_task() {
         "tasks": {"1": {
             "taskId": "1", "toolName": "research", "serverId": "a2a:a.example",
             "interfaceUrl": "https://a.example/rpc", "protocolBinding": "JSONRPC",
-            "tenant": "t", "partner": "p", "firstSeenAt": 5, "lastSeenAt": 9,
+            "tenant": "t", "partner": "p", "subject": "s", "firstSeenAt": 5, "lastSeenAt": 9,
             "lastState": "TASK_STATE_COMPLETED", "lastSource": "get_task",
         }},
     });

@@ -221,6 +221,21 @@ fn working(seen: &Seen, padding: usize) -> Bytes {
     Bytes::from(line(seen, RPC, &event))
 }
 
+#[tokio::test]
+async fn a_stream_of_nothing_but_comments_is_bounded() {
+    let server = streaming(|_, sender| {
+        let comment = Bytes::from(format!(": {}\n\n", "p".repeat(8 << 10)));
+        tokio::spawn(async move { while sender.send(comment.clone()).await.is_ok() {} });
+    })
+    .await;
+    let world = World::new(config(&server)).await;
+    let done = world.run("research", json!({"message": "x", "stream": true})).await;
+    let Outcome::Incomplete { reason, chunks: 0 } = &done.outcome else {
+        panic!("{:?}", done.outcome)
+    };
+    assert!(reason.contains("expected a body of at most 2097152 bytes"), "{reason}");
+}
+
 // covers: A2A-052
 #[tokio::test]
 async fn a_stream_that_does_not_end_is_bounded() {
@@ -228,7 +243,7 @@ async fn a_stream_that_does_not_end_is_bounded() {
     for (padding, chunks, expected) in [
         (0, 1024, "expected at most 1024 events and 1048576 bytes"),
         (15 << 10, 67, "expected at most 1024 events and 1048576 bytes"),
-        (16 << 10, 0, "expected lines of at most 16384 bytes"),
+        (256 << 10, 0, "expected lines of at most 262144 bytes"),
     ] {
         let server = streaming(move |seen, sender| {
             tokio::spawn(

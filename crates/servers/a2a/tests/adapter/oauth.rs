@@ -73,6 +73,28 @@ async fn a_token_is_got_where_the_card_says_and_used_again() {
 }
 
 #[tokio::test]
+async fn our_secret_goes_to_nobody_while_something_else_is_missing() {
+    let key = json!({"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}});
+    for other in [json!({"zebraSecurityScheme": {}}), key] {
+        let provider = Provider::start(Gives::default()).await;
+        let scheme = oauth(&provider);
+        let server = Server::start(move |seen| {
+            if !seen.is_card() {
+                return model(seen, RPC);
+            }
+            let schemes = json!({"a": scheme, "b": other});
+            let card = with(card(&seen.base, RPC), "/securitySchemes", schemes);
+            Reply::json(&with(card, "/security", json!([{"a": [], "b": []}])))
+        })
+        .await;
+        let world = World::new(client(&server)).await;
+        assert!(world.failure(send()).await.contains("auth negotiation failed"));
+        assert_eq!(provider.asked().len(), 0, "nobody was shown our secret");
+        assert_eq!(server.calls().len(), 0, "nothing went to the agent");
+    }
+}
+
+#[tokio::test]
 async fn the_operators_token_endpoint_counts_before_the_cards() {
     let (theirs, ours) =
         (Provider::start(Gives::default()).await, Provider::start(Gives::default()).await);
