@@ -8,8 +8,8 @@ use crate::support::World;
 
 const README: &str = include_str!("../../../../README.md");
 /// What is not typed here: what runs on, what needs the network, and what takes a fixed port.
-const LEFT_OUT: [&str; 5] =
-    ["cargo install", "chio mcp serve", ":8931", "chio init", "agent.example.com"];
+const LEFT_OUT: [&str; 6] =
+    ["cargo install", "chio mcp serve", ":8931", ":9090/", "chio init", "agent.example.com"];
 
 /// The commands of the first minutes, each on one line.
 fn commands() -> Vec<String> {

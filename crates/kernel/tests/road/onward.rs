@@ -38,6 +38,10 @@ async fn a_kernel_that_trusts_ours_takes_the_call_for_a_continued_one() {
     let there = Setup::default().key(key(8));
     let trusted = vec![here.kernel.public_key().clone()];
     let there = there.config(|it| it.trusted_kernels = trusted).start().await;
+    // Names of requests are counted here, and must not be the same in both places.
+    for _ in 0..10 {
+        let _ = there.kernel.new_request_id();
+    }
     let direct = token("there", &[grant("effect")]);
     let parent = token("parent", &[grant("*")]);
     let handed_on = child("child", &parent, &agent(), &key(3), &[grant("effect")]);
@@ -50,6 +54,7 @@ async fn a_kernel_that_trusts_ours_takes_the_call_for_a_continued_one() {
         assert_eq!(onward["capabilityRef"]["chioCapabilityId"], json!(presented.id));
         assert_eq!(onward["context"], json!({"taskId": "t"}));
         let continued = continues(&there, &presented, &onward).await;
+        assert_eq!(value(&continued), &json!(1), "{continued:?}");
         let chain = &metadata(&continued, "governed_transaction")["call_chain"];
         assert_eq!(chain["evidenceClass"], json!("verified"), "{}", presented.id);
         assert_eq!(chain["parentRequestId"], *request_id);
