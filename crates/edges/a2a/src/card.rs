@@ -69,7 +69,13 @@ impl Card {
                 let skills: Vec<&Arc<Skill>> = catalog.skills().collect();
                 strict(options, &url, &skills, asks)
             }
-            Mount::Skill(id) => strict(options, &url, &[catalog.get(id)?], asks),
+            Mount::Skill(id) => {
+                let mut card = strict(options, &url, &[catalog.get(id)?], asks);
+                if let Value::Object(members) = &mut card {
+                    members.extend(for_old_clients(&url));
+                }
+                card
+            }
         };
         let text = card.to_string();
         let tag = format!("\"{}\"", sha256_hex(text.as_bytes()));
@@ -79,6 +85,12 @@ impl Card {
 
 fn interface(url: &str) -> Value {
     json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+}
+
+/// What clients of 0.3 look for.
+fn for_old_clients(url: &str) -> [(String, Value); 3] {
+    [("url", url), ("preferredTransport", "JSONRPC"), ("protocolVersion", "0.3.0")]
+        .map(|(name, value)| (name.to_owned(), json!(value)))
 }
 
 /// The card of Chio's own documents, with what clients of 0.3 look for.
@@ -101,13 +113,10 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
     if options.http_json {
         interfaces.push(rest_interface(url));
     }
-    json!({
+    let mut card = json!({
         "name": options.agent_name,
         "description": options.agent_description,
         "version": options.agent_version,
-        "url": url,
-        "preferredTransport": "JSONRPC",
-        "protocolVersion": "0.3.0",
         "supportedInterfaces": interfaces,
         "capabilities": {
             "streaming": false,
@@ -117,7 +126,11 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
         "defaultInputModes": ["text"],
         "defaultOutputModes": ["text"],
         "skills": skills,
-    })
+    });
+    if let Value::Object(members) = &mut card {
+        members.extend(for_old_clients(url));
+    }
+    card
 }
 
 fn rest_interface(url: &str) -> Value {

@@ -8,7 +8,7 @@ use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
     DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::about::About;
@@ -48,6 +48,7 @@ pub(crate) async fn find(shared: &Shared, guest: &Guest, id: &str) -> Result<Kno
     }
     let view = shared.deferred.look(id, owner).await;
     let view = view.map_err(|error| of_task(shared, id, &error))?;
+    let view = with_context(view, entry.as_ref());
     let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
     if !view.state.is_over() {
         return Ok(Known::Stored(Box::new(view), history));
@@ -224,11 +225,19 @@ pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskR
             continue;
         }
         let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
-        records.push(Arc::new(of_view(view, history)));
+        records.push(Arc::new(of_view(with_context(view, entry), history)));
     }
     known.retain(|entry| !entry.durable);
     records.extend(known.into_iter().map(|entry| entry.record));
     Ok(records)
+}
+
+/// A task of the store, with what it has forgotten and its page in the book knows.
+fn with_context(mut view: TaskView, entry: Option<&Entry>) -> TaskView {
+    let Some(record) = entry.map(|entry| &entry.record) else { return view };
+    let of_page = || json!({"contextId": record.context_id, "skillId": record.skill});
+    view.context.get_or_insert_with(of_page);
+    view
 }
 
 /// When a receipt was signed.
