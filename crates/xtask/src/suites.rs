@@ -45,7 +45,10 @@ pub(crate) fn run(parts: &[Part], arguments: &[String]) -> Result<bool> {
         return Err(Usage(format!("unknown part `{unknown}`, expected some of {known}")).into());
     }
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|it| it == part);
-    let steps = run_parts(parts, wanted);
+    let mut steps = Steps::default();
+    if steps.command("build the binaries", cargo(BUILD)) {
+        run_parts(&mut steps, parts, wanted);
+    }
     say!("\nsummary");
     for row in steps.table() {
         say!("  {row}");
@@ -53,9 +56,11 @@ pub(crate) fn run(parts: &[Part], arguments: &[String]) -> Result<bool> {
     Ok(steps.count().1 == 0)
 }
 
-/// All parts, as one step of a longer run.
+/// All parts, as one step of a longer run, which has built the binaries with its tests: built by
+/// themselves they would have other features, and so would all that they depend on.
 pub(crate) fn as_step(parts: &[Part]) -> Outcome {
-    let steps = run_parts(parts, |_| true);
+    let mut steps = Steps::default();
+    run_parts(&mut steps, parts, |_| true);
     for row in steps.table() {
         say!("  {row}");
     }
@@ -73,16 +78,11 @@ fn judge(steps: &Steps) -> Outcome {
     }
 }
 
-fn run_parts(parts: &[Part], wanted: impl Fn(&str) -> bool) -> Steps {
-    let mut steps = Steps::default();
-    if !steps.command("build the binaries", cargo(BUILD)) {
-        return steps;
-    }
+fn run_parts(steps: &mut Steps, parts: &[Part], wanted: impl Fn(&str) -> bool) {
     let rig = Rig::new();
     for part in parts.iter().filter(|part| wanted(part.name)) {
         steps.run(part.name, || part.outcome(&rig));
     }
-    steps
 }
 
 impl Part {

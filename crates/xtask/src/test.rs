@@ -17,15 +17,18 @@ const TESTS: &[&str] =
     &["test", "--workspace", "--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
 const DOC_TESTS: &[&str] = &["test", "--workspace", "--doc", "--no-fail-fast"];
 const DOCS: &[&str] = &["doc", "--workspace", "--no-deps"];
+/// Of the whole workspace, as it was built: a part of it would have other features, and be built anew.
 const BENCHES: &[&str] = &[
     "test",
-    "--benches",
-    "-p",
-    "chio-core",
-    "-p",
-    "chio-kernel",
-    "-p",
-    "chio-policy",
+    "--workspace",
+    "--bench",
+    "ratios",
+    "--bench",
+    "road",
+    "--bench",
+    "evaluate",
+    "--bench",
+    "rules",
     "--",
     "--test",
 ];

@@ -147,7 +147,8 @@ async fn a_message_arrives_in_the_words_of_the_version() {
         assert_eq!(chio["targetSkillId"], "research");
         assert_eq!(chio["targetSkillName"], "Research");
         assert_eq!(chio["note"], "kept");
-        let names: Vec<&String> = params.keys().collect();
+        let mut names: Vec<&String> = params.keys().collect();
+        names.sort();
         assert_eq!(names, ["configuration", "message", "metadata"], "{speaks:?}");
     }
 }
