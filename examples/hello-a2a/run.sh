@@ -3,8 +3,15 @@
 set -eu
 chio=${CHIO:-chio}
 folder=$(mktemp -d)
-trap 'kill $first $second 2>/dev/null || true; rm -rf "$folder"' EXIT
 first= second=
+
+# Both write until they have ended, so their folder goes after them.
+clean_up() {
+    kill $first $second 2>/dev/null || true
+    wait
+    rm -rf "$folder"
+}
+trap clean_up EXIT
 
 # Waits until a line of a file says where somebody listens.
 address() {

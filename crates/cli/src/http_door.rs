@@ -9,17 +9,21 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Extensions;
 use chio_a2a_edge::A2aService;
 use chio_mcp_edge::McpService;
 use chio_net::address::is_this_machine;
 use chio_net::door::HttpDoor;
 use chio_net::peer::{OriginRules, PeerAuthenticator, check_bind};
+use chio_net::serve::{Hooks, ServeLimits, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use access::{Access, AccessArgs, anonymous, read_token};
 
 use crate::endpoint_file::EndpointFile;
+use crate::serving::{open_files, operator_log};
 
 /// Where MCP is served, below an address.
 const PATH: &str = "/mcp";
@@ -61,12 +65,7 @@ impl Listener {
     }
 
     /// Serves until told to end.
-    pub(crate) async fn serve(
-        self,
-        edges: Edges,
-        access: Access,
-        shutdown: CancellationToken,
-    ) -> std::io::Result<()> {
+    pub(crate) async fn serve(self, edges: Edges, access: Access, shutdown: CancellationToken) {
         let origins = if is_this_machine(self.address.ip()) {
             OriginRules::loopback(self.address.port())
         } else {
@@ -81,7 +80,15 @@ impl Listener {
         if let Some(a2a) = &edges.a2a {
             router = router.merge(a2a.router(door));
         }
-        chio_mcp_edge::serve(self.listener, router, shutdown).await
+        let mark = |extensions: &mut Extensions, from: SocketAddr| {
+            extensions.insert(ConnectInfo(from));
+        };
+        let hooks = Hooks { mark, log: |line| operator_log().line(line) };
+        let limits = ServeLimits::default();
+        // The store and the servers need files as well.
+        let connections = limits.connections.min(open_files() / 2);
+        let limits = ServeLimits { connections, ..limits };
+        serve(self.listener, router, hooks, limits, shutdown.cancelled_owned()).await;
     }
 }
 

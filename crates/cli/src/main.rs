@@ -2,6 +2,7 @@
 
 mod a2a_agent;
 mod admission;
+mod allocator;
 mod approving;
 mod clock;
 mod commands;
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(outcome::NOT_RUN));
         }
     };
+    if command_line.serves() {
+        allocator::give_back_at_once();
+    }
     let mut io = Io {
         input: Some(&mut std::io::stdin()),
         output: &mut Patient(std::io::stdout()),

@@ -44,8 +44,8 @@ pub(crate) struct McpCommand {
     pub(crate) env: BTreeMap<String, String>,
     /// The folder that it works in; ours when absent.
     pub(crate) folder: Option<PathBuf>,
-    /// Whether all sessions share one child.
-    pub(crate) shared: bool,
+    /// Who works with which child.
+    pub(crate) sharing: Sharing,
 }
 
 impl ToolServer {
@@ -74,7 +74,7 @@ impl McpCommand {
         let mut options = McpServerOptions::new(&self.id, self.command, public_key);
         options.env = self.env;
         options.cwd = self.folder;
-        options.sharing = if self.shared { Sharing::Shared } else { Sharing::PerSession };
+        options.sharing = self.sharing;
         options.log = Arc::new(move |line: &str| log.line(line));
         let started = McpServer::start(options).await;
         started.map_err(|error| anyhow!("the server `{}` is not there: {}", self.id, told(&error)))

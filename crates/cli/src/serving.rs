@@ -15,6 +15,7 @@ use chio_mcp_edge::{McpOptions, McpService, UserApprovals};
 use chio_native_edge::{Endpoint, NativeListener, NativeService};
 use chio_policy::capabilities::DefaultCapability;
 use chio_store::OpenStore;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,10 @@ use crate::policy_watch::watch;
 use crate::servers::{Servers, ToolServer};
 use crate::text;
 use crate::trust::Trust;
+
+/// The most open files that a server asks for. Its children have the same limit, and some of them
+/// walk through all of it.
+const MOST_FILES: u64 = 16_384;
 
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -288,8 +293,26 @@ pub(crate) fn shutdown_on_signal() -> Result<CancellationToken> {
     Ok(shutdown)
 }
 
+/// Takes more open files, as far as the system grants them: each connection is one, and the usual
+/// first limit is less than the connections that a listener takes.
+fn raise_file_limit() {
+    let granted = getrlimit(Resource::Nofile);
+    let wanted = granted.maximum.map_or(MOST_FILES, |most| most.min(MOST_FILES));
+    if granted.current.is_some_and(|current| current < wanted) {
+        // Where it stays as it is, connections wait.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..granted });
+    }
+}
+
+/// How many files this process may have open.
+pub(crate) fn open_files() -> usize {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_FILES);
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
 /// Runs a server on every core, and leaves without waiting for threads that wait for input.
 pub(crate) fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T> {
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

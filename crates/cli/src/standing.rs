@@ -145,7 +145,8 @@ async fn serve(service: &McpService, edges: Edges, door: Door, shutdown: Cancell
             if let Some(told) = &access.told {
                 log.line(told);
             }
-            listener.serve(edges, access, shutdown).await
+            listener.serve(edges, access, shutdown).await;
+            Ok(())
         }
     };
     if let Err(error) = ended {

@@ -71,8 +71,8 @@ pub use chio_core::fidelity::{
 pub use chio_core::protocol::DiscoveryProtocol;
 pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefused, TaskState};
 pub use chio_kernel::{
-    AskError, Caller, Denial, Evaluation, Gone, KernelError, NoCaller, Notice, Offer, Outcome,
-    Question, Read, ReadKind, ReadOutcome, Session, Shelf, Word,
+    AskError, Caller, Denial, Enduring, Evaluation, Gone, KernelError, NoCaller, Notice, Offer,
+    Outcome, Question, Read, ReadKind, ReadOutcome, Session, Shelf, Word,
 };
 
 pub use admission::{Admission, ConnectionInfo, Door, Peer, Refused};

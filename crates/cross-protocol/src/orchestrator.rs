@@ -79,7 +79,8 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         }
     }
 
-    /// Runs a call. Dropping the future does not stop it; only the caller's cancellation does.
+    /// Runs a call. Dropping the future does not stop it, only the caller's cancellation does; kept
+    /// and not polled, it stands still.
     ///
     /// # Errors
     /// When no receipt could be made durable: then nothing may be released.

@@ -27,7 +27,8 @@ pub struct ReadRequest {
 }
 
 impl CrossProtocolOrchestrator<'_> {
-    /// Looks something up, with the same checks as a call. Dropping the future does not stop it.
+    /// Looks something up, with the same checks as a call. Dropping the future does not stop it;
+    /// kept and not polled, it stands still.
     ///
     /// # Errors
     /// When no receipt could be made durable: then nothing may be released.

@@ -10,21 +10,21 @@ use std::task::{Context, Poll};
 pub(crate) struct Panicked;
 
 /// Runs a future to its end or to its panic.
-pub(crate) struct Catch<F>(Pin<Box<F>>);
+pub(crate) struct Catch<F>(F);
 
-impl<F: Future> Catch<F> {
-    pub(crate) fn new(future: F) -> Self {
-        Self(Box::pin(future))
+impl<F: Future + Unpin> Catch<F> {
+    pub(crate) const fn new(future: F) -> Self {
+        Self(future)
     }
 }
 
-impl<F: Future> Future for Catch<F> {
+impl<F: Future + Unpin> Future for Catch<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // After a panic the future is never polled again, so nothing sees what it left half-done.
-        let future = &mut self.0;
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        let future = Pin::new(&mut self.0);
+        match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Err(_) => Poll::Ready(Err(Panicked)),

@@ -18,6 +18,7 @@ use crate::call::{Denial, Evaluation, ToolCall};
 use crate::caller::{Caller, Session};
 use crate::clock::{Clock, Randomness, unique_name};
 use crate::config::KernelConfig;
+use crate::enduring::Enduring;
 use crate::error::KernelError;
 use crate::library::{Offer, Shelf, Word};
 use crate::log::ReceiptLog;
@@ -168,8 +169,9 @@ impl ChioKernel {
         Ok(())
     }
 
-    /// Runs one call: the one road. It runs in its own task; dropping the future does not stop it,
-    /// only the caller's cancellation does.
+    /// Runs one call: the one road. It is [`Enduring`]: dropping the future does not stop it, only
+    /// the caller's cancellation does; kept and not polled, it stands still, its deadline included.
+    /// A tool that calls back does so in a task of its own, or all of them share one stack.
     ///
     /// # Errors
     /// When no receipt could be made durable. Then nothing of the result may be released.
@@ -180,19 +182,19 @@ impl ChioKernel {
     ) -> Result<Evaluation, KernelError> {
         // Boxed, because a call is large and every stage hands it on.
         let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
-        let task = tokio::spawn(async move { inner.run(call, caller).await });
-        task.await.unwrap_or(Err(KernelError::BrokenOff))
+        let ended = Enduring::new(async move { inner.run(call, caller).await }).await;
+        ended.unwrap_or(Err(KernelError::BrokenOff))
     }
 
-    /// Looks something up in a server's library, with the same checks as a call. It runs in its own
-    /// task; dropping the future does not stop it.
+    /// Looks something up in a server's library, with the same checks as a call.
+    /// [`Enduring`]: dropping the future does not stop it.
     ///
     /// # Errors
     /// When no receipt could be made durable. Then nothing of the result may be released.
     pub async fn read(&self, read: ReadCall, caller: Arc<dyn Caller>) -> Result<Read, KernelError> {
         let (inner, read) = (Arc::clone(&self.inner), Box::new(read));
-        let task = tokio::spawn(async move { inner.run_read(read, caller).await });
-        task.await.unwrap_or(Err(KernelError::BrokenOff))
+        let ended = Enduring::new(async move { inner.run_read(read, caller).await }).await;
+        ended.unwrap_or(Err(KernelError::BrokenOff))
     }
 
     /// Opens a session with a server that has more than tools. None for one that has only those.

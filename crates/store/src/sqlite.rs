@@ -15,6 +15,7 @@ mod number;
 mod once;
 mod opening;
 mod pace;
+mod queue;
 mod read;
 mod readers;
 mod schema;

@@ -18,44 +18,44 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
     /// The key that answers for the agent's manifest [default: the kernel's]
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", requires = "target")]
     manifest_key: Option<String>,
     /// What the partner is called in errors and in the task registry
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "target")]
     partner: Option<String>,
     /// Refuse the agent unless its interface is of this tenant
-    #[arg(long, value_name = "TENANT")]
+    #[arg(long, value_name = "TENANT", requires = "target")]
     required_tenant: Option<String>,
     /// Refuse the agent unless it has this skill; can be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", requires = "target")]
     require_skill: Vec<String>,
     /// Refuse the agent unless it asks for this security scheme; can be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "target")]
     require_scheme: Vec<String>,
     /// Use only interfaces of this origin; can be repeated
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", requires = "target")]
     allow_origin: Vec<String>,
     /// Let connections go to this address that is not public, such as 10.0.0.0/8 or *.corp.example;
     /// can be repeated
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", requires = "target")]
     allow_address: Vec<AddressPattern>,
     /// The file of a bearer token
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "target")]
     bearer_file: Option<PathBuf>,
     /// A user for HTTP Basic, and the file of the password
-    #[arg(long, value_name = "USER=FILE", value_parser = pair)]
+    #[arg(long, value_name = "USER=FILE", value_parser = pair, requires = "target")]
     basic: Option<(String, String)>,
     /// A key that goes into the header of this name; can be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
     api_key_header: Vec<(String, String)>,
     /// A key that goes into the query parameter of this name; can be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
     api_key_query: Vec<(String, String)>,
     /// A key that goes into the cookie of this name; can be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
     api_key_cookie: Vec<(String, String)>,
     /// A client for OAuth and OpenID Connect, and the file of its secret
-    #[arg(long, value_name = "ID=FILE", value_parser = pair)]
+    #[arg(long, value_name = "ID=FILE", value_parser = pair, requires = "target")]
     oauth_client: Option<(String, String)>,
     /// A scope to ask for; can be repeated
     #[arg(long, value_name = "SCOPE", requires = "oauth_client")]
@@ -64,34 +64,34 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "URL", requires = "oauth_client")]
     oauth_token_endpoint: Option<String>,
     /// A header of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
     header: Vec<(String, String)>,
     /// A query parameter of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
     query: Vec<(String, String)>,
     /// A cookie of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
     cookie: Vec<(String, String)>,
     /// Certificates that are trusted besides the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "target")]
     tls_ca: Option<PathBuf>,
     /// The chain of our own certificate
-    #[arg(long, value_name = "FILE", requires = "client_key")]
+    #[arg(long, value_name = "FILE", requires = "client_key", requires = "target")]
     client_cert: Option<PathBuf>,
     /// The key of our own certificate
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     client_key: Option<PathBuf>,
     /// A capability that the agent's own kernel has issued
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "target")]
     capability: Option<PathBuf>,
     /// Where tasks are remembered [default: in memory, or beside the store]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "target")]
     task_registry: Option<PathBuf>,
     /// How long the agent may take for an answer [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_fine, requires = "target")]
     agent_timeout: Option<Duration>,
     /// Let callers ask agents of A2A 1.0 for the history of a task
-    #[arg(long)]
+    #[arg(long, requires = "target")]
     history_length: bool,
 }
 

@@ -229,10 +229,7 @@ fn serve(
             let a2a = edges.a2a.clone().filter(|_| place.a2a);
             let until = until.clone();
             serving.spawn(async move {
-                let ended = place.listener.serve(Edges { mcp, a2a }, place.access, until).await;
-                if let Err(error) = ended {
-                    operator_log().line(&format!("HTTP is served no more: {error}"));
-                }
+                place.listener.serve(Edges { mcp, a2a }, place.access, until).await;
             });
         }
         let over_http = async { while serving.join_next().await.is_some() {} };

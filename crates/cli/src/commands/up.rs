@@ -24,7 +24,7 @@ use crate::live;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::servers::ToolServer;
-use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
+use crate::serving::{Served, Setup, listen, run_server, shutdown_on_signal};
 use crate::store_args::DEFAULT_FOLDER;
 use crate::trust::TrustArgs;
 
@@ -127,11 +127,7 @@ fn serve(
     let (native, edges) = (served.native(None)?, served.edges());
     let until = shutdown.clone();
     Ok(async move {
-        let over_http = async {
-            if let Err(error) = doors.http.serve(edges, Access::default(), until).await {
-                operator_log().line(&format!("HTTP is served no more: {error}"));
-            }
-        };
+        let over_http = doors.http.serve(edges, Access::default(), until);
         tokio::join!(over_http, doors.native.serve(native, shutdown));
     })
 }

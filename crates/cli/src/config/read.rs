@@ -7,6 +7,7 @@ use std::path::Path;
 
 use chio_core::crypto::PublicKey;
 use chio_demo::SERVER_ID;
+use chio_mcp_adapter::Sharing;
 use chio_policy::document::{Item, Key, Node, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
 
@@ -172,7 +173,7 @@ fn server(section: &Section<'_>, folder: &Path, store: &StoreUrl) -> Option<Tool
         section.texts("command").iter().map(|it| it.text.to_owned()).collect();
     let env = env(section);
     let works_in = section.text("folder").map_or(folder.to_owned(), |it| folder.join(it.text));
-    let shared = section.flag("shared", false);
+    let sharing = if section.flag("shared", false) { Sharing::Shared } else { Sharing::PerSession };
     if !section.has("command") {
         if id.text == SERVER_ID {
             return Some(ToolServer::demo(store));
@@ -186,7 +187,7 @@ fn server(section: &Section<'_>, folder: &Path, store: &StoreUrl) -> Option<Tool
     let id = id.text.to_owned();
     // A path of no letters is where we are.
     let folder = Some(works_in).filter(|folder| !folder.as_os_str().is_empty());
-    Some(ToolServer::Mcp(McpCommand { id, command, env, folder, shared }))
+    Some(ToolServer::Mcp(McpCommand { id, command, env, folder, sharing }))
 }
 
 /// The map of variables that a server is given.
@@ -363,6 +364,7 @@ fn required<'a>(section: &Section<'a>, key: &str, what: &str) -> Option<Item<'a>
 mod tests {
     use std::path::Path;
 
+    use chio_mcp_adapter::Sharing;
     use chio_policy::document::Problem;
 
     use super::config;
@@ -402,7 +404,7 @@ mod tests {
         assert_eq!(files.command, ["npx", "-y", "files"]);
         assert_eq!(files.env["KEY"], "value");
         assert_eq!(files.folder.as_deref(), Some(Path::new("/x/work")));
-        assert!(files.shared);
+        assert_eq!(files.sharing, Sharing::Shared);
     }
 
     #[test]

@@ -193,6 +193,7 @@ fn an_mcp_client_that_starts_commands_has_the_skills_as_tools() {
         (vec!["mcp", "serve", "--target", &*target, "--", "true"], "--protocol a2a"),
         (vec!["mcp", "serve"], "COMMAND"),
         (vec!["a2a", "serve"], "--target"),
+        (vec!["mcp", "serve", "--bearer-file", "token", "--", "true"], "--target"),
     ] {
         world.run(&words).ends(2).complains(expected);
     }

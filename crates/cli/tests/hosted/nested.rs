@@ -20,6 +20,7 @@ struct Case {
     result: &'static str,
 }
 
+/// Members stand in the order of their names: the fixture keeps or sorts them as it was built.
 fn cases() -> [Case; 3] {
     [
         Case {
@@ -36,7 +37,7 @@ fn cases() -> [Case; 3] {
             arguments: json!({"message": "Your name?"}),
             method: "elicitation/create",
             kind: "create_elicitation",
-            answer: json!({"action": "accept", "content": {"username": "u", "email": "e@x"}}),
+            answer: json!({"action": "accept", "content": {"email": "e@x", "username": "u"}}),
             result: "User response: action=accept, content={\"email\":\"e@x\",\"username\":\"u\"}",
         },
         Case {
@@ -44,7 +45,7 @@ fn cases() -> [Case; 3] {
             arguments: json!({}),
             method: "roots/list",
             kind: "list_roots",
-            answer: json!({"roots": [{"uri": "file:///project", "name": "project"}]}),
+            answer: json!({"roots": [{"name": "project", "uri": "file:///project"}]}),
             result: "[{\"name\":\"project\",\"uri\":\"file:///project\"}]",
         },
     ]

@@ -20,7 +20,8 @@ fn fixture() -> &'static str {
     let path = BUILT.get_or_init(|| {
         let folder = Path::new(CHIO).parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "chio-testkit", "--bin", "mcp-fixture"]);
+        // Of the whole workspace: alone it has other features, and all that it needs is built again.
+        build.args(["build", "--quiet", "--workspace", "--bin", "mcp-fixture"]);
         build.current_dir(env!("CARGO_MANIFEST_DIR"));
         build.arg("--target-dir").arg(folder.parent().unwrap());
         if folder.ends_with("release") {

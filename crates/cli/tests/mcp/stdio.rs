@@ -35,6 +35,20 @@ fn a_client_lists_and_calls_and_every_call_has_its_receipt() {
 }
 
 #[test]
+fn a_server_that_cannot_run_twice_at_once_works_as_it_does_without_us() {
+    let world = World::new();
+    let fixture = fixture().to_str().unwrap();
+    // Whoever has the folder runs, until its input ends.
+    let script = format!("mkdir alone || exit 7; '{fixture}'; rmdir alone");
+    let words = ["mcp", "serve", "--data", "s", "--", "sh", "-c", script.as_str()];
+    let mut client = Client::new(&mut world.command(&words));
+    let result = client.call("echo", &json!({"text": "hello"}));
+    assert_ne!(result["isError"], true, "{result}");
+    client.end();
+    assert_eq!(world.receipts("s").len(), 1);
+}
+
+#[test]
 fn nothing_but_messages_goes_to_standard_output_and_everything_ends_with_the_input() {
     let world = World::new();
     let wrapper = world.wrapper();

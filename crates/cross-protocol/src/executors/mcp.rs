@@ -21,6 +21,31 @@ const RECEIPT: &str = "chioReceiptId";
 #[non_exhaustive]
 pub struct McpTargetExecutor;
 
+impl McpTargetExecutor {
+    /// The result of `tools/call` that says this value, without a word about its receipt.
+    #[must_use]
+    pub fn result_of(value: Value) -> Map<String, Value> {
+        let Value::Object(mut object) = value else {
+            return members(json!({CONTENT: [text(&text_of(&value))], IS_ERROR: false}));
+        };
+        if !is_result(&object) {
+            let value = Value::Object(object);
+            let content = block(value.to_string());
+            let mut result = Map::new();
+            result.insert(CONTENT.to_owned(), Value::Array(vec![content]));
+            result.insert(STRUCTURED.to_owned(), value);
+            result.insert(IS_ERROR.to_owned(), Value::Bool(false));
+            return result;
+        }
+        if !object.contains_key(CONTENT) {
+            let rendered = object.get(STRUCTURED).map_or_else(String::new, Value::to_string);
+            object.insert(CONTENT.to_owned(), json!([text(&rendered)]));
+        }
+        object.entry(IS_ERROR).or_insert(Value::Bool(false));
+        object
+    }
+}
+
 impl TargetProtocolExecutor for McpTargetExecutor {
     fn protocol(&self) -> DiscoveryProtocol {
         DiscoveryProtocol::Mcp
@@ -28,7 +53,7 @@ impl TargetProtocolExecutor for McpTargetExecutor {
 
     fn project(&self, request: &CrossProtocolTargetRequest<'_>, evaluation: &Evaluation) -> Value {
         let mut result = match Finish::of(&evaluation.outcome, request.chunks) {
-            Finish::Value(value) => value_result(value),
+            Finish::Value(value) => Self::result_of(value.clone()),
             Finish::Stream(chunks) => stream_result(chunks, None),
             Finish::Failure(failure) if failure.chunks.is_empty() => {
                 members(json!({CONTENT: [text(failure.reason)], IS_ERROR: true}))
@@ -42,23 +67,6 @@ impl TargetProtocolExecutor for McpTargetExecutor {
         }
         Value::Object(result)
     }
-}
-
-fn value_result(value: &Value) -> Map<String, Value> {
-    let Value::Object(object) = value else {
-        return members(json!({CONTENT: [text(&text_of(value))], IS_ERROR: false}));
-    };
-    if !is_result(object) {
-        let content = [text(&value.to_string())];
-        return members(json!({CONTENT: content, STRUCTURED: object, IS_ERROR: false}));
-    }
-    let mut result = object.clone();
-    if !result.contains_key(CONTENT) {
-        let rendered = object.get(STRUCTURED).map_or_else(String::new, Value::to_string);
-        result.insert(CONTENT.to_owned(), json!([text(&rendered)]));
-    }
-    result.entry(IS_ERROR).or_insert(Value::Bool(false));
-    result
 }
 
 /// Whether a tool's result already is one of `tools/call`. A member of the same name that MCP
@@ -104,7 +112,15 @@ const fn state(failure: Option<FailureState>) -> &'static str {
 }
 
 fn text(text: &str) -> Value {
-    json!({"type": "text", "text": text})
+    block(text.to_owned())
+}
+
+/// A block of text.
+fn block(text: String) -> Value {
+    let mut block = Map::new();
+    block.insert("type".to_owned(), Value::String("text".to_owned()));
+    block.insert("text".to_owned(), Value::String(text));
+    Value::Object(block)
 }
 
 fn members(object: Value) -> Map<String, Value> {

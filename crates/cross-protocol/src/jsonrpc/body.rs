@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use chio_core::canonical::Written;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -16,16 +17,31 @@ pub struct Body(Form);
 enum Form {
     Tree(Value),
     /// One JSON value on one line.
-    Text(Box<str>),
+    Text(String),
 }
 
 impl Body {
+    /// What a value is written as, without a tree in between.
+    #[must_use]
+    pub fn written(value: &impl Serialize) -> Self {
+        Self(Form::Text(write::json(value)))
+    }
+
     /// The value.
     #[must_use]
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Tree(value) => value,
             Form::Text(text) => reread(&text),
+        }
+    }
+
+    /// The value as text, without line breaks.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        match self.0 {
+            Form::Tree(value) => write::json(&value),
+            Form::Text(text) => text,
         }
     }
 
@@ -73,8 +89,8 @@ impl From<Box<RawValue>> for Body {
     fn from(raw: Box<RawValue>) -> Self {
         // Transports frame by lines. In JSON, line breaks stand between tokens only.
         if raw.get().contains(['\n', '\r']) {
-            return Self(Form::Text(raw.get().replace(['\n', '\r'], "").into()));
+            return Self(Form::Text(raw.get().replace(['\n', '\r'], "")));
         }
-        Self(Form::Text(raw.into()))
+        Self(Form::Text(Box::<str>::from(raw).into()))
     }
 }

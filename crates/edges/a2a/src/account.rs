@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{AUTHORITY_PATH, Outcome};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// What a task says about the decision on it.
@@ -20,6 +21,24 @@ pub(crate) struct Account {
     pub(crate) pending: bool,
     /// Whether the tool streamed its result.
     pub(crate) streamed: bool,
+}
+
+/// What A2A is told of it.
+#[derive(Serialize)]
+pub(crate) struct InA2a<'a> {
+    chio: Told<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'a> {
+    receipt_pending: bool,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_id: Option<&'a str>,
+    /// As text: the members of a receipt are none of A2A's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<&'a str>,
 }
 
 impl Account {
@@ -75,14 +94,16 @@ impl Account {
         receipt + self.reason.as_ref().map_or(0, String::len)
     }
 
-    /// The member `metadata` in A2A. The receipt is text: its own members are none of A2A's.
-    pub(crate) fn in_a2a(&self) -> Value {
-        let mut chio = json!({"receiptPending": self.pending, "decision": self.decision});
-        if let (Some((id, text)), Value::Object(chio)) = (&self.receipt, &mut chio) {
-            chio.insert("receiptId".to_owned(), json!(id));
-            chio.insert("receipt".to_owned(), json!(**text));
-        }
-        json!({"chio": chio})
+    /// The member `metadata` in A2A.
+    pub(crate) fn in_a2a(&self) -> InA2a<'_> {
+        let receipt = self.receipt.as_ref();
+        let chio = Told {
+            receipt_pending: self.pending,
+            decision: self.decision,
+            receipt_id: receipt.map(|(id, _)| &**id),
+            receipt: receipt.map(|(_, text)| &**text),
+        };
+        InA2a { chio }
     }
 
     /// The member `metadata` in Chio's own dialect.

@@ -5,7 +5,7 @@ pub(crate) mod seed;
 pub(crate) mod v03;
 pub(crate) mod v1;
 
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_cross_protocol::jsonrpc::{Body, RpcError};
 use serde_json::{Map, Value};
 
 pub(crate) use fields::Fields;
@@ -120,20 +120,20 @@ impl Dialect {
     }
 
     /// What a message to a skill came to.
-    pub(crate) fn write_sent(self, record: &TaskRecord, history: Option<usize>) -> Value {
+    pub(crate) fn write_sent(self, record: &TaskRecord, history: Option<usize>) -> Body {
         match self {
-            Self::V1 => v1::write_sent(record, history),
-            Self::V03 => v03::write_sent(record, history),
-            Self::Seed => seed::write(record, seed::Surface::Send),
+            Self::V1 => Body::written(&v1::Sent::of(record, history)),
+            Self::V03 => v03::write_sent(record, history).into(),
+            Self::Seed => seed::write(record, seed::Surface::Send).into(),
         }
     }
 
     /// A task that was asked for.
-    pub(crate) fn write_task(self, record: &TaskRecord, history: Option<usize>) -> Value {
+    pub(crate) fn write_task(self, record: &TaskRecord, history: Option<usize>) -> Body {
         match self {
-            Self::V1 => v1::write_task(record, history, true),
-            Self::V03 => v03::write_task(record, history),
-            Self::Seed => seed::write(record, seed::Surface::Get),
+            Self::V1 => Body::written(&v1::Task::of(record, history, true)),
+            Self::V03 => v03::write_task(record, history).into(),
+            Self::Seed => seed::write(record, seed::Surface::Get).into(),
         }
     }
 

@@ -73,7 +73,8 @@ async fn json_rpc(
 ) -> Reply {
     let mount = mount(&request, &params);
     let (head, body) = request.into_parts();
-    let answered = rpc::answer(&entrance, from, &head, body, mount).await;
+    // What is moved around by those who call this stays small.
+    let answered = Box::pin(rpc::answer(&entrance, from, &head, body, mount)).await;
     answered.unwrap_or_else(|reply| *reply)
 }
 
@@ -86,5 +87,5 @@ async fn http_json(
     let mount = mount(&request, &params);
     let path = params.get("path").cloned().unwrap_or_default();
     let (head, body) = request.into_parts();
-    rest::answer(&entrance, from, &head, body, (mount, path)).await
+    Box::pin(rest::answer(&entrance, from, &head, body, (mount, path))).await
 }

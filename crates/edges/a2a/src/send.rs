@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    CrossProtocolCapabilityRef, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest,
-    TaskError, TaskRefused,
+    CrossProtocolCapabilityRef, DiscoveryProtocol, Enduring, Evaluation, KernelError,
+    OrchestratedRequest, TaskError, TaskRefused,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -231,7 +231,7 @@ async fn run(
     })?;
     let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
     let runner = Arc::clone(shared);
-    let work = tokio::spawn(async move {
+    let work = Enduring::new(async move {
         // Whatever happens in here, nobody waits for it in vain.
         let _ended = ended.drop_guard();
         let what = format!("{}/{}", request.server_id, request.tool_name);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chio_core::crypto::PublicKey;
 use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
+    DiscoveryProtocol, Enduring, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -110,7 +110,7 @@ async fn resolve(
     let _ = shared.book.insert(entry, None, shared.orchestrator.now());
     let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
     let runner = Arc::clone(shared);
-    let work = tokio::spawn(async move {
+    let work = Enduring::new(async move {
         // Whatever happens in here, nobody waits for it in vain.
         let _ended = ended.drop_guard();
         let view = runner.deferred.result(&id, &owner, presented, caller).await;

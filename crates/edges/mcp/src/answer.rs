@@ -7,44 +7,54 @@ use chio_cross_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::error::{CANCELLED, guidance};
+use crate::error::{CANCELLED, guidance, unreleased};
 
 /// The member of `_meta` that tells about the call.
 const CHIO: &str = "chio";
 
 /// The result of a call, or the error of one that was called off.
 pub(crate) fn of_call(
-    evaluation: &Evaluation,
+    evaluation: Evaluation,
     (origin, server, tool): (&str, &str, &str),
     chunks: &[Value],
 ) -> Result<Value, RpcError> {
-    let receipt = json!({"receiptId": evaluation.receipt.id});
-    if let Outcome::Cancelled { reason, chunks: 0 } = &evaluation.outcome {
-        return Err(RpcError::new(CANCELLED, reason.clone()).with_data(json!({CHIO: receipt})));
-    }
-    let request = CrossProtocolTargetRequest {
-        origin_request_id: origin,
-        kernel_request_id: origin,
-        server_id: server,
-        tool_name: tool,
-        target: DiscoveryProtocol::Mcp,
-        chunks,
+    let receipt = || json!({"receiptId": evaluation.receipt.id});
+    let (mut result, about) = match evaluation.outcome {
+        Outcome::Cancelled { reason, chunks: 0 } => {
+            return Err(RpcError::new(CANCELLED, reason).with_data(json!({CHIO: receipt()})));
+        }
+        // What most calls come to is not copied.
+        Outcome::Value(value) => (McpTargetExecutor::result_of(value), receipt()),
+        _ => {
+            let request = CrossProtocolTargetRequest {
+                origin_request_id: origin,
+                kernel_request_id: origin,
+                server_id: server,
+                tool_name: tool,
+                target: DiscoveryProtocol::Mcp,
+                chunks,
+            };
+            let result = McpTargetExecutor::default().project(&request, &evaluation);
+            let Value::Object(mut result) = result else { return Err(unreleased()) };
+            let mut about = receipt();
+            if let Outcome::Denied(denial) = &evaluation.outcome {
+                let words = json!([{"type": "text", "text": words(denial)}]);
+                result.insert("content".to_owned(), words);
+                about = account(about, denial);
+            }
+            (result, about)
+        }
     };
-    let mut result = McpTargetExecutor::default().project(&request, evaluation);
-    let denial = match &evaluation.outcome {
-        Outcome::Denied(denial) => Some(denial),
-        _ => None,
-    };
-    if let (Some(denial), Value::Object(members)) = (denial, &mut result) {
-        members.insert("content".to_owned(), json!([{"type": "text", "text": words(denial)}]));
+    let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    if !meta.is_object() {
+        *meta = Value::Object(Map::new());
     }
-    let meta = result.get_mut("_meta").and_then(Value::as_object_mut);
-    if let Some(meta) = meta {
+    if let Value::Object(meta) = meta {
         // Whatever the tool says there is not ours to vouch for.
         meta.remove("chioReceiptId");
-        meta.insert(CHIO.to_owned(), account(receipt, denial));
+        meta.insert(CHIO.to_owned(), about);
     }
-    Ok(result)
+    Ok(Value::Object(result))
 }
 
 /// The result of a stream whose chunks have left before.
@@ -74,8 +84,9 @@ pub(crate) fn words(denial: &Denial) -> String {
     format!("{verb}{who}: {reason} [{}]\n{}", code.name(), guidance(*code))
 }
 
-fn account(mut receipt: Value, denial: Option<&Denial>) -> Value {
-    if let (Some(denial), Value::Object(members)) = (denial, &mut receipt) {
+/// What is told about a denial, beside its receipt.
+fn account(mut about: Value, denial: &Denial) -> Value {
+    if let Value::Object(members) = &mut about {
         let code = denial.code;
         members.insert("code".to_owned(), json!(code.number()));
         members.insert("name".to_owned(), json!(code.name()));
@@ -84,7 +95,7 @@ fn account(mut receipt: Value, denial: Option<&Denial>) -> Value {
         let retry = json!({"strategy": code.retry(), "guidance": guidance(code)});
         members.insert("retry".to_owned(), retry);
     }
-    receipt
+    about
 }
 
 /// Puts a receipt's id into a result that is not a tool's.

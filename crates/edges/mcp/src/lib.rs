@@ -28,7 +28,6 @@ pub use chio_net::door::HttpDoor;
 pub use chio_net::rate::Rate;
 
 pub use bridge::McpBridge;
-pub use http::serve;
 pub use limits::McpLimits;
 pub use names::server_prefix;
 pub use negotiation::SUPPORTED;

@@ -259,7 +259,7 @@ pub(crate) async fn result(turn: Turn<'_>) -> Result<Value, RpcError> {
         (Some(result), Some(receipt)) => {
             let evaluation = Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None };
             let named = (entry.id.as_str(), entry.server.as_str(), entry.tool.as_str());
-            answer::of_call(&evaluation, named, &result.chunks)?
+            answer::of_call(evaluation, named, &result.chunks)?
         }
         _ => {
             let words = "The task came to no result: its kernel stopped, or it was called off.";

@@ -50,7 +50,7 @@ impl Inner {
         let reviewers = Reviewers::new(&pipeline, &input);
         let line = Line::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
-            let ran = errand.run(permit, held.server.connection(), &line);
+            let ran = Box::pin(errand.run(permit, held.server.connection(), &line));
             outcome(Catch::new(ran).await, &line).await
         };
         // The whole way of the output to the caller can be called off, not only the tool.

@@ -50,6 +50,7 @@ impl Inner {
         let approved = draft.resumed || call.approval.is_some();
         // After an approval all of them speak again.
         draft.evidence.clear();
+        draft.evidence.reserve(pipeline.guards().len());
         let mut need = None;
         for guard in pipeline.guards() {
             let name = guard.name();

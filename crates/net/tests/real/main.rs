@@ -6,6 +6,7 @@ mod jwt;
 mod keys;
 mod peer;
 mod places;
+mod serve;
 mod server;
 mod stream;
 mod tls;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::auth::Credentials;
 use crate::error::A2aError;
 use crate::interface::{Binding, Interface};
+use crate::secret::hide;
 use crate::transport::{Call, Transport};
 use crate::wire::Outgoing;
 
@@ -37,7 +38,14 @@ impl Exchange<'_> {
             Binding::HttpJson => JSON_OR_A2A,
         };
         let answer = self.open(outgoing, outgoing.verb.clone(), accept).await?;
-        self.result(&collected(answer).await?)
+        let result = self.result(&collected(answer).await?)?;
+        Ok(result.map(|result| self.without_credentials(result)))
+    }
+
+    /// SECURITY: an agent may echo what it was shown; whoever calls it is not to see that.
+    fn without_credentials(&self, mut value: Value) -> Value {
+        hide(&mut value, self.credentials.secrets());
+        value
     }
 
     /// Sends a request whose answer is a stream.
@@ -106,6 +114,7 @@ impl Exchange<'_> {
                 "expected the words of an error, found none".to_owned(),
             ));
         }
+        let result = result.map(|result| self.without_credentials(result));
         result.ok_or_else(|| {
             A2aError::Protocol("expected a result in an event, found none".to_owned())
         })

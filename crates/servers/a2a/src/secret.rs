@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
 use zeroize::Zeroizing;
 
@@ -10,6 +11,9 @@ const HIDDEN: &str = "[secret]";
 
 /// The shortest secret that is looked for in somebody else's words: shorter ones are everywhere.
 const SHORTEST: usize = 6;
+
+/// The shortest secret that is looked for in results, which are more than words.
+const SHORTEST_IN_RESULTS: usize = 8;
 
 /// The most characters that an error repeats of what a remote server said.
 const MAX_REMOTE: usize = 200;
@@ -55,18 +59,74 @@ pub(crate) fn remote_words<'a>(
     plain.trim().to_owned()
 }
 
+/// Takes these secrets out of what a remote server answered, which it may have echoed.
+pub(crate) fn hide<'a>(value: &mut Value, secrets: impl IntoIterator<Item = &'a Secret>) {
+    let long = secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST_IN_RESULTS);
+    let forms: Vec<Secret> = long.flat_map(|secret| forms(secret.expose())).collect();
+    if !forms.is_empty() {
+        hide_all(value, &forms);
+    }
+}
+
+fn hide_all(value: &mut Value, forms: &[Secret]) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => hide_in(text, forms),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_all(item, forms)),
+        Value::Object(members) => {
+            let tells = |name: &String| forms.iter().any(|form| name.contains(form.expose()));
+            if members.keys().any(tells) {
+                let all = std::mem::take(members).into_iter();
+                members.extend(all.map(|(mut name, value)| {
+                    hide_in(&mut name, forms);
+                    (name, value)
+                }));
+            }
+            members.values_mut().for_each(|member| hide_all(member, forms));
+        }
+    }
+}
+
+fn hide_in(text: &mut String, forms: &[Secret]) {
+    for form in forms {
+        if text.contains(form.expose()) {
+            *text = text.replace(form.expose(), HIDDEN);
+        }
+    }
+}
+
 /// A secret as it may come back: as it is, as forms and URLs carry it, and inside JSON.
 fn forms(secret: &str) -> [Secret; 4] {
     let form: String = byte_serialize(secret.as_bytes()).collect();
     let url = form.replace('+', "%20");
-    let json = serde_json::Value::from(secret).to_string();
+    let json = Value::from(secret).to_string();
     let json = json.trim_matches('"').to_owned();
     [Secret::new(secret), Secret::new(form), Secret::new(url), Secret::new(json)]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Secret, remote_words};
+    use serde_json::json;
+
+    use super::{Secret, hide, remote_words};
+
+    #[test]
+    fn results_have_none_of_our_secrets_and_are_else_as_they_were() {
+        let secrets = [Secret::new("Bearer hunter2hunter2"), Secret::new("hunter2hunter2")];
+        let mut value = json!({
+            "headers": {"authorization": "Bearer hunter2hunter2", "hunter2hunter2": 1},
+            "list": ["x hunter2hunter2 y", 7, null, true, {"deep": "hunter2"}],
+        });
+        hide(&mut value, &secrets);
+        let expected = json!({
+            "headers": {"authorization": "[secret]", "[secret]": 1},
+            "list": ["x [secret] y", 7, null, true, {"deep": "hunter2"}],
+        });
+        assert_eq!(value, expected);
+        let mut value = json!({"word": "secret"});
+        hide(&mut value, &[Secret::new("secret")]);
+        assert_eq!(value, json!({"word": "secret"}), "words that short are everywhere");
+    }
 
     #[test]
     fn a_secret_is_not_printed() {

@@ -21,7 +21,7 @@ impl Library for McpServer {
         let session_id = line.session().id.clone();
         self.close(&session_id).await;
         let (opened, child) = match self.sharing() {
-            Sharing::PerSession => {
+            Sharing::PerSession | Sharing::Single => {
                 let seat = Arc::new(self.shared().of_session(line));
                 let child = seat.child().await?;
                 (Opened::Own(seat), child)

@@ -19,6 +19,9 @@ pub enum Sharing {
     PerSession,
     /// All sessions have one.
     Shared,
+    /// There will be one session, and nobody calls but in it: the child that tells what the server
+    /// offers ends before the session's begins. Some servers cannot run twice at once.
+    Single,
 }
 
 /// What an MCP server is started with.

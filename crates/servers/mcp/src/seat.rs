@@ -144,13 +144,19 @@ impl Seat {
         }
     }
 
+    /// Ends the child; another is started when it is needed.
+    pub(crate) async fn rest(&self) {
+        // Held to its end, so that there are never two.
+        let mut taken = self.taken.lock().await;
+        if let Some((_, link)) = taken.by.take() {
+            link.stop().await;
+        }
+    }
+
     /// Ends the child; there will be no other.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
-        let by = self.taken.lock().await.by.take();
-        if let Some((_, link)) = by {
-            link.stop().await;
-        }
+        self.rest().await;
         // What the server itself offers stays known.
         if let Some(session_id) = self.place.home.session_id() {
             self.place.manifests.remove(session_id);

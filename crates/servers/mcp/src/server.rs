@@ -50,6 +50,9 @@ impl McpServer {
         let manifests = Arc::new(Manifests::new(&settings.server_id, settings.public_key.clone()));
         let shared = Arc::new(Seat::shared(Arc::clone(&settings), Arc::clone(&manifests)));
         shared.child().await?;
+        if settings.sharing == Sharing::Single {
+            shared.rest().await;
+        }
         let inner = Inner { settings, manifests, shared, sessions: Mutex::default() };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -4,35 +4,20 @@
 //! next group gathers. A member that refuses or fails never fails its neighbours. When the group
 //! itself cannot be made durable, each member is told so, and the next group is tried as ever.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use chio_kernel::store::{StoreError, StoreResult};
 use tokio::sync::oneshot;
 
 use super::books::Books;
-
-/// The most members of a group.
-const MAX_GROUP: usize = 512;
-
-/// Members of a group from which on many are taken to be calling at once: then the next group
-/// gathers for a moment, which costs each less than the share of a sync that it saves.
-const BUSY: usize = 4;
-
-/// That moment.
-const GATHER: Duration = Duration::from_micros(300);
+use super::queue::{Queue, Rhythm};
 
 /// A handle on the thread.
 pub(crate) struct Writer {
-    queue: Sender<Message>,
+    queue: Arc<Queue<Box<dyn Member>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-enum Message {
-    Run(Box<dyn Member>),
-    Stop,
 }
 
 /// What is called after each group.
@@ -86,10 +71,11 @@ pub(crate) fn closed() -> StoreError {
 impl Writer {
     /// Starts the thread.
     pub(crate) fn start(books: Books, after_group: AfterGroup) -> StoreResult<Self> {
-        let (queue, requests) = channel();
+        let queue = Arc::new(Queue::default());
+        let served = Arc::clone(&queue);
         let thread = thread::Builder::new()
             .name("chio-store-writer".to_owned())
-            .spawn(move || serve(&requests, books, &after_group))
+            .spawn(move || serve(&served, books, &after_group))
             .map_err(|error| StoreError::Unavailable(format!("no writer thread: {error}")))?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
@@ -124,12 +110,12 @@ impl Writer {
         R: FnOnce(StoreResult<T>) + Send + 'static,
     {
         let request = Request { work, outcome: None, reply };
-        self.queue.send(Message::Run(Box::new(request))).map_err(|_| closed())
+        if self.queue.push(Box::new(request)) { Ok(()) } else { Err(closed()) }
     }
 
     /// Finishes what is queued and ends the thread.
     pub(crate) fn stop(&self) {
-        let _ = self.queue.send(Message::Stop);
+        self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -137,45 +123,32 @@ impl Writer {
     }
 }
 
-/// Runs groups until it is told to stop or nobody is left who could ask.
-fn serve(requests: &Receiver<Message>, mut books: Books, after_group: &AfterGroup) {
-    let mut group: Vec<Box<dyn Member>> = Vec::with_capacity(MAX_GROUP);
-    let mut last = 0;
-    loop {
-        let mut stop = match requests.recv() {
-            Ok(Message::Run(member)) => {
-                group.push(member);
-                false
-            }
-            Ok(Message::Stop) | Err(_) => true,
-        };
-        stop = stop || drain(requests, &mut group);
-        if !stop && last >= BUSY && group.len() < last {
-            thread::sleep(GATHER);
-            stop = drain(requests, &mut group);
-        }
-        if !group.is_empty() {
-            last = group.len();
-            let outcome = run_group(&mut books, &mut group);
-            group.drain(..).for_each(|member| member.answer(&outcome));
-            after_group(&mut books);
-        }
-        if stop {
-            return;
-        }
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Nobody is left who could ask.
+        self.queue.close();
     }
 }
 
-/// Takes what is queued into the group. Tells whether the end has come.
-fn drain(requests: &Receiver<Message>, group: &mut Vec<Box<dyn Member>>) -> bool {
-    while group.len() < MAX_GROUP {
-        match requests.try_recv() {
-            Ok(Message::Run(member)) => group.push(member),
-            Ok(Message::Stop) => return true,
-            Err(_) => return false,
-        }
+/// Runs groups until the queue is closed and empty.
+fn serve(queue: &Queue<Box<dyn Member>>, mut books: Books, after_group: &AfterGroup) {
+    let _ended = Ended(queue);
+    let (mut group, mut rhythm) = (Vec::new(), Rhythm::default());
+    while queue.take(&mut group, &rhythm) {
+        let outcome = run_group(&mut books, &mut group);
+        queue.count(&group, &mut rhythm);
+        group.drain(..).for_each(|member| member.answer(&outcome));
+        after_group(&mut books);
     }
-    false
+}
+
+/// However the thread ends, nobody waits for an answer that never comes.
+struct Ended<'a>(&'a Queue<Box<dyn Member>>);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
 }
 
 /// Makes a group durable, or undoes all of it.

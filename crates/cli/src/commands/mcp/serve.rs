@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
+use chio_mcp_adapter::Sharing;
 
 use crate::a2a_agent::AgentArgs;
 use crate::edge_args::EdgeArgs;
@@ -144,7 +145,11 @@ impl Args {
             command: self.command.clone(),
             env: self.env.iter().cloned().collect::<BTreeMap<_, _>>(),
             folder: None,
-            shared: self.shared,
+            sharing: match (self.shared, self.http) {
+                (true, _) => Sharing::Shared,
+                (false, Some(_)) => Sharing::PerSession,
+                (false, None) => Sharing::Single,
+            },
         }
     }
 }

@@ -145,7 +145,7 @@ pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
         return write_task(record, history);
     }
     let mut reply = agent_message(record, "reply", &record.output);
-    reply.insert("metadata".to_owned(), record.account.in_a2a());
+    reply.insert("metadata".to_owned(), json!(record.account.in_a2a()));
     Value::Object(reply)
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
     if !messages.is_empty() {
         task.insert("history".to_owned(), json!(messages));
     }
-    task.insert("metadata".to_owned(), record.account.in_a2a());
+    task.insert("metadata".to_owned(), json!(record.account.in_a2a()));
     Value::Object(task)
 }
 

@@ -1,12 +1,14 @@
 //! A2A 1.0: the JSON of its protocol buffers.
 
-use serde_json::{Map, Value, json};
+mod write;
+
+use serde_json::{Map, Value};
+
+pub(crate) use write::{Sent, Task, write_part};
 
 use super::Fields;
 use crate::error::{Fault, Kind};
 use crate::message::{Content, MAX_NAME, Message, Part, Role, Send, Shown, TaskRef};
-use crate::moment::timestamp;
-use crate::record::TaskRecord;
 
 /// The roles, by number.
 const ROLES: [&str; 3] = ["ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"];
@@ -124,104 +126,6 @@ fn read_part(value: Value) -> Result<Part, Fault> {
         metadata: part.object("metadata")?,
         shown: Shown::Everywhere,
     })
-}
-
-/// Sets a member that is not unset.
-fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        members.insert(name.to_owned(), value);
-    }
-}
-
-/// A part as 1.0 writes it.
-pub(crate) fn write_part(part: &Part) -> Value {
-    let mut members = Map::new();
-    let (name, value) = match &part.content {
-        Content::Text(text) => ("text", json!(text)),
-        Content::Raw(bytes) => ("raw", json!(bytes)),
-        Content::Url(url) => ("url", json!(url)),
-        Content::Data(data) => ("data", data.clone()),
-    };
-    members.insert(name.to_owned(), value);
-    set(&mut members, "mediaType", part.media_type.as_ref().map(|it| json!(it)));
-    set(&mut members, "filename", part.filename.as_ref().map(|it| json!(it)));
-    set(&mut members, "metadata", part.metadata.as_ref().map(|it| json!(it)));
-    Value::Object(members)
-}
-
-/// The parts that are shown in A2A.
-fn write_parts(parts: &[Part]) -> Vec<Value> {
-    parts.iter().filter(|part| part.shown != Shown::InSeed).map(write_part).collect()
-}
-
-fn write_message(message: &Message, record: &TaskRecord) -> Value {
-    let mut members = Map::new();
-    let role = match message.role {
-        Role::User => "ROLE_USER",
-        Role::Agent => "ROLE_AGENT",
-    };
-    let id = message.id.clone().unwrap_or_else(|| format!("{}-message", record.id));
-    members.insert("messageId".to_owned(), json!(id));
-    members.insert("role".to_owned(), json!(role));
-    members.insert("parts".to_owned(), json!(write_parts(&message.parts)));
-    members.insert("taskId".to_owned(), json!(record.id));
-    set(&mut members, "contextId", record.context_id.as_ref().map(|it| json!(it)));
-    let list = |texts: &Vec<String>| (!texts.is_empty()).then(|| json!(texts));
-    set(&mut members, "extensions", list(&message.extensions));
-    set(&mut members, "referenceTaskIds", list(&message.reference_task_ids));
-    Value::Object(members)
-}
-
-/// A `SendMessageResponse`.
-pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
-    if record.replies {
-        return json!({"message": write_reply(record)});
-    }
-    json!({"task": write_task(record, history, true)})
-}
-
-/// The answer as a message, where the tool asked for one.
-fn write_reply(record: &TaskRecord) -> Value {
-    let mut members = Map::new();
-    members.insert("messageId".to_owned(), json!(format!("{}-reply", record.id)));
-    members.insert("role".to_owned(), json!("ROLE_AGENT"));
-    members.insert("parts".to_owned(), json!(write_parts(&record.output)));
-    set(&mut members, "contextId", record.context_id.as_ref().map(|it| json!(it)));
-    members.insert("metadata".to_owned(), record.account.in_a2a());
-    Value::Object(members)
-}
-
-/// A `Task`.
-pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>, artifacts: bool) -> Value {
-    let mut status = Map::new();
-    status.insert("state".to_owned(), json!(record.state.name()));
-    status.insert("timestamp".to_owned(), json!(timestamp(record.updated_at)));
-    let words = write_parts(&record.words);
-    if !words.is_empty() {
-        let mut message = Map::new();
-        message.insert("messageId".to_owned(), json!(format!("{}-status", record.id)));
-        message.insert("role".to_owned(), json!("ROLE_AGENT"));
-        message.insert("parts".to_owned(), json!(words));
-        message.insert("taskId".to_owned(), json!(record.id));
-        set(&mut message, "contextId", record.context_id.as_ref().map(|it| json!(it)));
-        status.insert("message".to_owned(), Value::Object(message));
-    }
-    let mut task = Map::new();
-    task.insert("id".to_owned(), json!(record.id));
-    set(&mut task, "contextId", record.context_id.as_ref().map(|it| json!(it)));
-    task.insert("status".to_owned(), Value::Object(status));
-    let output = if artifacts { write_parts(&record.output) } else { Vec::new() };
-    if !output.is_empty() {
-        let artifact = json!({"artifactId": "result", "name": record.skill, "parts": output});
-        task.insert("artifacts".to_owned(), json!([artifact]));
-    }
-    let messages = record.newest(history).iter().map(|message| write_message(message, record));
-    let messages: Vec<Value> = messages.collect();
-    if !messages.is_empty() {
-        task.insert("history".to_owned(), json!(messages));
-    }
-    task.insert("metadata".to_owned(), record.account.in_a2a());
-    Value::Object(task)
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use chio_cross_protocol::jsonrpc::Body;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::dialect::Fields;
-use crate::dialect::v1::{STATES, write_task};
+use crate::dialect::v1::{STATES, Task};
 use crate::error::Fault;
 use crate::moment::seconds;
 use crate::record::TaskRecord;
@@ -85,8 +87,18 @@ fn read_token(token: &str) -> Option<Place> {
     Some((updated.parse().ok()?, number.parse().ok()?))
 }
 
-/// A `ListTasksResponse`: the newest first.
-pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Value {
+/// A `ListTasksResponse`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    tasks: Vec<Task<'a>>,
+    next_page_token: String,
+    page_size: usize,
+    total_size: usize,
+}
+
+/// Writes a page of tasks: the newest first.
+pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Body {
     records.retain(|record| {
         let in_context = wanted.context_id.is_none() || record.context_id == wanted.context_id;
         let in_state = wanted.state.is_none_or(|state| record.state.name() == state);
@@ -100,13 +112,12 @@ pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Value
     page.truncate(wanted.page);
     let last = page.last().filter(|_| more).map(|record| place(record));
     let token = last.map(|(updated, number)| format!("p{updated}-{number}")).unwrap_or_default();
-    let tasks: Vec<Value> =
-        page.iter().map(|record| write_task(record, wanted.history, wanted.artifacts)).collect();
-    json!({
-        "tasks": tasks,
-        "nextPageToken": token,
-        "pageSize": wanted.page,
-        "totalSize": total,
+    let tasks = page.iter().map(|record| Task::of(record, wanted.history, wanted.artifacts));
+    Body::written(&Page {
+        tasks: tasks.collect(),
+        next_page_token: token,
+        page_size: wanted.page,
+        total_size: total,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What both bindings do: one operation at a time, for somebody who was let in.
 
+use chio_cross_protocol::jsonrpc::Body;
 use serde_json::{Map, Value};
 
 use super::door::{Arrival, Entrance};
@@ -39,7 +40,7 @@ pub(super) async fn perform(
     (dialect, operation): (Dialect, Operation),
     params: Map<String, Value>,
     mount: Mount,
-) -> Result<Value, Stopped> {
+) -> Result<Body, Stopped> {
     let shared = &entrance.shared;
     let mounted = match mount {
         Mount::Skill(skill) => Some(skill),

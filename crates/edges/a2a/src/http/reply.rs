@@ -5,8 +5,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderValue, Response, StatusCode};
-use chio_cross_protocol::jsonrpc::{RequestId, Response as Answer, RpcError};
-use serde_json::Value;
+use chio_cross_protocol::jsonrpc::{Body as Told, RequestId, Response as Answer, RpcError};
 
 use crate::card::Card;
 use crate::error::http_error;
@@ -85,8 +84,8 @@ pub(super) fn json(status: StatusCode, text: String) -> Reply {
 }
 
 /// JSON of HTTP+JSON, under the name that the client knows it by.
-pub(super) fn rest(status: StatusCode, value: &Value, as_a2a: bool) -> Reply {
-    let mut reply = json(status, value.to_string());
+pub(super) fn rest(status: StatusCode, value: Told, as_a2a: bool) -> Reply {
+    let mut reply = json(status, value.into_text());
     if as_a2a {
         let kind = HeaderValue::from_static("application/a2a+json");
         reply.headers_mut().insert(CONTENT_TYPE, kind);

@@ -7,6 +7,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use chio_core::strict;
+use chio_cross_protocol::jsonrpc::Body as Told;
 use serde_json::{Map, Value, json};
 
 use super::body::{collect, is_json};
@@ -31,11 +32,11 @@ pub(super) async fn answer(
 ) -> Reply {
     let as_a2a = wants_a2a(&head.headers);
     match operate(entrance, from, head, body, (mount, path)).await {
-        Ok(result) => rest(StatusCode::OK, &result, as_a2a),
+        Ok(result) => rest(StatusCode::OK, result, as_a2a),
         Err(Stopped::Refused(refusal)) => refusal.to_rest(),
         Err(Stopped::Failed(fault)) => {
             let (status, body) = fault.to_http();
-            rest(status, &body, as_a2a)
+            rest(status, body.into(), as_a2a)
         }
     }
 }
@@ -46,7 +47,7 @@ async fn operate(
     head: &Parts,
     body: Body,
     (mount, path): (Mount, String),
-) -> Result<Value, Stopped> {
+) -> Result<Told, Stopped> {
     let arrival = entrance.arrive(head, from).await?;
     let unknown = || Fault::new(Kind::Method, "there is no such path");
     let (operation, id) = route(&head.method, &path).ok_or_else(unknown)?;

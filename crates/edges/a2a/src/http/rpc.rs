@@ -6,9 +6,8 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use chio_cross_protocol::jsonrpc::{
-    Inbound, Incoming, Message, RequestId, Response as Answer, RpcError,
+    Body as Told, Inbound, Incoming, Message, RequestId, Response as Answer, RpcError,
 };
-use serde_json::Value;
 
 use super::body::{collect, is_json};
 use super::door::Entrance;
@@ -57,7 +56,7 @@ pub(super) async fn answer(
         }
     };
     // Whatever is done for a notification, it is not told of it.
-    let reply = |outcome: Result<Value, RpcError>| match &id {
+    let reply = |outcome: Result<Told, RpcError>| match &id {
         Some(id) => said(id.clone(), outcome),
         None => empty(StatusCode::ACCEPTED),
     };
@@ -80,7 +79,7 @@ pub(super) async fn answer(
     }
 }
 
-fn said(id: RequestId, outcome: Result<Value, RpcError>) -> Reply {
+fn said(id: RequestId, outcome: Result<Told, RpcError>) -> Reply {
     let answer = match outcome {
         Ok(result) => Answer::ok(id, result),
         Err(error) => Answer::err(id, error),

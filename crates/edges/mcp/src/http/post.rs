@@ -36,7 +36,9 @@ pub(super) async fn handle(
     request: Request,
 ) -> Reply {
     let (head, body) = request.into_parts();
-    answer(&entrance, from, (&head.headers, &head.uri), body).await.unwrap_or_else(|reply| *reply)
+    // What is moved around by those who call this stays small.
+    let answered = Box::pin(answer(&entrance, from, (&head.headers, &head.uri), body)).await;
+    answered.unwrap_or_else(|reply| *reply)
 }
 
 async fn answer(

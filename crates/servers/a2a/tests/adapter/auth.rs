@@ -3,7 +3,7 @@
 use chio_a2a_adapter::A2aAdapterConfig;
 use serde_json::{Value, json};
 
-use crate::agent::{ALL, RPC, card, model, with};
+use crate::agent::{ALL, RPC, card, model, stream, whole, with};
 use crate::server::{Reply, Seen, Server};
 use crate::support::{World, config, with_card};
 
@@ -244,4 +244,32 @@ async fn a_wrong_credential_is_the_agents_word_and_no_secret_comes_back() {
     assert!(!failure.contains("bearer-secret"), "{failure}");
     assert!(failure.chars().count() < 300, "{failure}");
     assert_eq!(server.calls().len(), 1, "a token of our own is not tried again");
+}
+
+#[tokio::test]
+async fn an_agent_that_echoes_our_token_has_it_taken_out_of_results_and_events() {
+    let server = Server::start(|seen| {
+        if seen.is_card() {
+            let scheme = json!({"httpAuthSecurityScheme": {"scheme": "bearer"}});
+            return Reply::json(&needs(&seen.base, &scheme));
+        }
+        let came = seen.header("authorization").unwrap_or("nothing").to_owned();
+        let parts = json!([{"text": format!("you are {came}")}]);
+        let message = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": parts});
+        if seen.json()["method"] == "SendMessage" {
+            return whole(seen, RPC, &json!({"message": message}));
+        }
+        let status = json!({"state": "TASK_STATE_COMPLETED", "message": message});
+        stream(seen, RPC, &[json!({"statusUpdate": {"taskId": "task-1", "status": status}})])
+    })
+    .await;
+    let world = World::new(config(&server).with_bearer_token("bearer-secret")).await;
+    let value = world.value(json!({"message": "x"})).await.to_string();
+    assert!(value.contains("you are [secret]"), "{value}");
+    let done = world.run("research", json!({"message": "x", "stream": true})).await;
+    let chunks = Value::from(done.chunks).to_string();
+    assert!(chunks.contains("you are [secret]"), "{chunks}");
+    for text in [value, chunks, serde_json::to_string(&done.receipt).unwrap()] {
+        assert!(!text.contains("bearer-secret"), "{text}");
+    }
 }

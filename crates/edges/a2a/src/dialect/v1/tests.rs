@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::account::Account;
-use crate::record::State;
+use crate::record::{State, TaskRecord};
 
 fn object(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
@@ -100,9 +100,13 @@ fn record(state: State) -> TaskRecord {
     }
 }
 
+fn written_task(record: &TaskRecord, history: Option<usize>, artifacts: bool) -> Value {
+    serde_json::to_value(Task::of(record, history, artifacts)).unwrap()
+}
+
 #[test]
 fn a_task_has_only_what_is_set() {
-    let written = write_task(&record(State::Working), Some(0), true);
+    let written = written_task(&record(State::Working), Some(0), true);
     let expected = json!({
         "id": "a2a-task-7", "contextId": "c",
         "status": {"state": "TASK_STATE_WORKING", "timestamp": "1970-01-01T00:00:00.000Z"},
@@ -116,7 +120,7 @@ fn results_are_artifacts_and_reasons_are_messages() {
     let mut done = record(State::Completed);
     done.output = vec![Part::text("a")];
     done.output.push(Part { shown: Shown::InSeed, ..Part::text("b") });
-    let written = write_task(&done, None, true);
+    let written = written_task(&done, None, true);
     let artifact = json!({"artifactId": "result", "name": "read", "parts": [{"text": "a"}]});
     assert_eq!(written["artifacts"], json!([artifact]));
     let said = json!({
@@ -124,16 +128,16 @@ fn results_are_artifacts_and_reasons_are_messages() {
         "contextId": "c",
     });
     assert_eq!(written["history"], json!([said]));
-    assert!(write_task(&done, None, false).get("artifacts").is_none());
+    assert!(written_task(&done, None, false).get("artifacts").is_none());
     let mut failed = record(State::Rejected);
     failed.words = vec![Part::text("no")];
     let message = json!({
         "messageId": "a2a-task-7-status", "role": "ROLE_AGENT", "parts": [{"text": "no"}],
         "taskId": "a2a-task-7", "contextId": "c",
     });
-    assert_eq!(write_task(&failed, None, true)["status"]["message"], message);
+    assert_eq!(written_task(&failed, None, true)["status"]["message"], message);
     done.replies = true;
-    let reply = write_sent(&done, None);
+    let reply = serde_json::to_value(Sent::of(&done, None)).unwrap();
     assert_eq!(reply["message"]["parts"], json!([{"text": "a"}]));
     assert!(reply.get("task").is_none());
 }

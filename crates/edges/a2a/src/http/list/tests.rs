@@ -1,5 +1,7 @@
 //! Which tasks are listed, and how a page goes on.
 
+use serde_json::json;
+
 use super::*;
 use crate::account::Account;
 use crate::record::State;
@@ -34,7 +36,8 @@ fn pages_go_on_where_they_ended_also_when_tasks_came_at_the_same_time() {
         (1..=5).map(|number| record(number, number / 3, "c", State::Completed)).collect();
     let (mut token, mut seen) = (String::new(), Vec::new());
     for _ in 0..3 {
-        let page = write(records.clone(), &wanted(json!({"pageSize": 2, "pageToken": token})));
+        let page = write(records.clone(), &wanted(json!({"pageSize": 2, "pageToken": token})))
+            .into_value();
         seen.push(numbers(&page).join(""));
         token = page["nextPageToken"].as_str().unwrap().to_owned();
     }
@@ -59,7 +62,7 @@ fn only_what_is_wanted_is_listed_and_counted() {
         (json!({"statusTimestampAfter": "1970-01-01T00:00:20Z"}), "32"),
         (json!({"contextId": "nothing"}), ""),
     ] {
-        let page = write(records.clone(), &wanted(params.clone()));
+        let page = write(records.clone(), &wanted(params.clone())).into_value();
         assert_eq!(numbers(&page).join(""), expected, "{params}");
         assert_eq!(page["totalSize"], expected.len());
         assert_eq!((&page["nextPageToken"], &page["pageSize"]), (&json!(""), &json!(50)));

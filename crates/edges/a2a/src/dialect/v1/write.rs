@@ -1,0 +1,212 @@
+//! What A2A 1.0 writes. It borrows what it tells, and goes straight into the answer's text.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::account::InA2a;
+use crate::message::{self, Content, Role, Shown};
+use crate::moment::timestamp;
+use crate::record::TaskRecord;
+
+/// The only artifact of a task.
+const ARTIFACT: &str = "result";
+
+/// A `SendMessageResponse`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Sent<'a> {
+    Task(Task<'a>),
+    /// Where the tool asked for a message.
+    Message(Message<'a>),
+}
+
+impl<'a> Sent<'a> {
+    pub(crate) fn of(record: &'a TaskRecord, history: Option<usize>) -> Self {
+        if !record.replies {
+            return Self::Task(Task::of(record, history, true));
+        }
+        let said = Message::of_agent(record, "reply", &record.output);
+        Self::Message(Message { task_id: None, metadata: Some(record.account.in_a2a()), ..said })
+    }
+}
+
+/// A `Task`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Task<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_id: Option<&'a str>,
+    status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifacts: Option<[Artifact<'a>; 1]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Message<'a>>,
+    metadata: InA2a<'a>,
+}
+
+impl<'a> Task<'a> {
+    /// A task with so many of its messages at most, and with what came of it if that is wanted.
+    pub(crate) fn of(record: &'a TaskRecord, history: Option<usize>, artifacts: bool) -> Self {
+        let output = Parts(&record.output);
+        let artifact = Artifact { artifact_id: ARTIFACT, name: &record.skill, parts: output };
+        let history = record.newest(history).iter();
+        Self {
+            id: &record.id,
+            context_id: record.context_id.as_deref(),
+            status: Status::of(record),
+            artifacts: (artifacts && !output.is_empty()).then_some([artifact]),
+            history: history.map(|message| Message::of(message, record)).collect(),
+            metadata: record.account.in_a2a(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    state: &'static str,
+    timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Message<'a>>,
+}
+
+impl<'a> Status<'a> {
+    fn of(record: &'a TaskRecord) -> Self {
+        let has_words = !Parts(&record.words).is_empty();
+        Self {
+            state: record.state.name(),
+            timestamp: timestamp(record.updated_at),
+            message: has_words.then(|| Message::of_agent(record, "status", &record.words)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Artifact<'a> {
+    artifact_id: &'static str,
+    name: &'a str,
+    parts: Parts<'a>,
+}
+
+/// A `Message`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Message<'a> {
+    message_id: Cow<'a, str>,
+    role: &'static str,
+    parts: Parts<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    extensions: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    reference_task_ids: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<InA2a<'a>>,
+}
+
+impl<'a> Message<'a> {
+    /// What the agent says about a task.
+    fn of_agent(record: &'a TaskRecord, suffix: &str, parts: &'a [message::Part]) -> Self {
+        Self {
+            message_id: format!("{}-{suffix}", record.id).into(),
+            role: name(Role::Agent),
+            parts: Parts(parts),
+            task_id: Some(&record.id),
+            context_id: record.context_id.as_deref(),
+            extensions: &[],
+            reference_task_ids: &[],
+            metadata: None,
+        }
+    }
+
+    /// What was said in a task.
+    fn of(message: &'a message::Message, record: &'a TaskRecord) -> Self {
+        let id = message.id.as_deref().map(Cow::Borrowed);
+        Self {
+            message_id: id.unwrap_or_else(|| format!("{}-message", record.id).into()),
+            role: name(message.role),
+            parts: Parts(&message.parts),
+            task_id: Some(&record.id),
+            context_id: record.context_id.as_deref(),
+            extensions: &message.extensions,
+            reference_task_ids: &message.reference_task_ids,
+            metadata: None,
+        }
+    }
+}
+
+const fn name(role: Role) -> &'static str {
+    match role {
+        Role::User => "ROLE_USER",
+        Role::Agent => "ROLE_AGENT",
+    }
+}
+
+/// The parts that are shown in A2A.
+#[derive(Clone, Copy)]
+struct Parts<'a>(&'a [message::Part]);
+
+impl<'a> Parts<'a> {
+    fn shown(self) -> impl Iterator<Item = Part<'a>> {
+        self.0.iter().filter(|part| part.shown != Shown::InSeed).map(Part::of)
+    }
+
+    fn is_empty(self) -> bool {
+        self.shown().next().is_none()
+    }
+}
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.shown())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(flatten)]
+    content: Told<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filename: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Map<String, Value>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Told<'a> {
+    Text(&'a str),
+    Raw(&'a str),
+    Url(&'a str),
+    Data(&'a Value),
+}
+
+impl<'a> Part<'a> {
+    fn of(part: &'a message::Part) -> Self {
+        Self {
+            content: match &part.content {
+                Content::Text(text) => Told::Text(text),
+                Content::Raw(bytes) => Told::Raw(bytes),
+                Content::Url(url) => Told::Url(url),
+                Content::Data(data) => Told::Data(data),
+            },
+            media_type: part.media_type.as_deref(),
+            filename: part.filename.as_deref(),
+            metadata: part.metadata.as_ref(),
+        }
+    }
+}
+
+/// A part as 1.0 writes it.
+pub(crate) fn write_part(part: &message::Part) -> Value {
+    serde_json::to_value(Part::of(part)).unwrap_or_default()
+}

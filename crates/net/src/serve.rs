@@ -1,0 +1,156 @@
+//! HTTP/1 on a listener: so many connections, heads within a time, and an end in good order.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Extensions, Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_service::Service;
+
+/// The largest head of a request, in bytes: the longest capability fits, and a proof.
+const MAX_HEAD: usize = 96 << 10;
+/// How long to wait when no connection can be taken, such as when the process has no files left.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What clients can cost before anybody has looked at what they say.
+#[derive(Debug, Clone, Copy)]
+pub struct ServeLimits {
+    /// How many connections are open at once. Whoever comes then waits in the system's queue.
+    pub connections: usize,
+    /// How long a connection may take to send the head of its next request. Longer than clients
+    /// keep connections that they do not use, lest one is closed while they take it up again.
+    pub head_time: Duration,
+    /// How long what was written may wait for a client that does not read, where the system can
+    /// tell.
+    pub unread_time: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        let (head_time, unread_time) = (Duration::from_secs(120), Duration::from_secs(120));
+        Self { connections: 4096, head_time, unread_time }
+    }
+}
+
+/// What is done beside serving.
+#[derive(Debug, Clone, Copy)]
+pub struct Hooks {
+    /// Notes down in a request where it comes from.
+    pub mark: fn(&mut Extensions, SocketAddr),
+    /// Tells the operator.
+    pub log: fn(&str),
+}
+
+/// Serves until `shutdown` comes and the requests that run then have ended.
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    service: S,
+    hooks: Hooks,
+    limits: ServeLimits,
+    shutdown: impl Future<Output = ()>,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let (places, graceful) =
+        (Arc::new(Semaphore::new(limits.connections)), GracefulShutdown::new());
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let (stream, from, place) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            taken = take(&listener, &places, hooks.log) => taken,
+        };
+        let arrival = Arrival { stream, from, mark: hooks.mark, limits };
+        let connection = arrival.converse(service.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+/// The next connection, when there is a place for it.
+async fn take(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+    log: fn(&str),
+) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
+    if places.available_permits() == 0 {
+        log("every connection that may be open is: whoever comes now waits");
+    }
+    // Nobody closes the semaphore.
+    let place = Arc::clone(places).acquire_owned().await.ok();
+    let mut told = false;
+    loop {
+        let error = match listener.accept().await {
+            Ok((stream, from)) => return (stream, from, place),
+            Err(error) => error,
+        };
+        // That one has left; the others wait.
+        let left = [
+            ErrorKind::ConnectionAborted,
+            ErrorKind::ConnectionRefused,
+            ErrorKind::ConnectionReset,
+        ];
+        if left.contains(&error.kind()) {
+            continue;
+        }
+        if !std::mem::replace(&mut told, true) {
+            log(&format!("no connection can be taken for now: {error}"));
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Somebody who has connected.
+struct Arrival {
+    stream: TcpStream,
+    from: SocketAddr,
+    mark: fn(&mut Extensions, SocketAddr),
+    limits: ServeLimits,
+}
+
+impl Arrival {
+    /// Answers one request after the other.
+    async fn converse<S, B>(self, service: S, watcher: Watcher)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Clone + Send + 'static,
+        S::Future: Send,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let Self { stream, from, mark, limits } = self;
+        // Answers are small and wanted at once.
+        let _ = stream.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(
+            &stream,
+            u32::try_from(limits.unread_time.as_millis()).unwrap_or(u32::MAX),
+        );
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            mark(request.extensions_mut(), from);
+            service.clone().call(request)
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(MAX_HEAD);
+        // Whatever ends a connection, its client knows.
+        let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
+    }
+}

@@ -1,0 +1,196 @@
+//! What waits for the writer, and how much of it gathers before it is written.
+//!
+//! When many call at once, a group that is written as soon as the one before is durable has few
+//! members, and a sync for each few of them costs more than all else. A group that waits for
+//! everybody leaves the processors idle while it is written. So about half of those who call
+//! gather: while they are written, the other half is at work.
+
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The most members of a group.
+const MAX_GROUP: usize = 512;
+
+/// From so many callers on, a group gathers.
+const MANY: usize = 8;
+
+/// The longest that a group gathers, should those who called not call again.
+const GATHER: Duration = Duration::from_millis(1);
+
+pub(crate) struct Queue<T> {
+    waiting: Mutex<Waiting<T>>,
+    enough: Condvar,
+}
+
+struct Waiting<T> {
+    members: Vec<T>,
+    /// So many wake whoever waits for them.
+    wanted: usize,
+    closed: bool,
+}
+
+impl<T> Waiting<T> {
+    const fn are_few(&self) -> bool {
+        self.members.len() < self.wanted && !self.closed
+    }
+}
+
+/// How many are taken to be calling.
+#[derive(Debug, Default)]
+pub(crate) struct Rhythm {
+    callers: usize,
+}
+
+impl Rhythm {
+    /// How many should gather: half of those who call.
+    const fn wanted(&self) -> usize {
+        if self.callers < MANY { 1 } else { self.callers / 2 }
+    }
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        let waiting = Waiting { members: Vec::new(), wanted: 1, closed: false };
+        Self { waiting: Mutex::new(waiting), enough: Condvar::new() }
+    }
+}
+
+impl<T> Queue<T> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a member. False when the queue is closed.
+    pub(crate) fn push(&self, member: T) -> bool {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return false;
+        }
+        waiting.members.push(member);
+        // Whoever takes is woken once for a group, not by each of its members.
+        let enough = waiting.members.len() == waiting.wanted;
+        drop(waiting);
+        if enough {
+            self.enough.notify_one();
+        }
+        true
+    }
+
+    /// Counts those who call: a group that was written, before any of it is answered, and all who
+    /// came meanwhile. Nobody is in both.
+    pub(crate) fn count(&self, written: &[T], rhythm: &mut Rhythm) {
+        rhythm.callers = written.len().saturating_add(self.lock().members.len());
+    }
+
+    /// Waits for the next group and puts it here, where nothing is. False when there will be none.
+    pub(crate) fn take(&self, group: &mut Vec<T>, rhythm: &Rhythm) -> bool {
+        let mut waiting = self.lock();
+        waiting.wanted = 1;
+        let first = self.enough.wait_while(waiting, |waiting| waiting.are_few());
+        waiting = first.unwrap_or_else(PoisonError::into_inner);
+        waiting.wanted = rhythm.wanted().min(MAX_GROUP);
+        let more = self.enough.wait_timeout_while(waiting, GATHER, |waiting| waiting.are_few());
+        (waiting, _) = more.unwrap_or_else(PoisonError::into_inner);
+        // Until it comes back for more, nobody need wake it.
+        waiting.wanted = 0;
+        mem::swap(&mut waiting.members, group);
+        if group.len() > MAX_GROUP {
+            waiting.members = group.split_off(MAX_GROUP);
+        }
+        !group.is_empty()
+    }
+
+    /// From now on nobody can add to it; what is in it is still taken.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.enough.notify_one();
+    }
+
+    /// Closes it and drops what is in it.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let members = mem::take(&mut self.lock().members);
+        drop(members);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::{MAX_GROUP, Queue, Rhythm};
+
+    fn taken(queue: &Queue<usize>, rhythm: &mut Rhythm) -> Option<Vec<usize>> {
+        let mut group = Vec::new();
+        let found = queue.take(&mut group, rhythm);
+        queue.count(&group, rhythm);
+        found.then_some(group)
+    }
+
+    #[test]
+    fn half_of_those_who_call_gather_and_a_few_who_call_do_not_wait() {
+        for (callers, wanted) in [(0, 1), (1, 1), (7, 1), (8, 4), (32, 16), (33, 16)] {
+            assert_eq!(Rhythm { callers }.wanted(), wanted, "{callers}");
+        }
+    }
+
+    #[test]
+    fn those_who_come_while_a_group_is_written_count_as_well() {
+        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        assert!((0..20).all(|member| queue.push(member)));
+        let mut group = Vec::new();
+        assert!(queue.take(&mut group, &rhythm));
+        assert!((20..32).all(|member| queue.push(member)));
+        queue.count(&group, &mut rhythm);
+        assert_eq!((group.len(), rhythm.wanted()), (20, 16));
+    }
+
+    #[test]
+    fn what_is_queued_comes_in_order_and_no_more_at_once_than_allowed() {
+        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        assert!((0..MAX_GROUP + 3).all(|member| queue.push(member)));
+        assert_eq!(taken(&queue, &mut rhythm), Some((0..MAX_GROUP).collect()));
+        // Many came just now, but no more do: it does not wait for them for ever.
+        assert_eq!(taken(&queue, &mut rhythm), Some((MAX_GROUP..MAX_GROUP + 3).collect()));
+    }
+
+    #[test]
+    fn a_closed_queue_gives_what_it_has_and_takes_nothing() {
+        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        assert!(queue.push(1));
+        queue.close();
+        assert!(!queue.push(2));
+        assert_eq!(taken(&queue, &mut rhythm), Some(vec![1]));
+        assert_eq!(taken(&queue, &mut rhythm), None);
+    }
+
+    #[test]
+    fn an_abandoned_queue_drops_what_it_has() {
+        let (queue, member) = (Queue::default(), Arc::new(()));
+        assert!(queue.push(Arc::clone(&member)));
+        queue.abandon();
+        assert_eq!(Arc::strong_count(&member), 1);
+        assert!(!queue.push(member));
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_by_the_first_member_and_by_the_end() {
+        let queue = Arc::new(Queue::default());
+        let theirs = Arc::clone(&queue);
+        let taking = thread::spawn(move || {
+            let mut rhythm = Rhythm::default();
+            let mut all = Vec::new();
+            while let Some(group) = taken(&theirs, &mut rhythm) {
+                all.extend(group);
+            }
+            all
+        });
+        for member in 0..1000 {
+            assert!(queue.push(member));
+        }
+        queue.close();
+        assert_eq!(taking.join().unwrap(), (0..1000).collect::<Vec<_>>());
+    }
+}
