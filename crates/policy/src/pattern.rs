@@ -1,5 +1,7 @@
 //! Names with `*` in them, as documents name tools and servers.
 
+use std::cell::LazyCell;
+
 use crate::document::{Item, Section};
 
 /// One name, or many by `*`.
@@ -23,13 +25,23 @@ impl NamePattern {
         let Some((last, middle)) = rest.split_last() else { return name == self.text };
         let Some(mut left) = name.strip_prefix(first.as_str()) else { return false };
         for piece in middle {
-            match left.split_once(piece.as_str()) {
-                Some((_, after)) => left = after,
+            match behind(left, piece) {
+                Some(after) => left = after,
                 None => return false,
             }
         }
         left.ends_with(last.as_str())
     }
+}
+
+/// What stands behind the first `piece` in a text. Names are short: a searcher such as
+/// [`str::split_once`] makes for each search would cost more than to look.
+fn behind<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
+    if piece.is_empty() {
+        return Some(text);
+    }
+    let at = text.as_bytes().windows(piece.len()).position(|found| found == piece.as_bytes())?;
+    text.get(at + piece.len()..)
 }
 
 /// Names of tools: `read_*`, or `files/read_*` for those of one server.
@@ -52,10 +64,11 @@ impl ToolPatterns {
 
     /// The pattern that this tool is named by, if one is.
     pub(crate) fn find(&self, server_id: &str, tool_name: &str) -> Option<&str> {
+        let full = LazyCell::new(|| format!("{server_id}/{tool_name}"));
         let names = |pattern: &&NamePattern| {
             // SECURITY: a tool cannot step into a server's name with a slash of its own.
             if pattern.is_full {
-                pattern.matches(&format!("{server_id}/{tool_name}"))
+                pattern.matches(&full)
             } else {
                 pattern.matches(tool_name)
             }
@@ -96,6 +109,9 @@ mod tests {
             ("a*b*c", "acb", false),
             ("a*a", "a", false),
             ("**", "x", true),
+            ("*ä*", "xäx", true),
+            ("*delete*", "undelete", true),
+            ("*delete*", "delet", false),
         ] {
             assert_eq!(NamePattern::new(pattern).matches(name), matches, "{pattern} {name}");
         }

@@ -127,17 +127,16 @@ pub(super) fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, Box<R
 
 /// Whether a request's `Accept` lists all of these types, in whatever order.
 pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
-    let accepted: Vec<&str> = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|range| range.split(';').next().unwrap_or_default().trim())
-        .collect();
+    let ranges = || {
+        let texts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        texts
+            .flat_map(|value| value.split(','))
+            .map(|range| range.split(';').next().unwrap_or_default().trim())
+    };
     let matches = |wanted: &str| {
         let family = wanted.split('/').next().unwrap_or_default();
-        accepted.iter().any(|range| {
-            *range == "*/*"
+        ranges().any(|range| {
+            range == "*/*"
                 || range.eq_ignore_ascii_case(wanted)
                 || range.strip_suffix("/*").is_some_and(|it| it.eq_ignore_ascii_case(family))
         })
