@@ -16,8 +16,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::schema::{PAGE, connect};
 
-/// Bytes that are written between two moves.
-const STRIDE: usize = 8 << 20;
+/// Bytes that are written between two moves. A move syncs the database, and while much of it goes to
+/// the disk, the syncs of the log wait.
+const STRIDE: usize = 2 << 20;
 
 /// Bytes of a log that the writer moves to its end.
 const LONG_LOG: i64 = 64 << 20;
