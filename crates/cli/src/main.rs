@@ -51,9 +51,7 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(outcome::NOT_RUN));
         }
     };
-    if command_line.serves() {
-        allocator::give_back_at_once();
-    }
+    let is_ready = if command_line.serves() { allocator::give_back_at_once() } else { Ok(()) };
     let mut io = Io {
         input: Some(&mut std::io::stdin()),
         output: &mut Patient(std::io::stdout()),
@@ -61,6 +59,6 @@ fn main() -> ExitCode {
         folder: Path::new(""),
         now: clock::now(),
     };
-    let result = command_line.run(&mut io);
+    let result = is_ready.and_then(|()| command_line.run(&mut io));
     ExitCode::from(outcome::finish(result, &mut io))
 }

@@ -5,6 +5,7 @@
 //! being written: the log grows. When it is long, the writer moves the little that is left, after
 //! which the log begins anew.
 
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,6 +20,9 @@ use super::schema::{PAGE, connect};
 /// Bytes that are written between two moves. A move syncs the database, and while much of it goes to
 /// the disk, the syncs of the log wait.
 const STRIDE: usize = 2 << 20;
+
+/// Bytes that are written between two moves that wait for others: such a wait may be in vain.
+const LONG_STRIDE: usize = 16 << 20;
 
 /// Bytes of a log that the writer moves to its end.
 const LONG_LOG: i64 = 64 << 20;
@@ -44,6 +48,8 @@ struct Log {
 struct Signal {
     /// Bytes since the thread was called the last time.
     written: usize,
+    /// Bytes since the writer waited for others the last time.
+    unwaited: usize,
     /// None when it has ended.
     call: Option<SyncSender<()>>,
 }
@@ -59,7 +65,7 @@ impl Checkpointer {
             .name("chio-store-checkpointer".to_owned())
             .spawn(move || serve(&calls, &moved, &connection))
             .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
-        let signal = Mutex::new(Signal { written: 0, call: Some(call) });
+        let signal = Mutex::new(Signal { written: 0, unwaited: 0, call: Some(call) });
         Ok(Self { log, signal, thread: Mutex::new(Some(thread)) })
     }
 
@@ -70,9 +76,12 @@ impl Checkpointer {
         if signal.written < STRIDE {
             return;
         }
-        signal.written = 0;
+        signal.unwaited = signal.unwaited.saturating_add(mem::take(&mut signal.written));
         match self.log.length.load(Ordering::Relaxed) {
-            TOO_LONG_LOG.. => self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)"),
+            TOO_LONG_LOG.. if signal.unwaited >= LONG_STRIDE => {
+                signal.unwaited = 0;
+                self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)");
+            }
             LONG_LOG.. => self.log.move_to_end(writer, PASSIVE),
             _ => drop(signal.call.as_ref().map(|call| call.try_send(()))),
         }
