@@ -67,11 +67,7 @@ impl ToolPatterns {
         let full = LazyCell::new(|| format!("{server_id}/{tool_name}"));
         let names = |pattern: &&NamePattern| {
             // SECURITY: a tool cannot step into a server's name with a slash of its own.
-            if pattern.is_full {
-                pattern.matches(&full)
-            } else {
-                pattern.matches(tool_name)
-            }
+            if pattern.is_full { pattern.matches(&full) } else { pattern.matches(tool_name) }
         };
         self.0.iter().find(names).map(|pattern| &*pattern.text)
     }
