@@ -17,11 +17,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::schema::{PAGE, connect};
 
-/// Bytes that are written between two moves. A move syncs the database, and while much of it goes to
-/// the disk, the syncs of the log wait.
+/// Bytes of receipts and intents that are written between two moves; the log grows by more, for it
+/// has whole pages. A move syncs the database, and while much of it goes to the disk, the syncs of
+/// the log wait.
 const STRIDE: usize = 2 << 20;
 
-/// Bytes that are written between two moves that wait for others: such a wait may be in vain.
+/// The same between two moves that wait for others: such a wait may be in vain.
 const LONG_STRIDE: usize = 16 << 20;
 
 /// Bytes of a log that the writer moves to its end.
