@@ -15,8 +15,10 @@ pub(crate) enum Kind {
     PushNotSupported,
     /// It cannot be done here, or not with this task.
     Unsupported,
-    /// A content type that is not taken.
+    /// A part of a message whose content type is not taken.
     ContentType,
+    /// A request that does not say that it is JSON.
+    MediaType,
     /// A version that is not spoken.
     Version,
     /// Not JSON.
@@ -47,7 +49,7 @@ impl Kind {
             Self::TaskNotCancelable => -32002,
             Self::PushNotSupported => -32003,
             Self::Unsupported => -32004,
-            Self::ContentType => -32005,
+            Self::ContentType | Self::MediaType => -32005,
             Self::Version => -32009,
             Self::Parse => RpcError::PARSE_ERROR,
             Self::Request => RpcError::INVALID_REQUEST,
@@ -64,7 +66,7 @@ impl Kind {
             | Self::TaskNotCancelable
             | Self::PushNotSupported
             | Self::Unsupported => RpcError::INVALID_PARAMS,
-            Self::ContentType | Self::Version => RpcError::INVALID_REQUEST,
+            Self::ContentType | Self::MediaType | Self::Version => RpcError::INVALID_REQUEST,
             other => other.code(),
         }
     }
@@ -76,7 +78,7 @@ impl Kind {
             Self::TaskNotCancelable => Some("TASK_NOT_CANCELABLE"),
             Self::PushNotSupported => Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
             Self::Unsupported => Some("UNSUPPORTED_OPERATION"),
-            Self::ContentType => Some("CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::ContentType | Self::MediaType => Some("CONTENT_TYPE_NOT_SUPPORTED"),
             Self::Version => Some("VERSION_NOT_SUPPORTED"),
             _ => None,
         }
@@ -94,6 +96,7 @@ impl Kind {
             Self::ContentType | Self::Parse | Self::Request | Self::Params => {
                 (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
             }
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "INVALID_ARGUMENT"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
         }
@@ -195,6 +198,7 @@ mod tests {
             (Kind::PushNotSupported, -32003, -32602, Some("PUSH_NOTIFICATION_NOT_SUPPORTED")),
             (Kind::Unsupported, -32004, -32602, Some("UNSUPPORTED_OPERATION")),
             (Kind::ContentType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
+            (Kind::MediaType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
             (Kind::Version, -32009, -32600, Some("VERSION_NOT_SUPPORTED")),
             (Kind::Parse, -32700, -32700, None),
             (Kind::Request, -32600, -32600, None),

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::body::{collect, is_json};
 use super::door::Entrance;
 use super::operations::{Stopped, perform};
-use super::reply::{Refusal, Reply, rest};
+use super::reply::{Reply, rest};
 use super::rpc::check_version;
 use crate::card::Mount;
 use crate::dialect::{Dialect, Operation};
@@ -113,7 +113,7 @@ fn query(head: &Parts) -> Map<String, Value> {
 fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Stopped> {
     if !is_json(headers) {
         let message = "expected `Content-Type: application/json`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into());
+        return Err(Fault::new(Kind::MediaType, message).into());
     }
     let value: Value =
         strict::from_slice(bytes).map_err(|error| Fault::new(Kind::Parse, error.to_string()))?;

@@ -33,7 +33,7 @@ pub(super) async fn answer(
     let refused = |refusal: super::reply::Refusal| Box::new(refusal.to_rpc(None));
     let arrival = entrance.arrive(head, from).await.map_err(refused)?;
     if !is_json(&head.headers) {
-        let fault = Fault::new(Kind::ContentType, "expected `Content-Type: application/json`");
+        let fault = Fault::new(Kind::MediaType, "expected `Content-Type: application/json`");
         return Ok(said(RequestId::NULL, Err(fault.into_v1())));
     }
     let most = entrance.shared.options.limits.body_bytes;

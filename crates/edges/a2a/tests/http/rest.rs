@@ -70,7 +70,8 @@ async fn errors_say_what_they_are_in_their_status_and_reason() {
     post().json(&json!({})).send().await.is(400);
     post().json(&json!([])).send().await.is(400);
     post().text("x").with("Content-Type", "application/json").send().await.is(400);
-    post().text("x").with("Content-Type", "text/plain").send().await.is(415);
+    let text = post().text("x").with("Content-Type", "text/plain").send().await.is(415).value();
+    assert_eq!(info(&text), "CONTENT_TYPE_NOT_SUPPORTED");
     let old = post().json(&message("x")).with("A2A-Version", "0.3").send().await.is(400).value();
     assert_eq!(info(&old), "VERSION_NOT_SUPPORTED");
     post().json(&message("x")).without("A2A-Version").send().await.is(400);
