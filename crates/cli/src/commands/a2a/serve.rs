@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use url::Url;
 
 use crate::a2a_agent::AgentArgs;
 use crate::edge_args::EdgeArgs;
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     /// Serve at this address; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
     http: SocketAddr,
+    /// Where A2A clients reach it, for its cards; needed to serve at every address (0.0.0.0)
+    /// [default: the address of --http]
+    #[arg(long, value_name = "URL", value_parser = base)]
+    url: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
     /// The agent's name in grants, policies and receipts [default: a2a:HOST]
@@ -56,13 +61,31 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
+/// Checks the URL that cards are to name, below which everything is found.
+fn base(text: &str) -> Result<String, String> {
+    let parsed = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let is_base = |url: &Url| url.query().is_none() && url.fragment().is_none();
+    match parsed {
+        Some(url) if is_base(&url) && url.username().is_empty() && url.password().is_none() => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err("expected an http or https URL without user, query and fragment".to_owned()),
+    }
+}
+
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    if args.url.is_none() && args.http.ip().is_unspecified() {
+        bail!(
+            "expected `--url`, where clients reach it, since it listens at every address: its \
+             cards have to name one"
+        );
+    }
     let agent = args.agent.agent(io, args.server_id.as_ref())?.beside(&args.store, io)?;
     let standing = Standing {
         told: format!("asking the agent `{}` for its card", agent.id),
         server: ToolServer::A2a(Box::new(agent)),
         http: Some(args.http),
-        a2a: true,
+        a2a: Some(args.url.clone()),
         access: &args.access,
         edge: &args.edge,
         store: &args.store,

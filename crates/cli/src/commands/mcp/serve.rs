@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         server,
         told,
         http: args.http,
-        a2a: false,
+        a2a: None,
         access: &args.access,
         edge: &args.edge,
         store: &args.store,

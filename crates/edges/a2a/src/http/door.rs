@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
@@ -58,6 +59,11 @@ impl Entrance {
         let identity = if is_bearer {
             // What stands in `Authorization` is a capability and nobody's token.
             Ok(Identity::anonymous())
+        } else if headers.contains_key(AUTHORIZATION) && !self.door.peers.is_required() {
+            // SECURITY: a damaged capability must not be taken for none, which may do more.
+            let expected = "expected no `Authorization`, or a capability as `Bearer`, found \
+                            something else";
+            return Err(unauthorized(expected.to_owned()));
         } else {
             self.identity(headers, presented.is_some()).await
         };
@@ -146,6 +152,24 @@ impl Entrance {
             return Err(refuse("there is no capability for this caller").challenged(challenge));
         }
         Ok(guest)
+    }
+
+    /// Lets in somebody who asks for tasks. Calls of one whose capability has ended are denied with
+    /// a receipt each; nothing else is done for them.
+    pub(super) async fn admit_owner(
+        &self,
+        arrival: Arrival,
+        about: &mut About,
+    ) -> Result<Arc<Guest>, Refusal> {
+        let guest = self.admit(arrival, about).await?;
+        let mut why = String::new();
+        for token in &guest.tokens {
+            match self.shared.orchestrator.check_token(token).await {
+                Ok(()) => return Ok(guest),
+                Err(denial) => why = denial.reason,
+            }
+        }
+        Err(Refusal::new(StatusCode::UNAUTHORIZED, why))
     }
 }
 

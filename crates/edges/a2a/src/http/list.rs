@@ -32,6 +32,9 @@ pub(super) struct Wanted {
     artifacts: bool,
 }
 
+/// What is said beside a request.
+type Metadata = Map<String, Value>;
+
 /// Where a task stands in the list: when it came into its state, and its number.
 type Place = (u64, u64);
 
@@ -39,8 +42,8 @@ fn place(record: &TaskRecord) -> Place {
     (record.updated_at, record.number())
 }
 
-/// Reads a `ListTasksRequest`.
-pub(super) fn read(params: Map<String, Value>) -> Result<Wanted, Fault> {
+/// Reads a `ListTasksRequest`, and the metadata that came with it as with other requests.
+pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadata>), Fault> {
     let mut params = Fields::new(params, "params");
     let state = params.one_of("status", &STATES)?.filter(|state| *state != STATES[0]);
     let page = match params.integer("pageSize")? {
@@ -71,7 +74,7 @@ pub(super) fn read(params: Map<String, Value>) -> Result<Wanted, Fault> {
             Some(usize::try_from(length).map_err(wrong)?)
         }
     };
-    Ok(Wanted {
+    let wanted = Wanted {
         context_id: params.name("contextId")?,
         state,
         since,
@@ -79,7 +82,8 @@ pub(super) fn read(params: Map<String, Value>) -> Result<Wanted, Fault> {
         after,
         history,
         artifacts: params.flag("includeArtifacts")?.unwrap_or(false),
-    })
+    };
+    Ok((wanted, params.object("metadata")?))
 }
 
 fn read_token(token: &str) -> Option<Place> {

@@ -68,7 +68,7 @@ pub(super) async fn perform(
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
             let mut about = About::read(task.metadata.as_ref(), None)?;
-            let guest = entrance.admit(arrival, &mut about).await?;
+            let guest = entrance.admit_owner(arrival, &mut about).await?;
             let record = if operation == Operation::Get {
                 tasks::get(shared, &guest, &task.id, about).await?
             } else {
@@ -78,8 +78,9 @@ pub(super) async fn perform(
             Ok(dialect.write_task(&record, task.history))
         }
         Operation::List => {
-            let wanted = list::read(params)?;
-            let guest = entrance.admit(arrival, &mut About::default()).await?;
+            let (wanted, metadata) = list::read(params)?;
+            let mut about = About::read(metadata.as_ref(), None)?;
+            let guest = entrance.admit_owner(arrival, &mut about).await?;
             let records = tasks::list(shared, &guest).await?;
             Ok(list::write(records, &wanted))
         }

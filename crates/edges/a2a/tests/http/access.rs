@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chio_a2a_edge::Rate;
-use chio_core::capability::{DpopProof, DpopTarget};
+use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
 use chio_testkit::{key, token};
 use serde_json::{Value, json};
 
@@ -180,14 +180,73 @@ async fn pages_of_others_and_crowds_are_refused() {
 }
 
 #[tokio::test]
-async fn a_revoked_capability_reads_no_tasks_any_more() {
-    let world = World::with(&["echo"]).await;
-    let own = world.token(ALICE, "cap-revoked");
-    let text = serde_json::to_string(&own).unwrap();
-    let get = |id: &Value| world.rpc("GetTask", json!({"id": id})).with("X-Chio-Capability", &text);
-    let sent = world.rpc("SendMessage", message("x")).with("X-Chio-Capability", &text);
-    let task = sent.send().await.result()["task"].clone();
-    get(&task["id"]).send().await.result();
+async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts_of_calls() {
+    let world = Beginning { options: |options| options.http_json = true, ..Beginning::default() };
+    let world = world.start().await;
+    let now = world.kernel.clock().unix_seconds();
+    let text = |token: &CapabilityToken| serde_json::to_string(token).unwrap();
+    let good = text(&world.token(ALICE, "cap-good"));
+    let revoked = text(&world.token(ALICE, "cap-revoked"));
+    let grants = vec![token::grant("srv/*")];
+    let alice = key(ALICE);
+    let old = token::token(&key(ISSUER), alice.public_key(), "cap-old", grants, 1000);
+    let expired = text(&old);
+    assert!(now > 1_000_000_000, "the old one has ended");
+    let mut later = message("x");
+    later["configuration"] = json!({"returnImmediately": true});
+    let sent = world.rpc("SendMessage", later).with("X-Chio-Capability", &good).send().await;
+    let task = sent.result()["task"].clone();
+    let ask = |method: &str, params: Value, with: &str| {
+        world.rpc(method, params).with("X-Chio-Capability", with)
+    };
+    // Until it is revoked, it is as good as the other: both are of one subject.
+    ask("ListTasks", json!({}), &revoked).send().await.result();
     world.kernel.revoke("cap-revoked").await.unwrap();
-    get(&task["id"]).send().await.is(401);
+    for ended in [&revoked, &expired] {
+        for method in ["GetTask", "CancelTask"] {
+            ask(method, json!({"id": task["id"]}), ended).send().await.is(401);
+        }
+        ask("ListTasks", json!({}), ended).send().await.is(401);
+        let list = world.ask("GET", "/rest/tasks").with("A2A-Version", "1.0");
+        list.with("X-Chio-Capability", ended).send().await.is(401);
+        let denied = ask("SendMessage", message("x"), ended).send().await.result();
+        assert_eq!(denied["task"]["status"]["state"], "TASK_STATE_REJECTED");
+        assert!(denied["task"]["metadata"]["chio"]["receiptId"].is_string(), "{denied}");
+    }
+    assert_eq!(world.told.runs(), 0, "nothing was run for them");
+    let got = ask("GetTask", json!({"id": task["id"]}), &good).send().await.result();
+    assert_eq!(got["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn what_is_in_authorization_and_is_no_capability_is_not_taken_for_nothing() {
+    let world = World::with(&["echo"]).await;
+    let text = serde_json::to_string(&world.token(BOB, "cap-bob")).unwrap();
+    let encoded = base64url(text.as_bytes());
+    let send = |value: &str| world.rpc("SendMessage", message("x")).with("Authorization", value);
+    send(&format!("Bearer {text}")).send().await.result();
+    send(&format!("Bearer {encoded}")).send().await.result();
+    for damaged in [
+        format!("Bearer {}", &text[..text.len() - 1]),
+        format!("Bearer {}", &encoded[..encoded.len() - 1]),
+        format!("Capability {text}"),
+        "Bearer nobodys-token".to_owned(),
+        "Basic eDp5".to_owned(),
+        "Bearer".to_owned(),
+    ] {
+        let answer = send(&damaged).send().await.is(401);
+        assert!(answer.value().to_string().contains("expected no `Authorization`"), "{damaged}");
+    }
+    assert_eq!(world.told.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_list_is_of_whom_the_capability_in_its_metadata_names() {
+    let world = World::with(&["echo"]).await;
+    world.rpc("SendMessage", message("x")).send().await.result();
+    let bobs = world.token(BOB, "cap-bob");
+    let count = |list: Value| list["tasks"].as_array().unwrap().len();
+    let params = json!({"metadata": {"chio": {"capability": bobs}}});
+    assert_eq!(count(world.rpc("ListTasks", params).send().await.result()), 0);
+    assert_eq!(count(world.rpc("ListTasks", json!({})).send().await.result()), 1);
 }

@@ -22,7 +22,7 @@ fn record(number: u64, updated_at: u64, context: &str, state: State) -> Arc<Task
 }
 
 fn wanted(params: Value) -> Wanted {
-    read(serde_json::from_value(params).unwrap()).unwrap()
+    read(serde_json::from_value(params).unwrap()).unwrap().0
 }
 
 fn numbers(page: &Value) -> Vec<&str> {
