@@ -51,6 +51,7 @@ mod capability_ref;
 mod envelope;
 mod executor;
 mod executors;
+mod failed_task;
 mod fidelity;
 pub mod jsonrpc;
 mod log;
@@ -85,6 +86,7 @@ pub use executors::{
     A2aTargetExecutor, AcpTargetExecutor, HttpTargetExecutor, McpTargetExecutor,
     OpenAiTargetExecutor,
 };
+pub use failed_task::failed_task;
 pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
 pub use log::Log;
 pub use orchestrated::OrchestratedToolCall;

@@ -200,6 +200,39 @@ fn an_mcp_client_that_starts_commands_has_the_skills_as_tools() {
 }
 
 #[test]
+fn a_task_that_failed_there_has_failed_here_for_clients_of_both_protocols() {
+    let world = World::new();
+    world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
+    // The main card says what the agent asks for, so that it is shown it.
+    world.folder.write(
+        "chio.yaml",
+        "store: there\nservers: [{id: demo}]\nedges:\n  mcp: {listen: \"127.0.0.1:0\", \
+         tokens: [{name: alice, file: t}]}\n  a2a: {}\n",
+    );
+    let agent = world.start(&["serve"], "there");
+    let line = format!(
+        "a2a serve --target {} --bearer-file t --http 127.0.0.1:0 --data here --anonymous default \
+         --server-id friend --url https://public.example/agent/",
+        agent.base
+    );
+    let here = world.start(&line.split_whitespace().collect::<Vec<_>>(), "here");
+    let failed = here.send("note_get", &json!([{"text": "nothing"}]));
+    assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED", "{failed}");
+    assert!(failed["status"]["message"]["parts"][0]["text"].is_string(), "{failed}");
+    let missing = json!({"message": "nothing"}).to_string();
+    let run = world.run(&["call", "--data", "here", "friend", "note_get", &missing]);
+    run.ends(1).complains("TASK_STATE_FAILED");
+    let sent = here.send("echo", &json!([{"text": "hello"}]));
+    assert_eq!(sent["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    for receipt in world.receipts("here") {
+        assert_eq!(receipt["decision"]["verdict"], "allow", "the call itself went well");
+    }
+    let card = here.request("GET", "/strict/.well-known/agent-card.json", "", "").body;
+    let url = &card["supportedInterfaces"][0]["url"];
+    assert_eq!(url, "https://public.example/agent/strict");
+}
+
+#[test]
 fn an_agent_whose_card_is_not_as_expected_is_refused_and_why_is_said() {
     let world = World::new();
     let agent = world.up("there", "");

@@ -1,6 +1,8 @@
 //! Our tools for A2A clients.
 
-use serde_json::json;
+use chio_testkit::key;
+use chio_testkit::process::until;
+use serde_json::{Value, json};
 
 use crate::support::{World, fixture, message};
 
@@ -51,13 +53,53 @@ fn a_task_for_later_survives_a_restart_runs_once_and_its_name_never_comes_again(
     }
     assert_eq!(world.receipts("s").len(), 1);
     let again = agent.send("echo", &json!([{"text": "again"}]));
-    let number = |task: &serde_json::Value| {
+    let number = |task: &Value| {
         let id = task["id"].as_str().unwrap().strip_prefix("a2a-task-").unwrap().to_owned();
         id.parse::<u64>().unwrap()
     };
     assert!(number(&again) > number(&cancelled), "{again}");
     let ended = agent.call("/", "CancelTask", &json!({"id": again["id"]}));
     assert_eq!(ended["error"]["code"], -32002, "{ended}");
+}
+
+#[test]
+fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subject() {
+    let world = World::new();
+    world.folder.write_key("agent.key", &key(9));
+    let agent = world.up("s", "");
+    let issue = |id: &str| {
+        let line =
+            format!("capability issue --data s --subject agent.key --id {id} --grant demo/echo");
+        world.line(&line).ends(0).json().to_string()
+    };
+    let (good, bad) = (issue("cap-good"), issue("cap-bad"));
+    let ask = |method: &str, params: &Value, header: &str| {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let headers = format!("A2A-Version: 1.0\r\n{header}\r\n");
+        agent.request("POST", "/skills/echo", &headers, &body.to_string())
+    };
+    let by = |token: &str| format!("X-Chio-Capability: {token}");
+    let mut later = message(&json!([{"text": "hello"}]));
+    later["configuration"] = json!({"returnImmediately": true});
+    let task = ask("SendMessage", &later, &by(&good)).body["result"]["task"].clone();
+    let id = json!({"id": task["id"]});
+    world.line("capability revoke --data s cap-bad").ends(0);
+    // Another process has revoked it, of which the agent learns in a moment.
+    until("a refusal", || (ask("ListTasks", &json!({}), &by(&bad)).status == 401).then_some(()));
+    for method in ["GetTask", "CancelTask", "ListTasks"] {
+        let params = if method == "ListTasks" { json!({}) } else { id.clone() };
+        let refused = ask(method, &params, &by(&bad));
+        assert_eq!(refused.status, 401, "{method} {}", refused.body);
+    }
+    let send = message(&json!([{"text": "hello"}]));
+    let denied = ask("SendMessage", &send, &by(&bad)).body["result"]["task"].clone();
+    assert_eq!(denied["status"]["state"], "TASK_STATE_REJECTED", "{denied}");
+    // Whoever shows a damaged capability is not taken for somebody who shows none.
+    let damaged = good.get(..good.len() - 1).unwrap();
+    assert_eq!(ask("SendMessage", &send, &format!("Authorization: Bearer {damaged}")).status, 401);
+    let done = ask("GetTask", &id, &format!("Authorization: Bearer {good}")).body;
+    assert_eq!(done["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(world.receipts("s").len(), 2);
 }
 
 #[test]

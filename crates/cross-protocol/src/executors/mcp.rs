@@ -8,6 +8,7 @@ use crate::executor::{
     CrossProtocolTargetRequest, Failure, FailureState, Finish, TargetProtocolExecutor, receipt_id,
     text_of,
 };
+use crate::failed_task::failed_task;
 
 const CONTENT: &str = "content";
 const STRUCTURED: &str = "structuredContent";
@@ -31,10 +32,11 @@ impl McpTargetExecutor {
         if !is_result(&object) {
             let value = Value::Object(object);
             let content = block(value.to_string());
+            let is_error = failed_task(&value).is_some();
             let mut result = Map::new();
             result.insert(CONTENT.to_owned(), Value::Array(vec![content]));
             result.insert(STRUCTURED.to_owned(), value);
-            result.insert(IS_ERROR.to_owned(), Value::Bool(false));
+            result.insert(IS_ERROR.to_owned(), Value::Bool(is_error));
             return result;
         }
         if !object.contains_key(CONTENT) {
@@ -169,6 +171,13 @@ mod tests {
         let block = json!([{"type": "image", "data": "", "mimeType": "image/png"}]);
         let cases = [
             (json!({"content": block}), json!({"content": block, "isError": false})),
+            (
+                json!({"task": {"status": {"state": "TASK_STATE_FAILED"}}}),
+                json!({"content": [{"type": "text",
+                    "text": r#"{"task":{"status":{"state":"TASK_STATE_FAILED"}}}"#}],
+                    "structuredContent": {"task": {"status": {"state": "TASK_STATE_FAILED"}}},
+                    "isError": true}),
+            ),
             (
                 json!({"content": [], "isError": true, "more": 1}),
                 json!({"content": [], "isError": true, "more": 1}),

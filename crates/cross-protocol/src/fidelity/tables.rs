@@ -90,7 +90,10 @@ const A2A: Table = Table {
         (&[SideEffects], "calls change things, which an A2A skill cannot declare"),
         (&[Streams], "streamed output becomes a deferred task with one final message"),
         (&[PartialOutput], "partial output is held back until the task has ended"),
-        (&[Cancellation], "only a deferred task that has not run yet can be cancelled"),
+        (
+            &[Cancellation],
+            "a task is cancelled by its name, which a client that waits finds only in its list of tasks",
+        ),
         (&[Category(AcpCategory::Filesystem)], "A2A has no notion of a filesystem tool"),
         (&[Category(AcpCategory::Terminal)], "A2A has no notion of a terminal tool"),
         (&[Category(AcpCategory::Browser)], "A2A has no notion of a browser tool"),

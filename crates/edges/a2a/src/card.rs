@@ -12,6 +12,12 @@ use crate::config::A2aEdgeConfig;
 /// Names the extension in whose parameters a card tells how honestly it shows its skills.
 const FIDELITY: &str = "urn:chio:a2a:bridge-fidelity:v1";
 
+/// The scheme of bearer tokens.
+const BEARER: &str = "bearer";
+
+/// The header that a capability comes in.
+const CAPABILITY: &str = "X-Chio-Capability";
+
 /// Below which path the agent is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Mount {
@@ -64,16 +70,18 @@ impl Card {
     ) -> Option<Self> {
         let url = format!("{}{}", options.url, mount.path());
         let card = match mount {
-            Mount::Root => root(options, &url, catalog),
+            Mount::Root => {
+                let mut card = root(options, &url, catalog);
+                for_old_clients(&mut card, &url, asks);
+                card
+            }
             Mount::Strict => {
                 let skills: Vec<&Arc<Skill>> = catalog.skills().collect();
                 strict(options, &url, &skills, asks)
             }
             Mount::Skill(id) => {
                 let mut card = strict(options, &url, &[catalog.get(id)?], asks);
-                if let Value::Object(members) = &mut card {
-                    members.extend(for_old_clients(&url));
-                }
+                for_old_clients(&mut card, &url, asks);
                 card
             }
         };
@@ -87,13 +95,33 @@ fn interface(url: &str) -> Value {
     json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
 }
 
-/// What clients of 0.3 look for.
-fn for_old_clients(url: &str) -> [(String, Value); 3] {
-    [("url", url), ("preferredTransport", "JSONRPC"), ("protocolVersion", "0.3.0")]
-        .map(|(name, value)| (name.to_owned(), json!(value)))
+/// Adds what clients of 0.3 look for. They read only schemes of their own form, so each has both.
+fn for_old_clients(card: &mut Value, url: &str, asks: Asks) {
+    let Value::Object(members) = card else { return };
+    for (name, value) in
+        [("url", url), ("preferredTransport", "JSONRPC"), ("protocolVersion", "0.3.0")]
+    {
+        members.insert(name.to_owned(), json!(value));
+    }
+    if !asks.required {
+        return;
+    }
+    members.extend(security(asks));
+    let Some(Value::Object(schemes)) = members.get_mut("securitySchemes") else { return };
+    for (name, scheme) in schemes.iter_mut() {
+        let old = match name.as_str() {
+            BEARER => json!({"type": "http", "scheme": "bearer"}),
+            _ => json!({"type": "apiKey", "in": "header", "name": CAPABILITY}),
+        };
+        if let (Value::Object(scheme), Value::Object(old)) = (scheme, old) {
+            scheme.extend(old);
+        }
+    }
+    let any: Vec<Value> = schemes.keys().map(|name| json!({name: []})).collect();
+    members.insert("security".to_owned(), Value::Array(any));
 }
 
-/// The card of Chio's own documents, with what clients of 0.3 look for.
+/// The card of Chio's own documents.
 fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
     let skills: Vec<Value> = catalog
         .skills()
@@ -113,7 +141,7 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
     if options.http_json {
         interfaces.push(rest_interface(url));
     }
-    let mut card = json!({
+    json!({
         "name": options.agent_name,
         "description": options.agent_description,
         "version": options.agent_version,
@@ -126,11 +154,7 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
         "defaultInputModes": ["text"],
         "defaultOutputModes": ["text"],
         "skills": skills,
-    });
-    if let Value::Object(members) = &mut card {
-        members.extend(for_old_clients(url));
-    }
-    card
+    })
 }
 
 fn rest_interface(url: &str) -> Value {
@@ -187,9 +211,9 @@ fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>], asks: Asks
 /// What the door asks for, as A2A writes it: any one of the schemes will do.
 fn security(asks: Asks) -> Map<String, Value> {
     let bearer = json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}});
-    let mut schemes = Map::from_iter([("bearer".to_owned(), bearer)]);
+    let mut schemes = Map::from_iter([(BEARER.to_owned(), bearer)]);
     if asks.capabilities {
-        let header = json!({"location": "header", "name": "X-Chio-Capability"});
+        let header = json!({"location": "header", "name": CAPABILITY});
         schemes.insert("capability".to_owned(), json!({"apiKeySecurityScheme": header}));
     }
     let requirements: Vec<Value> =

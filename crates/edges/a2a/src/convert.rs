@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::Outcome;
+use chio_cross_protocol::{Outcome, failed_task};
 use serde_json::Value;
 
 use crate::message::{Content, Part, Shown, texts};
@@ -52,6 +52,11 @@ fn of_value(value: &Value) -> Ending {
     if is_error && value.get("content").is_some_and(Value::is_array) {
         let none = texts(&parts).is_empty();
         let words = if none { vec![Part::text("the tool failed")] } else { parts };
+        return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
+    }
+    if let Some(said) = failed_task(value) {
+        let said = if said.is_empty() { vec!["the agent's task failed"] } else { said };
+        let words = said.into_iter().map(Part::text).chain(parts).collect();
         return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
     }
     // What the tool wants its answer to be, where it cares.
@@ -246,6 +251,7 @@ mod tests {
             let meta = json!({"chio": {"a2a": {"reply": reply}}});
             Outcome::Value(json!({"content": content, "_meta": meta}))
         };
+        let task = |state: &str| json!({"task": {"id": "t", "status": {"state": state}}});
         let (reason, chunks) = ("why".to_owned(), 0);
         for (outcome, state, replies) in [
             (Outcome::Value(json!("x")), State::Completed, false),
@@ -258,6 +264,8 @@ mod tests {
             (Outcome::Incomplete { reason, chunks }, State::Failed, false),
             (Outcome::Value(json!({"content": content, "isError": true})), State::Failed, false),
             (Outcome::Value(json!({"isError": true})), State::Completed, false),
+            (Outcome::Value(task("TASK_STATE_REJECTED")), State::Failed, false),
+            (Outcome::Value(task("TASK_STATE_WORKING")), State::Completed, false),
             (with("message"), State::Completed, true),
             (with("input_required"), State::InputRequired, false),
             (with("other"), State::Completed, false),

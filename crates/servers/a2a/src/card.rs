@@ -130,7 +130,7 @@ struct RawCard {
     #[serde(default, deserialize_with = "or_default")]
     default_output_modes: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
-    skills: Vec<RawSkill>,
+    skills: Vec<Value>,
     #[serde(default, deserialize_with = "or_default")]
     security_schemes: Map<String, Value>,
     security_requirements: Option<Value>,
@@ -192,7 +192,9 @@ impl Card {
             );
             return Err(A2aError::NoSkills(problem));
         }
-        let skills = raw.skills.into_iter().map(Skill::read).collect::<Result<_, _>>()?;
+        let skills = raw.skills.into_iter().zip(1..);
+        let skills = skills.map(|(skill, number)| Skill::read(skill, number));
+        let skills = skills.collect::<Result<_, _>>()?;
         let requirements = raw.security_requirements.or(raw.security);
         Ok(Self {
             name: raw.name.trim().to_owned(),
@@ -238,7 +240,18 @@ fn interfaces(raw: &RawCard) -> Vec<Offered> {
 }
 
 impl Skill {
-    fn read(raw: RawSkill) -> Result<Self, A2aError> {
+    /// Reads a skill, the one of this number in its card.
+    fn read(raw: Value, number: usize) -> Result<Self, A2aError> {
+        let id = raw.get("id").and_then(Value::as_str).unwrap_or_default();
+        let short: String = id.chars().filter(|c| !c.is_control()).take(100).collect();
+        let which = format!("skill {number} of the card, `{short}`");
+        let fits = !id.is_empty() && id.trim() == id && !id.chars().any(char::is_control);
+        let raw: RawSkill = strict::from_value(raw)
+            .map_err(|error| A2aError::Protocol(format!("{which}: {error}")))?;
+        if !fits {
+            let expected = "expected an `id` without control characters and blanks around it";
+            return Err(A2aError::Protocol(format!("{which}: {expected}")));
+        }
         let requirements = raw.security_requirements.or(raw.security);
         let name = Some(raw.name.trim()).filter(|name| !name.is_empty()).unwrap_or(&raw.id);
         Ok(Self {

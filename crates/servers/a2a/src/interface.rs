@@ -75,8 +75,9 @@ pub(crate) fn select(
     places: &Places,
     policy: Option<&A2aPartnerPolicy>,
 ) -> Result<Interface, A2aError> {
-    let read: Vec<_> = card.interfaces.iter().map(|it| (it, understood(it, places))).collect();
-    let usable = read.iter().filter_map(|(_, read)| read.as_ref().ok());
+    let numbered = card.interfaces.iter().zip(1..);
+    let read: Vec<_> = numbered.map(|(it, number)| understood(it, number, places)).collect();
+    let usable = read.iter().filter_map(|read| read.as_ref().ok());
     let mut allowed: Vec<&Interface> =
         usable.filter(|it| policy.is_none_or(|policy| policy.allows(&origin_of(it)))).collect();
     allowed.sort_by_key(|it| {
@@ -86,11 +87,11 @@ pub(crate) fn select(
     if let Some(first) = allowed.first() {
         return Ok((*first).clone());
     }
-    let first_usable = read.iter().find_map(|(_, read)| read.as_ref().ok());
+    let first_usable = read.iter().find_map(|read| read.as_ref().ok());
     if let (Some(interface), Some(policy)) = (first_usable, policy) {
         return Err(policy.no_origin(&origin_of(interface)));
     }
-    Err(read.into_iter().find_map(|(_, read)| read.err()).unwrap_or_else(|| {
+    Err(read.into_iter().find_map(Result::err).unwrap_or_else(|| {
         A2aError::NoSupportedInterfaces(format!(
             "expected an interface in the card of `{}`, found none",
             card.name
@@ -102,7 +103,7 @@ fn origin_of(interface: &Interface) -> String {
     url::Url::parse(&interface.url).map_or_else(|_| String::new(), |url| origin(&url))
 }
 
-fn understood(offered: &Offered, places: &Places) -> Result<Interface, A2aError> {
+fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Interface, A2aError> {
     let at: String = offered.url.chars().filter(|c| !c.is_control()).take(100).collect();
     let shown =
         |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(40).collect() };
@@ -118,7 +119,9 @@ fn understood(offered: &Offered, places: &Places) -> Result<Interface, A2aError>
             "expected 1.0 or 0.3 of interface `{at}`, found `{found}`"
         ))
     })?;
-    let judged = places.judge_named("an interface", &offered.url)?;
+    // Not by its URL, in which there may be a password.
+    let what = format!("interface {number} of the card");
+    let judged = places.judge_named(&what, &offered.url)?;
     let url = judged.url().as_str().to_owned();
     Ok(Interface { url, binding, dialect, tenant: offered.tenant.clone() })
 }
@@ -183,8 +186,14 @@ mod tests {
             (json!([entry("x:1", "GRPC", "1.0")]), "unsupported binding: expected JSONRPC or"),
             (json!([entry("https://a.example", "JSONRPC", "2.0")]), "unsupported version:"),
             (json!([entry("https://a.example", "JSONRPC", "0.2")]), "unsupported version:"),
-            (json!([entry("http://a.example", "JSONRPC", "1.0")]), "invalid URL: an interface:"),
-            (json!([entry("http://127.0.0.1:1", "JSONRPC", "1.0")]), "invalid URL: an interface:"),
+            (
+                json!([entry("http://a.example", "JSONRPC", "1.0")]),
+                "invalid URL: interface 1 of the card:",
+            ),
+            (
+                json!([entry("http://127.0.0.1:1", "JSONRPC", "1.0")]),
+                "invalid URL: interface 1 of the card:",
+            ),
             (json!([]), "no supported interfaces:"),
         ] {
             let found = choose(&interfaces, None);

@@ -25,7 +25,34 @@ fn the_root_card_tells_every_caveat() {
     let caveats = &card["skills"][0]["bridgeFidelity"]["caveats"];
     assert!(!caveats.as_array().unwrap().is_empty());
     assert_eq!(card["skills"][1]["outputModes"], json!(["text"]));
-    assert!(card.get("securitySchemes").is_none());
+    let open = of(&Mount::Root, Asks { required: false, capabilities: true }).unwrap();
+    assert!(open.get("securitySchemes").is_none() && open.get("security").is_none());
+}
+
+#[test]
+fn cards_that_old_clients_read_write_each_scheme_in_both_forms() {
+    for mount in [Mount::Root, Mount::Skill("plain".to_owned())] {
+        let card = of(&mount, Asks { required: true, capabilities: true }).unwrap();
+        assert_eq!(
+            card["securitySchemes"],
+            json!({
+                "bearer": {
+                    "httpAuthSecurityScheme": {"scheme": "Bearer"},
+                    "type": "http", "scheme": "bearer",
+                },
+                "capability": {
+                    "apiKeySecurityScheme": {"location": "header", "name": "X-Chio-Capability"},
+                    "type": "apiKey", "in": "header", "name": "X-Chio-Capability",
+                },
+            })
+        );
+        assert_eq!(card["security"], json!([{"bearer": []}, {"capability": []}]));
+        let schemes = json!([
+            {"schemes": {"bearer": {"list": []}}},
+            {"schemes": {"capability": {"list": []}}},
+        ]);
+        assert_eq!(card["securityRequirements"], schemes);
+    }
 }
 
 #[test]

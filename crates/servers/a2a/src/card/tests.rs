@@ -68,10 +68,19 @@ fn what_is_no_card_is_refused() {
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),
         (r#"{"name": "", "skills": [{"id": "s"}]}"#, "expected `name`"),
-        (r#"{"name": "A", "skills": [{"name": "s"}]}"#, "cannot be read"),
         (r#"{"name": "A", "name": "B", "skills": [{"id": "s"}]}"#, "`name` twice"),
         (r#"{"name": "A", "skills": [{"id": "s"}], "security": {}}"#, "expected a list"),
         (r#"{"name": "A", "skills": [{"id": "s", "security": [[]]}]}"#, "of skill `s`"),
+        (
+            r#"{"name": "A", "skills": [{"id": "s"}, {"id": "t", "name": 7}]}"#,
+            "skill 2 of the card, `t`: expected a string",
+        ),
+        (r#"{"name": "A", "skills": [{"name": "S"}]}"#, "skill 1 of the card, ``: "),
+        (r#"{"name": "A", "skills": [7]}"#, "skill 1 of the card, ``: "),
+        (
+            r#"{"name": "A", "skills": [{"id": " s"}]}"#,
+            "skill 1 of the card, ` s`: expected an `id`",
+        ),
         (r#"{"name": "A", "skills": []}"#, "no skills"),
         (r#"{"name": "A"}"#, "no skills"),
     ] {
