@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, World};
+use crate::support::{Agent, World, message};
 
 /// A capability for a tool, issued by the authority of a store to a key of its own.
 fn capability(world: &World, data: &str, grant: &str) {
@@ -124,4 +124,24 @@ fn what_nobody_trusted_says_is_asserted_and_the_call_runs_all_the_same() {
         .json();
     assert_eq!(tree["receipts"].as_array().unwrap().len(), 2, "{tree}");
     assert_eq!(tree["receipts"][1]["parentIsClaim"], true);
+}
+
+// covers: CROSS-048
+#[test]
+fn a_request_without_a_receipt_draws_the_tree_that_it_stands_in() {
+    let world = World::new();
+    let there = world.up("there", "");
+    let mut params = message(&json!([{"text": "hello"}]));
+    params["message"]["metadata"] = json!({"chio": {"callChain": {
+        "chainId": "chain-1", "parentRequestId": "somebody-7",
+        "originSubject": "somebody", "delegatorSubject": "somebody"}}});
+    for _ in 0..2 {
+        there.call("/skills/echo", "SendMessage", &params);
+    }
+    export(&world, "there");
+    let found = world.line("receipt trace somebody-7 --bundle there.json --json").ends(0).json();
+    assert_eq!(shape(&found), [(0, false), (1, true), (1, true)], "{found}");
+    assert_eq!(found["receipts"][0]["requestId"], "somebody-7");
+    let unknown = world.line("receipt trace somebody-8 --bundle there.json").ends(1);
+    unknown.complains("there is no trace, receipt or request `somebody-8`");
 }

@@ -70,7 +70,7 @@ const OFFLINE: [&str; 61] = [
 ];
 
 /// And of those that serve, call or read one.
-const ON_A_STORE: [&str; 88] = [
+const ON_A_STORE: [&str; 91] = [
     "tour --unknown",
     "native",
     "native serve",

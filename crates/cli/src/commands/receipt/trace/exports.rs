@@ -35,7 +35,9 @@ pub(super) fn act(all: Vec<Found>, id: &str) -> Result<(Option<String>, Vec<Foun
             || found.request_id.as_deref() == Some(id)
             || found.receipt.id().starts_with(id)
     };
-    let Some(meant) = all.iter().find(is_meant) else {
+    // A request that has no receipt here is known from those that were made for it.
+    let names_it = |found: &&Found| found.parent.as_ref().is_some_and(|it| it.request_id == id);
+    let Some(meant) = all.iter().find(is_meant).or_else(|| all.iter().find(names_it)) else {
         let message = format!("there is no trace, receipt or request `{id}` in the exports");
         return Err(Refused::new(message).into());
     };
