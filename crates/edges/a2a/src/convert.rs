@@ -1,7 +1,7 @@
 //! What came of a call, as parts and as a state.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{Outcome, failed_task};
 use serde_json::Value;
@@ -111,20 +111,24 @@ fn of_block(block: &Value) -> Option<Part> {
     if let Some(text) = text("text") {
         return Some(Part::text(text));
     }
-    let mut part = match block.get("type").and_then(Value::as_str)? {
-        "image" | "audio" => {
-            let raw = Part::new(Content::Raw(base64(&text("data")?)?));
-            Part { media_type: text("mimeType"), filename: text("name"), ..raw }
-        }
-        "resource_link" => {
-            let url = Part::new(Content::Url(text("uri")?));
-            Part { media_type: text("mimeType"), filename: text("name"), ..url }
-        }
-        "resource" => of_resource(block.get("resource")?)?,
-        _ => return None,
+    let kind = block.get("type").and_then(Value::as_str)?;
+    let of_file = |content: Content| Part {
+        media_type: text("mimeType"),
+        filename: text("name"),
+        ..Part::new(content)
     };
-    part.shown = Shown::InA2a;
-    Some(part)
+    let part = match kind {
+        "image" | "audio" => text("data").and_then(|data| base64(&data)).map(Content::Raw),
+        "resource_link" => text("uri").map(Content::Url),
+        _ => None,
+    };
+    let part = match kind {
+        "resource" => block.get("resource").and_then(of_resource),
+        _ => part.map(of_file),
+    };
+    // What no part can hold is shown as it is: nothing that the tool gave is lost.
+    let part = part.unwrap_or_else(|| Part::new(Content::Data(block.clone())));
+    Some(Part { shown: Shown::InA2a, ..part })
 }
 
 fn of_resource(resource: &Value) -> Option<Part> {
@@ -141,9 +145,14 @@ fn of_resource(resource: &Value) -> Option<Part> {
     Some(Part { media_type: text("mimeType"), filename, ..Part::new(content) })
 }
 
-/// Base64 that every reader takes.
+/// Base64 that every reader takes, of base64 as tools write it.
 fn base64(text: &str) -> Option<String> {
-    STANDARD.decode(text).ok().map(|_| text.to_owned())
+    if STANDARD.decode(text).is_ok() {
+        return Some(text.to_owned());
+    }
+    let bare = text.trim_end_matches('=');
+    let bytes = STANDARD_NO_PAD.decode(bare).or_else(|_| URL_SAFE_NO_PAD.decode(bare)).ok()?;
+    Some(STANDARD.encode(bytes))
 }
 
 #[cfg(test)]
@@ -234,7 +243,12 @@ mod tests {
             ),
             (
                 json!({"content": [{"type": "image", "data": "*"}, {"type": "x"}, 7]}),
+                json!([{"data": {"type": "image", "data": "*"}}, {"data": {"type": "x"}}]),
                 json!([]),
+            ),
+            (
+                json!({"content": [{"type": "audio", "data": "-_8"}, {"type": "image", "data": "AA"}]}),
+                json!([{"raw": "+/8="}, {"raw": "AA=="}]),
                 json!([]),
             ),
         ] {

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub(crate) enum Kind {
     /// No task of this name, or not theirs.
     TaskNotFound,
+    /// No skill of this name.
+    SkillNotFound,
     /// The task cannot be called off any more.
     TaskNotCancelable,
     /// There are no push notifications.
@@ -54,7 +56,7 @@ impl Kind {
             Self::Parse => RpcError::PARSE_ERROR,
             Self::Request => RpcError::INVALID_REQUEST,
             Self::Method => RpcError::METHOD_NOT_FOUND,
-            Self::Params => RpcError::INVALID_PARAMS,
+            Self::Params | Self::SkillNotFound => RpcError::INVALID_PARAMS,
             Self::Internal | Self::Busy => RpcError::INTERNAL_ERROR,
         }
     }
@@ -93,9 +95,11 @@ impl Kind {
             | Self::PushNotSupported
             | Self::Unsupported
             | Self::Version => (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION"),
-            Self::ContentType | Self::Parse | Self::Request | Self::Params => {
-                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
-            }
+            Self::ContentType
+            | Self::Parse
+            | Self::Request
+            | Self::Params
+            | Self::SkillNotFound => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
             Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "INVALID_ARGUMENT"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
@@ -117,6 +121,12 @@ impl Fault {
     pub(crate) fn no_task(id: &str) -> Self {
         // The id is the client's own word for it, and no secret.
         Self::new(Kind::TaskNotFound, shown(id))
+    }
+
+    /// No such skill.
+    pub(crate) fn no_skill(id: &str) -> Self {
+        // The id is the client's own word for it, and no secret.
+        Self::new(Kind::SkillNotFound, shown(id))
     }
 
     /// Nothing may be released, because nothing could be made durable.
@@ -153,6 +163,9 @@ impl Fault {
     fn told(&self) -> String {
         match self.kind {
             Kind::TaskNotFound => format!("there is no task `{}` of this caller", self.message),
+            Kind::SkillNotFound => {
+                format!("there is no skill `{}`: expected one of the agent's card", self.message)
+            }
             _ => self.message.clone(),
         }
     }
@@ -200,6 +213,7 @@ mod tests {
             (Kind::ContentType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
             (Kind::MediaType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
             (Kind::Version, -32009, -32600, Some("VERSION_NOT_SUPPORTED")),
+            (Kind::SkillNotFound, -32602, -32602, None),
             (Kind::Parse, -32700, -32700, None),
             (Kind::Request, -32600, -32600, None),
             (Kind::Method, -32601, -32601, None),

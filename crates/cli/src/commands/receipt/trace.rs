@@ -153,9 +153,10 @@ fn drawn(line: &Line<'_>) -> String {
     let what = format!("{branch}{}", summary.what);
     let way = found.hops.join(" > ");
     let claim = match &found.parent {
-        Some(parent) if parent.is_claim => "made for it as the caller says; ",
+        Some(parent) if parent.is_claim => "made for it as the caller says",
         _ => "",
     };
     let (id, why) = (found.receipt.id(), summary.why);
-    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{why}", summary.verdict)
+    let between = if claim.is_empty() || why.is_empty() { "" } else { "; " };
+    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{between}{why}", summary.verdict)
 }

@@ -126,12 +126,7 @@ impl Catalog {
                 "several servers have this skill: expected one of {}",
                 ids.join(", ")
             ))),
-            // Just the name, which is the caller's own word and no secret.
-            None => {
-                let shown: String =
-                    id.chars().filter(|letter| !letter.is_control()).take(64).collect();
-                Err(Fault::params(shown))
-            }
+            None => Err(Fault::no_skill(id)),
         }
     }
 }
@@ -259,7 +254,7 @@ pub(crate) mod tests {
     fn the_only_skill_need_not_be_named_and_one_of_several_must() {
         let one = catalog(vec![manifest("a", vec![plain("one")])], &BTreeMap::new());
         assert_eq!(one.find(None).unwrap().id, "one");
-        assert_eq!(one.find(Some("other")).unwrap_err(), Fault::params("other"));
+        assert_eq!(one.find(Some("other")).unwrap_err(), Fault::no_skill("other"));
         let two = manifest("a", vec![plain("one"), plain("two")]);
         let two = catalog(vec![two], &BTreeMap::new());
         assert!(two.find(None).is_err());
