@@ -3,5 +3,6 @@
 
 mod agent;
 mod edge;
+mod hostile;
 mod lineage;
 mod support;

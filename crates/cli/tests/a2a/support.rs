@@ -35,7 +35,7 @@ pub(crate) struct World {
 
 /// A process that serves A2A.
 pub(crate) struct Agent {
-    _server: Server,
+    server: Server,
     /// Where its card is.
     pub(crate) base: String,
 }
@@ -69,7 +69,7 @@ impl World {
             serde_json::from_slice::<Value>(&std::fs::read(&file).ok()?).ok()
         });
         let base = endpoint["mcp"].as_str().unwrap().trim_end_matches("/mcp").to_owned();
-        Agent { _server: server, base }
+        Agent { server, base }
     }
 
     fn within<'a>(&self, command: &'a mut Command) -> &'a mut Command {
@@ -117,6 +117,11 @@ pub(crate) fn message(parts: &Value) -> Value {
 }
 
 impl Agent {
+    /// The most memory that it has used at any time, in MiB.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.server.most_memory()
+    }
+
     /// Sends a request over HTTP.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let host = self.base.strip_prefix("http://").unwrap();

@@ -90,6 +90,19 @@ impl Server {
         Self { child, lines }
     }
 
+    /// The most memory that it has used at any time, in MiB.
+    ///
+    /// # Panics
+    /// When the process is gone.
+    #[must_use]
+    pub fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("a process that runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kilobytes.expect("how much memory it used") / 1024
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn endpoint(&self) -> String {

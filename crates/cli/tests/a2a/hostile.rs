@@ -1,0 +1,102 @@
+//! An agent that never stops talking.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chio_testkit::process::until;
+use serde_json::json;
+
+use crate::support::World;
+
+/// What the agents have been able to say, in bytes.
+static SAID: AtomicU64 = AtomicU64::new(0);
+
+/// An agent that begins its answers so, and then says the same thing for ever. It counts what went
+/// out, and stops when nobody listens.
+fn endless(begin: &'static str, again: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let card = json!({
+        "name": "Endless", "description": "An agent", "version": "1.0.0",
+        "supportedInterfaces": [
+            {"url": base, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        ],
+        "capabilities": {"streaming": true}, "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "talk", "name": "Talk", "description": "Talks", "tags": ["x"]}],
+    });
+    let card = card.to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let card = card.clone();
+            std::thread::spawn(move || answer(stream.unwrap(), &card, begin, again));
+        }
+    });
+    base
+}
+
+fn answer(mut stream: TcpStream, card: &str, begin: &str, again: &str) {
+    let mut request = [0; 4096];
+    let read = stream.read(&mut request).unwrap_or_default();
+    if request[..read].starts_with(b"GET") {
+        let length = card.len();
+        let _ = write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{card}"
+        );
+        return;
+    }
+    let block = again.repeat((64 << 10) / again.len());
+    let _ = stream.write_all(begin.as_bytes());
+    while stream.write_all(block.as_bytes()).is_ok() {
+        SAID.fetch_add(block.len() as u64, Ordering::Relaxed);
+    }
+}
+
+const STREAM: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+const WHOLE: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"a\":\"";
+const EVENT: &str = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"artifactUpdate\":{\"taskId\":\
+    \"t\",\"contextId\":\"c\",\"artifact\":{\"artifactId\":\"a\",\"parts\":[{\"text\":\"x\"}]}}}}\n\n";
+
+#[test]
+fn an_agent_that_never_stops_costs_bounded_memory_and_leaves_one_receipt_each_time() {
+    let world = World::new();
+    let cases = [
+        ("an answer", WHOLE, "x", false),
+        ("a line", STREAM, "x", true),
+        ("an event", STREAM, "data: x\n", true),
+        ("events", STREAM, EVENT, true),
+        ("nothing but comments", STREAM, ": x\n", true),
+    ];
+    for (number, (what, begin, again, stream)) in cases.into_iter().enumerate() {
+        let (target, data) = (endless(begin, again), format!("s{number}"));
+        let line = format!(
+            "a2a serve --target {target} --http 127.0.0.1:0 --data {data} --anonymous default \
+             --server-id friend"
+        );
+        let here = world.start(&line.split_whitespace().collect::<Vec<_>>(), &data);
+        let before = here.most_memory();
+        let arguments = json!({"message": "go", "stream": stream}).to_string();
+        let call = ["call", "--data", &data, "friend", "talk", &arguments];
+        for _ in 0..4 {
+            let failed = world.run(&call).ends(1);
+            // What came before it was too much is told as well.
+            assert!(failed.stderr.len() < 2 << 20, "{what}: {} bytes", failed.stderr.len());
+            let told = failed.stderr.lines().rfind(|line| line.contains("expected"));
+            assert!(told.is_some_and(|line| line.len() < 1000), "{what}: {told:?}");
+        }
+        // What was read of the agent is gone, and nobody listens to it any more.
+        until("the agent to be hung up on", || {
+            let said = SAID.load(Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            (SAID.load(Ordering::Relaxed) == said).then_some(())
+        });
+        let more = here.most_memory().saturating_sub(before);
+        assert!(more < 64, "{what}: {more} MiB more");
+        assert_eq!(world.receipts(&data).len(), 4, "{what}");
+    }
+}
