@@ -31,10 +31,13 @@ impl McpTargetExecutor {
         };
         if !is_result(&object) {
             let value = Value::Object(object);
-            let content = block(value.to_string());
-            let is_error = failed_task(&value).is_some();
+            let failed = failed_task(&value);
+            let is_error = failed.is_some();
+            // Why it failed comes first: that is what a model can act on.
+            let why = failed.unwrap_or_default().into_iter().map(text);
+            let content = why.chain([block(value.to_string())]).collect();
             let mut result = Map::new();
-            result.insert(CONTENT.to_owned(), Value::Array(vec![content]));
+            result.insert(CONTENT.to_owned(), Value::Array(content));
             result.insert(STRUCTURED.to_owned(), value);
             result.insert(IS_ERROR.to_owned(), Value::Bool(is_error));
             return result;
@@ -171,6 +174,15 @@ mod tests {
         let block = json!([{"type": "image", "data": "", "mimeType": "image/png"}]);
         let cases = [
             (json!({"content": block}), json!({"content": block, "isError": false})),
+            (
+                json!({"task": {"status": {
+                    "message": {"parts": [{"text": "no"}]}, "state": "TASK_STATE_REJECTED"}}}),
+                json!({"content": [{"type": "text", "text": "no"}, {"type": "text", "text":
+                    r#"{"task":{"status":{"message":{"parts":[{"text":"no"}]},"state":"TASK_STATE_REJECTED"}}}"#}],
+                    "structuredContent": {"task": {"status": {"state": "TASK_STATE_REJECTED",
+                        "message": {"parts": [{"text": "no"}]}}}},
+                    "isError": true}),
+            ),
             (
                 json!({"task": {"status": {"state": "TASK_STATE_FAILED"}}}),
                 json!({"content": [{"type": "text",

@@ -25,8 +25,10 @@ const HELP: &str = "\
 One act of an agent, with all calls that were made for it and all questions inside of them, over all
 protocols and kernels of the store: each below the one that it was made for. A call that is named by
 others and has no receipt here, such as one of another organisation, is a line of its own. Entries
-of the trace that cannot be read as receipts stand at the end. In a store, a call that only its caller
-says to be part of an act is the beginning of one of its own; --bundle draws it as the caller says.
+of the trace that cannot be read as receipts stand at the end.
+
+In a store, a call that only its caller says to be part of an act begins one of its own; with
+--bundle it is drawn where the caller says.
 
 With --bundle, receipts are taken from exports (`chio receipt export`), also those of other
 organisations: calls that were made for one another are one tree. `chio receipt verify --bundle`
