@@ -67,7 +67,14 @@ impl Listener {
     /// Serves until told to end.
     pub(crate) async fn serve(self, edges: Edges, access: Access, shutdown: CancellationToken) {
         let origins = if is_this_machine(self.address.ip()) {
-            OriginRules::loopback(self.address.port())
+            let own = OriginRules::loopback(self.address.port());
+            // Behind a proxy, it goes by the name that its cards say. Without a token, that would
+            // let pages of that name in which look somewhere else (DNS rebinding).
+            let named = edges.a2a.as_ref().and_then(A2aService::authority);
+            match named.filter(|_| access.peers.is_required()) {
+                Some(host) => own.clone().with_host(&host).unwrap_or(own),
+                None => own,
+            }
         } else {
             // Whoever comes from elsewhere knows the host by some name, and shows a token.
             OriginRules::any_host()

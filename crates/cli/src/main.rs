@@ -4,6 +4,7 @@ mod a2a_agent;
 mod admission;
 mod allocator;
 mod approving;
+mod card_url;
 mod clock;
 mod commands;
 mod config;

@@ -363,10 +363,9 @@ impl ChioKernel {
         agent: &PublicKey,
     ) -> Result<(), Denial> {
         let inner = &self.inner;
-        inner
-            .revocations
-            .check_running(inner.clock.monotonic(), inner.config.revocation_max_age)?;
-        inner.verify_token(token, agent, inner.clock.unix_seconds()).await.map(drop)
+        // First the token: what is said of a stop is said to whoever has a good one.
+        inner.verify_token(token, agent, inner.clock.unix_seconds()).await?;
+        inner.revocations.check_running(inner.clock.monotonic(), inner.config.revocation_max_age)
     }
 
     /// Whether exactly this token has been verified here and is remembered.

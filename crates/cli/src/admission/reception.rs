@@ -112,13 +112,18 @@ impl Admission for Reception {
         if let Some(token) = &connection.presented {
             // SECURITY: whoever made a token up gets no session, and starts nobody's process.
             let verified = self.orchestrator.check_token(token).await;
-            // Over A2A a session is one call, which the kernel denies with a receipt.
-            let was_good = |denial: &Denial| {
-                let ended = [ErrorCode::CapabilityRevoked, ErrorCode::CapabilityExpired];
-                connection.protocol == DiscoveryProtocol::A2a && ended.contains(&denial.code)
+            // Over A2A a session is one call, which the kernel denies with a receipt. The last of
+            // these is what is said while everything is stopped, when tasks can still be called off.
+            let is_known = |denial: &Denial| {
+                let known = [
+                    ErrorCode::CapabilityRevoked,
+                    ErrorCode::CapabilityExpired,
+                    ErrorCode::GuardDenied,
+                ];
+                connection.protocol == DiscoveryProtocol::A2a && known.contains(&denial.code)
             };
             match verified {
-                Err(denial) if !was_good(&denial) => return Err(Refused(denial.reason)),
+                Err(denial) if !is_known(&denial) => return Err(Refused(denial.reason)),
                 _ => return Ok(self.open_with(connection, token)),
             }
         }

@@ -12,6 +12,7 @@ use chio_policy::document::{Item, Key, Node, NodeKind, Problem, Problems, Sectio
 use chio_store::StoreUrl;
 
 use super::{A2aEdge, Config, Door, McpEdge, NativeEdge};
+use crate::card_url;
 use crate::commands::SOCKET;
 use crate::policies::DEFAULT;
 use crate::server_name;
@@ -282,17 +283,24 @@ fn a2a(section: &Section<'_>, folder: &Path, mcp: Option<&McpEdge>) -> A2aEdge {
         }
     }
     let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
+    let url = text("url").and_then(|url| match card_url::read(&url) {
+        Ok(url) => Some(url),
+        Err(problem) => {
+            section.problem("url", &problem);
+            None
+        }
+    });
     let edge = A2aEdge {
         door: own.then(|| door(section, folder)),
         name: text("name"),
         description: text("description"),
-        url: text("url").map(|url| url.trim_end_matches('/').to_owned()),
+        url,
         http_json: section.flag("http_json", true),
         tags: tags(section),
         rate: rate(section),
     };
     let listens = edge.door.as_ref().or(mcp.map(|mcp| &mcp.door));
-    if edge.url.is_none() && listens.is_some_and(|door| door.listen.ip().is_unspecified()) {
+    if !section.has("url") && listens.is_some_and(|door| door.listen.ip().is_unspecified()) {
         let problem = "expected where clients reach it, since it listens at every address";
         section.problem("url", problem);
     }

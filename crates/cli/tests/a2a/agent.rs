@@ -219,9 +219,15 @@ fn a_task_that_failed_there_has_failed_here_for_clients_of_both_protocols() {
     let failed = here.send("note_get", &json!([{"text": "nothing"}]));
     assert_eq!(failed["status"]["state"], "TASK_STATE_FAILED", "{failed}");
     assert!(failed["status"]["message"]["parts"][0]["text"].is_string(), "{failed}");
-    let missing = json!({"message": "nothing"}).to_string();
-    let run = world.run(&["call", "--data", "here", "friend", "note_get", &missing]);
-    run.ends(1).complains("TASK_STATE_FAILED");
+    let call = |arguments: &Value| {
+        world.run(&["call", "--data", "here", "friend", "note_get", &arguments.to_string()])
+    };
+    let run = call(&json!({"message": "nothing"})).ends(1);
+    assert!(run.stderr.starts_with("there is no note of this name\n"), "why comes first: {run:?}");
+    // Who asks how it went is answered.
+    let task = run.stderr.lines().find(|line| line.starts_with('{')).map(answered).unwrap();
+    let id = &task["task"]["id"];
+    call(&json!({"get_task": {"id": id}})).ends(0).says("TASK_STATE_FAILED");
     let sent = here.send("echo", &json!([{"text": "hello"}]));
     assert_eq!(sent["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
     for receipt in world.receipts("here") {

@@ -26,20 +26,19 @@ impl McpTargetExecutor {
     /// The result of `tools/call` that says this value, without a word about its receipt.
     #[must_use]
     pub fn result_of(value: Value) -> Map<String, Value> {
+        if let Some(why) = failed_task(&value) {
+            return failed_result(&why, &value);
+        }
         let Value::Object(mut object) = value else {
             return members(json!({CONTENT: [text(&text_of(&value))], IS_ERROR: false}));
         };
         if !is_result(&object) {
             let value = Value::Object(object);
-            let failed = failed_task(&value);
-            let is_error = failed.is_some();
-            // Why it failed comes first: that is what a model can act on.
-            let why = failed.unwrap_or_default().into_iter().map(text);
-            let content = why.chain([block(value.to_string())]).collect();
+            let content = block(value.to_string());
             let mut result = Map::new();
-            result.insert(CONTENT.to_owned(), Value::Array(content));
+            result.insert(CONTENT.to_owned(), Value::Array(vec![content]));
             result.insert(STRUCTURED.to_owned(), value);
-            result.insert(IS_ERROR.to_owned(), Value::Bool(is_error));
+            result.insert(IS_ERROR.to_owned(), Value::Bool(false));
             return result;
         }
         if !object.contains_key(CONTENT) {
@@ -74,6 +73,16 @@ impl TargetProtocolExecutor for McpTargetExecutor {
     }
 }
 
+/// The result of an agent that has failed its task. Why comes first: a model can act on that.
+fn failed_result(why: &[&str], value: &Value) -> Map<String, Value> {
+    let mut structured = value.clone();
+    if let Value::Object(members) = &mut structured {
+        members.remove(IS_ERROR);
+    }
+    let told = why.iter().map(|why| text(why)).chain([block(structured.to_string())]);
+    members(json!({CONTENT: told.collect::<Vec<_>>(), STRUCTURED: structured, IS_ERROR: true}))
+}
+
 /// Whether a tool's result already is one of `tools/call`. A member of the same name that MCP
 /// would not read there, such as a file's `content`, makes it none.
 fn is_result(object: &Map<String, Value>) -> bool {
@@ -103,7 +112,7 @@ fn stream_result(chunks: &[Value], failure: Option<&Failure<'_>>) -> Map<String,
     members(json!({
         CONTENT: content,
         STRUCTURED: {"chioToolStream": stream},
-        IS_ERROR: failure.is_some(),
+        IS_ERROR: failure.is_some() || chunks.last().and_then(failed_task).is_some(),
     }))
 }
 
@@ -175,20 +184,16 @@ mod tests {
         let cases = [
             (json!({"content": block}), json!({"content": block, "isError": false})),
             (
-                json!({"task": {"status": {
-                    "message": {"parts": [{"text": "no"}]}, "state": "TASK_STATE_REJECTED"}}}),
-                json!({"content": [{"type": "text", "text": "no"}, {"type": "text", "text":
-                    r#"{"task":{"status":{"message":{"parts":[{"text":"no"}]},"state":"TASK_STATE_REJECTED"}}}"#}],
-                    "structuredContent": {"task": {"status": {"state": "TASK_STATE_REJECTED",
-                        "message": {"parts": [{"text": "no"}]}}}},
-                    "isError": true}),
-            ),
-            (
-                json!({"task": {"status": {"state": "TASK_STATE_FAILED"}}}),
-                json!({"content": [{"type": "text",
-                    "text": r#"{"task":{"status":{"state":"TASK_STATE_FAILED"}}}"#}],
-                    "structuredContent": {"task": {"status": {"state": "TASK_STATE_FAILED"}}},
-                    "isError": true}),
+                json!({"isError": true, "task": {"status": {"message": {"parts": [{"text": "no"}]}}}}),
+                json!({
+                    "content": [
+                        {"type": "text", "text": "no"},
+                        {"type": "text",
+                            "text": r#"{"task":{"status":{"message":{"parts":[{"text":"no"}]}}}}"#},
+                    ],
+                    "structuredContent": {"task": {"status": {"message": {"parts": [{"text": "no"}]}}}},
+                    "isError": true,
+                }),
             ),
             (
                 json!({"content": [], "isError": true, "more": 1}),

@@ -33,6 +33,9 @@ pub(crate) fn ending(outcome: &Outcome, chunks: &[Value]) -> Ending {
         Outcome::Value(value) => of_value(value),
         Outcome::Stream { .. } => {
             let output = chunks.iter().flat_map(parts).collect();
+            if let Some(said) = chunks.last().and_then(failed_task) {
+                return failed(&said, output);
+            }
             Ending { state: State::Completed, output, words: Vec::new(), replies: false }
         }
         Outcome::Denied(denial) => {
@@ -46,6 +49,13 @@ pub(crate) fn ending(outcome: &Outcome, chunks: &[Value]) -> Ending {
     }
 }
 
+/// What came of a task that the agent behind us has failed: what it said, then all that it gave.
+fn failed(said: &[&str], gave: Vec<Part>) -> Ending {
+    let said = if said.is_empty() { &["the agent's task failed"][..] } else { said };
+    let words = said.iter().map(|text| Part::text(*text)).chain(gave).collect();
+    Ending { state: State::Failed, output: Vec::new(), words, replies: false }
+}
+
 fn of_value(value: &Value) -> Ending {
     let parts = parts(value);
     let is_error = value.get("isError") == Some(&Value::Bool(true));
@@ -55,9 +65,7 @@ fn of_value(value: &Value) -> Ending {
         return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
     }
     if let Some(said) = failed_task(value) {
-        let said = if said.is_empty() { vec!["the agent's task failed"] } else { said };
-        let words = said.into_iter().map(Part::text).chain(parts).collect();
-        return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
+        return failed(&said, parts);
     }
     // What the tool wants its answer to be, where it cares.
     match value.pointer("/_meta/chio/a2a/reply").and_then(Value::as_str) {
@@ -265,7 +273,7 @@ mod tests {
             let meta = json!({"chio": {"a2a": {"reply": reply}}});
             Outcome::Value(json!({"content": content, "_meta": meta}))
         };
-        let task = |state: &str| json!({"task": {"id": "t", "status": {"state": state}}});
+        let task = |failed: bool| json!({"task": {"id": "t", "status": {}}, "isError": failed});
         let (reason, chunks) = ("why".to_owned(), 0);
         for (outcome, state, replies) in [
             (Outcome::Value(json!("x")), State::Completed, false),
@@ -278,8 +286,8 @@ mod tests {
             (Outcome::Incomplete { reason, chunks }, State::Failed, false),
             (Outcome::Value(json!({"content": content, "isError": true})), State::Failed, false),
             (Outcome::Value(json!({"isError": true})), State::Completed, false),
-            (Outcome::Value(task("TASK_STATE_REJECTED")), State::Failed, false),
-            (Outcome::Value(task("TASK_STATE_WORKING")), State::Completed, false),
+            (Outcome::Value(task(true)), State::Failed, false),
+            (Outcome::Value(task(false)), State::Completed, false),
             (with("message"), State::Completed, true),
             (with("input_required"), State::InputRequired, false),
             (with("other"), State::Completed, false),
@@ -297,5 +305,8 @@ mod tests {
         let ending = ending(&Outcome::Stream { chunks: 2 }, &chunks);
         let written: Vec<Value> = ending.output.iter().map(write_part).collect();
         assert_eq!(json!(written), json!([{"text": "a"}, {"data": {"b": 1}}]));
+        let last = json!({"statusUpdate": {"status": {}}, "isError": true});
+        let failed = super::ending(&Outcome::Stream { chunks: 2 }, &[json!("a"), last]);
+        assert_eq!((failed.state, failed.words.len()), (State::Failed, 3));
     }
 }

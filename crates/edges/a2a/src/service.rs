@@ -48,6 +48,13 @@ impl fmt::Debug for Shared {
 }
 
 impl A2aService {
+    /// Host and port of the URL that the cards name.
+    #[must_use]
+    pub fn authority(&self) -> Option<String> {
+        let url = url::Url::parse(&self.shared.options.url).ok()?;
+        Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+    }
+
     /// A service in front of this orchestrator.
     ///
     /// # Errors

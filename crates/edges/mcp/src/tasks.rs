@@ -9,7 +9,7 @@ use chio_core::crypto::PublicKey;
 use chio_cross_protocol::jsonrpc::RpcError;
 use chio_cross_protocol::{
     DiscoveryProtocol, Evaluation, Notice, Outcome, Presented, TaskError, TaskResult, TaskState,
-    TaskView, failed_task,
+    TaskView,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -202,7 +202,7 @@ fn says_error(view: &TaskView) -> bool {
     let Some(TaskResult { outcome: Outcome::Value(value), .. }) = &view.result else {
         return false;
     };
-    value.get("isError") == Some(&Value::Bool(true)) || failed_task(value).is_some()
+    value.get("isError") == Some(&Value::Bool(true))
 }
 
 /// Tells no more than that there is no such task, unless it is the caller's.

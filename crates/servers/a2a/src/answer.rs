@@ -18,7 +18,10 @@ const ENDED: [&str; 6] = [
     "TASK_STATE_AUTH_REQUIRED",
 ];
 
-/// How many of those are final.
+/// The states in which an agent has not done what it was asked for.
+const FAILED: [&str; 2] = ["TASK_STATE_FAILED", "TASK_STATE_REJECTED"];
+
+/// How many of the states in which nothing more comes are final.
 const FINAL: usize = 4;
 
 /// The longest name of a state.
@@ -96,10 +99,18 @@ pub(crate) fn read(
 /// # Errors
 /// When it is none of the four, or something is missing.
 pub(crate) fn event(dialect: Dialect, value: Value) -> Result<Answer, A2aError> {
-    match dialect {
-        Dialect::One => checked(value),
-        Dialect::ZeroThree => checked(old::event(value)?),
+    let mut answer = match dialect {
+        Dialect::One => checked(value)?,
+        Dialect::ZeroThree => checked(old::event(value)?)?,
+    };
+    let state = answer.sighting.as_ref().and_then(|sighting| sighting.state.as_deref());
+    if let (true, Value::Object(members)) =
+        (state.is_some_and(|state| FAILED.contains(&state)), &mut answer.value)
+    {
+        // The call went well, and what it was for did not: edges tell that by this member.
+        members.insert("isError".to_owned(), Value::Bool(true));
     }
+    Ok(answer)
 }
 
 /// Checks that an answer is about the task that was asked for.

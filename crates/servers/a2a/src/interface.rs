@@ -104,24 +104,24 @@ fn origin_of(interface: &Interface) -> String {
 }
 
 fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Interface, A2aError> {
-    let at: String = offered.url.chars().filter(|c| !c.is_control()).take(100).collect();
+    // Not by its URL, in which there may be a password.
+    let url = url::Url::parse(&offered.url).ok();
+    let host = url.as_ref().and_then(url::Url::host_str);
+    let at = host.map(|host| format!(", at `{host}`")).unwrap_or_default();
+    let which = format!("interface {number} of the card{at}");
     let shown =
         |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(40).collect() };
     let binding = Binding::read(&offered.binding).ok_or_else(|| {
         let found = shown(&offered.binding);
         A2aError::UnsupportedBinding(format!(
-            "expected JSONRPC or HTTP+JSON of interface `{at}`, found `{found}`"
+            "expected JSONRPC or HTTP+JSON of {which}, found `{found}`"
         ))
     })?;
     let dialect = Dialect::read(&offered.version).ok_or_else(|| {
         let found = shown(&offered.version);
-        A2aError::UnsupportedVersion(format!(
-            "expected 1.0 or 0.3 of interface `{at}`, found `{found}`"
-        ))
+        A2aError::UnsupportedVersion(format!("expected 1.0 or 0.3 of {which}, found `{found}`"))
     })?;
-    // Not by its URL, in which there may be a password.
-    let what = format!("interface {number} of the card");
-    let judged = places.judge_named(&what, &offered.url)?;
+    let judged = places.judge_named(&which, &offered.url)?;
     let url = judged.url().as_str().to_owned();
     Ok(Interface { url, binding, dialect, tenant: offered.tenant.clone() })
 }
@@ -188,11 +188,11 @@ mod tests {
             (json!([entry("https://a.example", "JSONRPC", "0.2")]), "unsupported version:"),
             (
                 json!([entry("http://a.example", "JSONRPC", "1.0")]),
-                "invalid URL: interface 1 of the card:",
+                "invalid URL: interface 1 of the card, at",
             ),
             (
                 json!([entry("http://127.0.0.1:1", "JSONRPC", "1.0")]),
-                "invalid URL: interface 1 of the card:",
+                "invalid URL: interface 1 of the card, at",
             ),
             (json!([]), "no supported interfaces:"),
         ] {

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
-use url::Url;
 
 use crate::a2a_agent::AgentArgs;
+use crate::card_url;
 use crate::edge_args::EdgeArgs;
 use crate::http_door::AccessArgs;
 use crate::io::Io;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     http: SocketAddr,
     /// Where A2A clients reach it, for its cards; needed to serve at every address (0.0.0.0)
     /// [default: the address of --http]
-    #[arg(long, value_name = "URL", value_parser = base)]
+    #[arg(long, value_name = "URL", value_parser = card_url::read)]
     url: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
@@ -59,18 +59,6 @@ pub(crate) struct Args {
     policy: PolicyArgs,
     #[command(flatten)]
     trust: TrustArgs,
-}
-
-/// Checks the URL that cards are to name, below which everything is found.
-fn base(text: &str) -> Result<String, String> {
-    let parsed = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let is_base = |url: &Url| url.query().is_none() && url.fragment().is_none();
-    match parsed {
-        Some(url) if is_base(&url) && url.username().is_empty() && url.password().is_none() => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err("expected an http or https URL without user, query and fragment".to_owned()),
-    }
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {

@@ -7,7 +7,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
-use chio_core::capability::DpopProof;
+use chio_core::capability::{DpopProof, PresentedToken};
 use chio_cross_protocol::{ConnectionInfo, DiscoveryProtocol, Door};
 use chio_net::door::{self, HttpDoor, Presented, Visitor};
 use chio_net::peer::{AuthError, Challenge, Identity};
@@ -50,12 +50,11 @@ impl Entrance {
         origins
             .check(headers, authority)
             .map_err(|error| Refusal::new(StatusCode::FORBIDDEN, error.to_string()))?;
-        let unauthorized = |message: String| Refusal::new(StatusCode::UNAUTHORIZED, message);
         let bearer = door::bearer_capability(headers).filter(|_| self.door.capabilities);
         let is_bearer = bearer.is_some();
         let own = self.door.presented(headers);
-        let presented = same(own.map_err(|error| unauthorized(error.to_string()))?, bearer)?;
-        let proof = door::proof(headers).map_err(|error| unauthorized(error.to_string()))?;
+        let presented = same(own.map_err(|error| refuse(&error.to_string()))?, bearer)?;
+        let proof = door::proof(headers).map_err(|error| refuse(&error.to_string()))?;
         let identity = if is_bearer {
             // What stands in `Authorization` is a capability and nobody's token.
             Ok(Identity::anonymous())
@@ -63,7 +62,7 @@ impl Entrance {
             // SECURITY: a damaged capability must not be taken for none, which may do more.
             let expected = "expected no `Authorization`, or a capability as `Bearer`, found \
                             something else";
-            return Err(unauthorized(expected.to_owned()));
+            return Err(refuse(expected));
         } else {
             self.identity(headers, presented.is_some()).await
         };
@@ -108,14 +107,15 @@ impl Entrance {
         }
     }
 
-    /// Lets somebody in, with what the body says about them.
+    /// Lets somebody in, with what the body says about them. Calls of one whose capability has ended
+    /// are denied with a receipt each; with tasks (`about_tasks`), nothing is done for them.
     pub(super) async fn admit(
         &self,
         arrival: Arrival,
         about: &mut About,
+        about_tasks: bool,
     ) -> Result<Arc<Guest>, Refusal> {
         let said = about.presented.take();
-        let refuse = |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, message);
         if said.is_some() && !self.door.capabilities {
             return Err(refuse("no capabilities are taken here"));
         }
@@ -143,33 +143,19 @@ impl Entrance {
         let shared = &self.shared;
         let at = (&shared.options.limits, &*shared.orchestrator);
         let admitted = shared.guests.admit(&*shared.admission, name, &info, at).await;
-        let guest = admitted.map_err(|refused| {
-            let challenge = AuthError::Missing.challenge(&Challenge::default());
-            refuse(&refused.to_string()).challenged(challenge)
-        })?;
+        let guest = admitted.map_err(|refused| refuse(&refused.to_string()))?;
         if guest.tokens.is_empty() {
-            let challenge = AuthError::Missing.challenge(&Challenge::default());
-            return Err(refuse("there is no capability for this caller").challenged(challenge));
+            return Err(refuse("there is no capability for this caller"));
+        }
+        let (orchestrator, now) = (&shared.orchestrator, shared.orchestrator.now());
+        // Not by whether a call would run: while everything is stopped, tasks can be called off.
+        let has_ended =
+            |token: &PresentedToken| token.expires_at <= now || orchestrator.is_revoked(token);
+        if about_tasks && guest.tokens.iter().all(has_ended) {
+            let why = "expected a capability that holds, found one that has expired or was revoked";
+            return Err(refuse(why));
         }
         Ok(guest)
-    }
-
-    /// Lets in somebody who asks for tasks. Calls of one whose capability has ended are denied with
-    /// a receipt each; nothing else is done for them.
-    pub(super) async fn admit_owner(
-        &self,
-        arrival: Arrival,
-        about: &mut About,
-    ) -> Result<Arc<Guest>, Refusal> {
-        let guest = self.admit(arrival, about).await?;
-        let mut why = String::new();
-        for token in &guest.tokens {
-            match self.shared.orchestrator.check_token(token).await {
-                Ok(()) => return Ok(guest),
-                Err(denial) => why = denial.reason,
-            }
-        }
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, why))
     }
 }
 
@@ -182,6 +168,12 @@ fn same(one: Option<Presented>, other: Option<Presented>) -> Result<Option<Prese
         }
         (one, other) => Ok(one.or(other)),
     }
+}
+
+/// Refuses what somebody has shown, and says how to show something else.
+fn refuse(message: &str) -> Refusal {
+    let challenge = AuthError::Missing.challenge(&Challenge::default());
+    Refusal::new(StatusCode::UNAUTHORIZED, message).challenged(challenge)
 }
 
 fn unknown(error: &AuthError) -> Refusal {

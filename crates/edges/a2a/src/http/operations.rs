@@ -56,7 +56,9 @@ pub(super) async fn perform(
             let sent = dialect.read_send(params)?;
             let metadata = (sent.metadata.as_ref(), sent.message.metadata.as_ref());
             let mut about = About::read(metadata.0, metadata.1)?;
-            let guest = entrance.admit(arrival, &mut about).await?;
+            // Whoever goes on with a task reads it as well.
+            let goes_on = sent.message.task_id.is_some();
+            let guest = entrance.admit(arrival, &mut about, goes_on).await?;
             let (history, deferred) = (sent.history, streams || sent.at_once);
             let sending = Sending { send: sent, about, mounted, deferred };
             let record = send(shared, &guest, sending).await?;
@@ -68,7 +70,7 @@ pub(super) async fn perform(
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
             let mut about = About::read(task.metadata.as_ref(), None)?;
-            let guest = entrance.admit_owner(arrival, &mut about).await?;
+            let guest = entrance.admit(arrival, &mut about, true).await?;
             let record = if operation == Operation::Get {
                 tasks::get(shared, &guest, &task.id, about).await?
             } else {
@@ -79,8 +81,8 @@ pub(super) async fn perform(
         }
         Operation::List => {
             let (wanted, metadata) = list::read(params)?;
-            let mut about = About::read(metadata.as_ref(), None)?;
-            let guest = entrance.admit_owner(arrival, &mut about).await?;
+            let about = &mut About::read(metadata.as_ref(), None)?;
+            let guest = entrance.admit(arrival, about, true).await?;
             let records = tasks::list(shared, &guest).await?;
             Ok(list::write(records, &wanted))
         }
@@ -90,8 +92,7 @@ pub(super) async fn perform(
         }
         Operation::Push => {
             entrance.require(&arrival)?;
-            let message = "push notifications are not supported";
-            Err(Fault::new(Kind::PushNotSupported, message).into())
+            Err(no_pushes().into())
         }
         Operation::ExtendedCard => {
             entrance.require(&arrival)?;
@@ -99,6 +100,10 @@ pub(super) async fn perform(
             Err(Fault::new(Kind::Unsupported, message).into())
         }
     }
+}
+
+fn no_pushes() -> Fault {
+    Fault::new(Kind::PushNotSupported, "push notifications are not supported")
 }
 
 fn no_streams() -> Fault {

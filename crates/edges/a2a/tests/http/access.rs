@@ -206,9 +206,13 @@ async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts
         for method in ["GetTask", "CancelTask"] {
             ask(method, json!({"id": task["id"]}), ended).send().await.is(401);
         }
-        ask("ListTasks", json!({}), ended).send().await.is(401);
+        let refused = ask("ListTasks", json!({}), ended).send().await.is(401);
+        assert!(refused.header("www-authenticate").is_some());
         let list = world.ask("GET", "/rest/tasks").with("A2A-Version", "1.0");
         list.with("X-Chio-Capability", ended).send().await.is(401);
+        let mut more = message("x");
+        more["message"]["taskId"] = task["id"].clone();
+        ask("SendMessage", more, ended).send().await.is(401);
         let denied = ask("SendMessage", message("x"), ended).send().await.result();
         assert_eq!(denied["task"]["status"]["state"], "TASK_STATE_REJECTED");
         assert!(denied["task"]["metadata"]["chio"]["receiptId"].is_string(), "{denied}");
@@ -216,6 +220,28 @@ async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts
     assert_eq!(world.told.runs(), 0, "nothing was run for them");
     let got = ask("GetTask", json!({"id": task["id"]}), &good).send().await.result();
     assert_eq!(got["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn while_everything_is_stopped_tasks_are_read_and_called_off_and_calls_are_denied() {
+    let world = World::with(&["echo"]).await;
+    let own = serde_json::to_string(&world.token(BOB, "cap-bob")).unwrap();
+    for header in [("X-Chio-Capability", own.as_str()), ("X-Nothing", "x")] {
+        let ask = |method: &str, params: Value| world.rpc(method, params).with(header.0, header.1);
+        let mut later = message("x");
+        later["configuration"] = json!({"returnImmediately": true});
+        let task = ask("SendMessage", later).send().await.result()["task"].clone();
+        world.kernel.emergency_stop("fire").await.unwrap();
+        let listed = ask("ListTasks", json!({})).send().await.result();
+        assert_eq!(listed["tasks"][0]["id"], task["id"]);
+        let off = ask("CancelTask", json!({"id": task["id"]})).send().await.result();
+        assert_eq!(off["status"]["state"], "TASK_STATE_CANCELED");
+        let denied = ask("SendMessage", message("x")).send().await.result()["task"].clone();
+        assert_eq!(denied["status"]["state"], "TASK_STATE_REJECTED");
+        assert!(denied["metadata"]["chio"]["receiptId"].is_string());
+        world.kernel.resume().await.unwrap();
+    }
+    assert_eq!(world.told.runs(), 0);
 }
 
 #[tokio::test]

@@ -48,10 +48,15 @@ impl Admission for TestAdmission {
     async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
         let token = match (&connection.presented, &connection.principal) {
             (Some(token), _) => {
-                // As the real one: calls with a token that has ended are denied by the kernel.
-                let ended = [ErrorCode::CapabilityRevoked, ErrorCode::CapabilityExpired];
+                // As the real one: calls with a token that has ended, and calls while everything is
+                // stopped, are denied by the kernel.
+                let known = [
+                    ErrorCode::CapabilityRevoked,
+                    ErrorCode::CapabilityExpired,
+                    ErrorCode::GuardDenied,
+                ];
                 match self.orchestrator.check_token(token).await {
-                    Err(denial) if !ended.contains(&denial.code) => {
+                    Err(denial) if !known.contains(&denial.code) => {
                         return Err(Refused(denial.reason));
                     }
                     _ => token.clone(),

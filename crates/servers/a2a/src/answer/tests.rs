@@ -60,8 +60,29 @@ fn an_event_has_what_it_must_have() {
         let found = event(Dialect::One, value.clone()).ok();
         assert_eq!(found.as_ref().map(|answer| answer.ends), expected, "{value}");
         if let Some(answer) = found {
-            assert_eq!(answer.value, value, "passed on as it came");
+            let mut passed = answer.value;
+            let marked = passed.as_object_mut().unwrap().remove("isError");
+            assert_eq!(passed, value, "passed on as it came");
+            let failed = value.to_string().contains("TASK_STATE_FAILED");
+            assert_eq!(marked, failed.then(|| json!(true)), "{value}");
         }
+    }
+}
+
+#[test]
+fn what_an_agent_failed_or_rejected_is_marked_and_the_answer_to_a_question_is_not() {
+    for (state, failed) in [
+        ("TASK_STATE_FAILED", true),
+        ("TASK_STATE_REJECTED", true),
+        ("TASK_STATE_CANCELED", false),
+        ("TASK_STATE_COMPLETED", false),
+    ] {
+        let task = json!({"id": "t", "status": {"state": state}});
+        let sent = event(Dialect::One, json!({"task": task})).unwrap();
+        assert_eq!(sent.value.get("isError").is_some(), failed, "{state}");
+        let get = Operation::Get { id: "t".to_owned(), history_length: None };
+        let got = read(&get, Dialect::One, Some(task)).unwrap();
+        assert_eq!(got.value.get("isError"), None, "{state}");
     }
 }
 

@@ -184,10 +184,10 @@ async fn a_card_that_cannot_be_used_is_one_clear_error() {
         ("unsupported binding: expected JSONRPC or HTTP+JSON of interface", |base| {
             with(card(base, RPC), "/supportedInterfaces/0/protocolBinding", json!("GRPC"))
         }),
-        ("unsupported version: expected 1.0 or 0.3 of interface", |base| {
+        ("unsupported version: expected 1.0 or 0.3 of interface 1 of the card", |base| {
             with(card(base, RPC), "/supportedInterfaces/0/protocolVersion", json!("2.0"))
         }),
-        ("invalid URL: an interface:", |base| {
+        ("invalid URL: interface 1 of the card, at `agent.example`:", |base| {
             let place = json!("http://agent.example/a2a");
             with(card(base, RPC), "/supportedInterfaces/0/url", place)
         }),
