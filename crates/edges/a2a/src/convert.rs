@@ -60,8 +60,9 @@ fn of_value(value: &Value) -> Ending {
     let parts = parts(value);
     let is_error = value.get("isError") == Some(&Value::Bool(true));
     if is_error && value.get("content").is_some_and(Value::is_array) {
-        let none = texts(&parts).is_empty();
-        let words = if none { vec![Part::text("the tool failed")] } else { parts };
+        let silent = texts(&parts).is_empty();
+        let failed = silent.then(|| Part::text("the tool failed"));
+        let words = failed.into_iter().chain(parts).collect();
         return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
     }
     if let Some(said) = failed_task(value) {

@@ -97,10 +97,11 @@ pub(crate) async fn send(
             return Err(takes_none("not asking for anything"));
         }
     }
+    let expected = expected.filter(|_| !stored);
     if sending.deferred {
-        return defer(shared, guest, request, record).await;
+        return defer(shared, guest, request, (record, expected)).await;
     }
-    run(shared, guest, request, (record, expected.filter(|_| !stored))).await
+    run(shared, guest, request, (record, expected)).await
 }
 
 /// The task that a message goes on with.
@@ -277,7 +278,7 @@ async fn defer(
     shared: &Arc<Shared>,
     guest: &Guest,
     mut request: OrchestratedRequest,
-    record: TaskRecord,
+    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
 ) -> Result<Arc<TaskRecord>, Fault> {
     let (owner, proof) = (request.agent.clone(), request.dpop_proof.take());
     let kept = request.clone();
@@ -287,7 +288,7 @@ async fn defer(
         Err(TaskError::Denied(denial)) => {
             // Nothing runs, and the refusal leaves a receipt.
             let refused = OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..kept };
-            return run(shared, guest, refused, (record, None)).await;
+            return run(shared, guest, refused, (record, before)).await;
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {

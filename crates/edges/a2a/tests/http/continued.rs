@@ -58,6 +58,22 @@ async fn a_task_that_asks_for_more_can_be_called_off() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_denied_is_rejected_also_when_it_is_for_later() {
+    let world = World::with(&["kit"]).await;
+    for at_once in [false, true] {
+        let task = asking(&world).await;
+        world.kernel.emergency_stop("fire").await.unwrap();
+        let mut params = to_task("m-2", &task, None);
+        params["configuration"] = json!({"returnImmediately": at_once});
+        let denied = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+        assert_eq!(denied["status"]["state"], "TASK_STATE_REJECTED", "{at_once}");
+        assert_eq!(denied["id"], task["id"]);
+        assert_eq!(denied["metadata"]["chio"]["decision"], "deny");
+        world.kernel.resume().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_context_is_kept_or_made_and_an_unknown_task_is_not_there() {
     let world = World::with(&["echo"]).await;
     let mut own = message("x");
