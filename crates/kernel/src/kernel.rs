@@ -356,7 +356,7 @@ impl ChioKernel {
     /// runs, and nothing is receipted.
     ///
     /// # Errors
-    /// With the denial that the call would get.
+    /// With why not: what is wrong with the token, else that everything is stopped.
     pub async fn check_token(
         &self,
         token: &PresentedToken,

@@ -36,10 +36,28 @@ fn endless(begin: &'static str, again: &'static str) -> String {
     base
 }
 
+/// A whole request.
+fn request(stream: &mut TcpStream) -> String {
+    let (mut text, mut block) = (String::new(), [0; 4096]);
+    loop {
+        let read = stream.read(&mut block).unwrap_or_default();
+        text.push_str(&String::from_utf8_lossy(&block[..read]));
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            assert_ne!(read, 0, "a head that does not end");
+            continue;
+        };
+        let length = head
+            .to_ascii_lowercase()
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+        if read == 0 || body.len() >= length.unwrap_or_default() {
+            return text;
+        }
+    }
+}
+
 fn answer(mut stream: TcpStream, card: &str, begin: &str, again: &str) {
-    let mut request = [0; 4096];
-    let read = stream.read(&mut request).unwrap_or_default();
-    let request = String::from_utf8_lossy(&request[..read]);
+    let request = request(&mut stream);
     if request.starts_with("GET") {
         let length = card.len();
         let _ = write!(

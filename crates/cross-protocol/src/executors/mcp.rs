@@ -26,7 +26,7 @@ impl McpTargetExecutor {
     /// The result of `tools/call` that says this value, without a word about its receipt.
     #[must_use]
     pub fn result_of(value: Value) -> Map<String, Value> {
-        if let Some(why) = failed_task(&value) {
+        if let Some(why) = failed_task(&value).filter(|_| value.get(CONTENT).is_none()) {
             return failed_result(&why, &value);
         }
         let Value::Object(mut object) = value else {

@@ -58,7 +58,7 @@ pub(crate) fn of_call(
 }
 
 /// The result of a stream whose chunks have left before.
-pub(crate) fn of_stream(evaluation: &Evaluation, chunks: u64) -> Value {
+pub(crate) fn of_stream(evaluation: &Evaluation, chunks: u64, failed: bool) -> Value {
     let stream = json!({
         "mode": "notification_stream",
         "totalChunks": chunks,
@@ -67,7 +67,7 @@ pub(crate) fn of_stream(evaluation: &Evaluation, chunks: u64) -> Value {
     json!({
         "content": [],
         "structuredContent": {"chioToolStream": stream},
-        "isError": false,
+        "isError": failed,
         "_meta": {CHIO: {"receiptId": evaluation.receipt.id}},
     })
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chio_core::receipt::OperationKind;
 use chio_cross_protocol::jsonrpc::{Notification, Params, RequestId};
-use chio_cross_protocol::{ApprovalRequest, AskError, Caller, Gone, Notice, Question, Session};
+use chio_cross_protocol::{
+    ApprovalRequest, AskError, Caller, Gone, Notice, Question, Session, failed_task,
+};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +62,8 @@ pub(crate) struct McpCaller {
 struct Collected {
     chunks: Vec<Value>,
     bytes: usize,
+    /// Whether the last chunk says that the tool failed.
+    failed: bool,
 }
 
 impl McpCaller {
@@ -98,6 +102,11 @@ impl McpCaller {
     pub(crate) fn take_chunks(&self) -> Vec<Value> {
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut collected.chunks)
+    }
+
+    /// Whether a stream ended with a chunk that says that the tool failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner).failed
     }
 
     fn report(
@@ -189,6 +198,8 @@ impl Caller for McpCaller {
     }
 
     async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
+        let failed = failed_task(&data).is_some();
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner).failed = failed;
         if let Some(request) = self.request.id.as_ref().filter(|_| self.session.takes_chunks()) {
             let params = json!({"requestId": request, "chunkIndex": index, "chunk": data});
             let Value::Object(params) = params else { return Err(Gone) };

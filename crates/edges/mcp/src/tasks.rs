@@ -9,7 +9,7 @@ use chio_core::crypto::PublicKey;
 use chio_cross_protocol::jsonrpc::RpcError;
 use chio_cross_protocol::{
     DiscoveryProtocol, Evaluation, Notice, Outcome, Presented, TaskError, TaskResult, TaskState,
-    TaskView,
+    TaskView, failed_task,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -199,10 +199,14 @@ fn status(view: &TaskView) -> Status {
 
 /// Whether a task came to a result that is an error.
 fn says_error(view: &TaskView) -> bool {
-    let Some(TaskResult { outcome: Outcome::Value(value), .. }) = &view.result else {
-        return false;
+    let last = match &view.result {
+        Some(TaskResult { outcome: Outcome::Value(value), .. }) => Some(value),
+        Some(TaskResult { outcome: Outcome::Stream { .. }, chunks, .. }) => {
+            chunks.last().filter(|chunk| failed_task(chunk).is_some())
+        }
+        _ => None,
     };
-    value.get("isError") == Some(&Value::Bool(true))
+    last.is_some_and(|value| value.get("isError") == Some(&Value::Bool(true)))
 }
 
 /// Tells no more than that there is no such task, unless it is the caller's.

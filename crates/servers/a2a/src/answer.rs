@@ -126,7 +126,7 @@ pub(crate) fn about(answer: &Answer, id: &str) -> Result<(), A2aError> {
     }
 }
 
-fn checked(value: Value) -> Result<Answer, A2aError> {
+fn checked(mut value: Value) -> Result<Answer, A2aError> {
     const KINDS: [&str; 4] = ["task", "message", "statusUpdate", "artifactUpdate"];
     let there = |kind: &&&str| value.get(**kind).is_some_and(|it| !it.is_null());
     let mut kinds = KINDS.iter().filter(there);
@@ -156,6 +156,9 @@ fn checked(value: Value) -> Result<Answer, A2aError> {
     };
     let state = sighting.as_ref().and_then(|sighting| sighting.state.as_deref());
     let ends = *kind == "message" || state.is_some_and(|state| ENDED.contains(&state));
+    // What stands beside it is none of A2A, and could pass for a result of another protocol.
+    let inner = value.get_mut(*kind).map(Value::take).unwrap_or_default();
+    let value = json!({*kind: inner});
     Ok(Answer { value, sighting, ends })
 }
 

@@ -107,8 +107,8 @@ impl Entrance {
         }
     }
 
-    /// Lets somebody in, with what the body says about them. Calls of one whose capability has ended
-    /// are denied with a receipt each; with tasks (`about_tasks`), nothing is done for them.
+    /// Lets somebody in, with what the body says about them. Calls with a capability that does not
+    /// hold are denied with a receipt each; with tasks (`about_tasks`), nothing is done for them.
     pub(super) async fn admit(
         &self,
         arrival: Arrival,
@@ -149,10 +149,12 @@ impl Entrance {
         }
         let (orchestrator, now) = (&shared.orchestrator, shared.orchestrator.now());
         // Not by whether a call would run: while everything is stopped, tasks can be called off.
-        let has_ended =
-            |token: &PresentedToken| token.expires_at <= now || orchestrator.is_revoked(token);
-        if about_tasks && guest.tokens.iter().all(has_ended) {
-            let why = "expected a capability that holds, found one that has expired or was revoked";
+        let holds = |token: &PresentedToken| {
+            token.validity().check(now).is_ok() && !orchestrator.is_revoked(token)
+        };
+        if about_tasks && !guest.tokens.iter().any(holds) {
+            let why = "expected a capability that holds, found one that has expired, was revoked \
+                       or begins later";
             return Err(refuse(why));
         }
         Ok(guest)

@@ -180,7 +180,7 @@ async fn pages_of_others_and_crowds_are_refused() {
 }
 
 #[tokio::test]
-async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts_of_calls() {
+async fn a_capability_that_does_not_hold_does_nothing_with_tasks_but_leaves_receipts_of_calls() {
     let world = Beginning { options: |options| options.http_json = true, ..Beginning::default() };
     let world = world.start().await;
     let now = world.kernel.clock().unix_seconds();
@@ -191,6 +191,9 @@ async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts
     let alice = key(ALICE);
     let old = token::token(&key(ISSUER), alice.public_key(), "cap-old", grants, 1000);
     let expired = text(&old);
+    let grants = vec![token::grant("srv/*")];
+    let soon = token::token(&key(ISSUER), alice.public_key(), "cap-soon", grants, now + 3600);
+    let early = text(&soon);
     assert!(now > 1_000_000_000, "the old one has ended");
     let mut later = message("x");
     later["configuration"] = json!({"returnImmediately": true});
@@ -202,7 +205,7 @@ async fn a_capability_that_has_ended_does_nothing_with_tasks_but_leaves_receipts
     // Until it is revoked, it is as good as the other: both are of one subject.
     ask("ListTasks", json!({}), &revoked).send().await.result();
     world.kernel.revoke("cap-revoked").await.unwrap();
-    for ended in [&revoked, &expired] {
+    for ended in [&revoked, &expired, &early] {
         for method in ["GetTask", "CancelTask"] {
             ask(method, json!({"id": task["id"]}), ended).send().await.is(401);
         }

@@ -58,7 +58,7 @@ async fn run(
     if let Outcome::Stream { chunks } = ran.evaluation.outcome
         && session.takes_chunks()
     {
-        return Ok(answer::of_stream(&ran.evaluation, chunks));
+        return Ok(answer::of_stream(&ran.evaluation, chunks, caller.has_failed()));
     }
     answer::of_call(ran.evaluation, (&origin, &server, &tool), &chunks)
 }
