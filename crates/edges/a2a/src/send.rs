@@ -88,18 +88,20 @@ pub(crate) async fn send(
     request.model = about.model.take();
     request.dpop_proof = about.proof.take();
     let expected = continued.as_ref().map(|entry| Arc::clone(&entry.record));
-    let stored = continued.as_ref().is_some_and(|entry| entry.durable);
+    let stored = continued.clone().filter(|entry| entry.durable);
     let record = begun(shared, &skill, (id, context_id), continued, sending.send.message);
-    if stored {
+    if let Some(asking) = stored {
         // Whoever takes it out of the store is the only one who goes on with it.
         let taken = shared.deferred.forget(&record.id, &request.agent).await;
         if !taken.map_err(|error| of_task(shared, &record.id, &error))? {
             return Err(takes_none("not asking for anything"));
         }
+        // Until this answer is taken, the question stands: another one may have to be given.
+        let asking = Entry { durable: false, ..asking };
+        let _ = shared.book.insert(asking, None, shared.orchestrator.now());
     }
-    let expected = expected.filter(|_| !stored);
     if sending.deferred {
-        return defer(shared, guest, request, (record, expected)).await;
+        return keep(shared, guest, request, (record, expected)).await;
     }
     run(shared, guest, request, (record, expected)).await
 }
@@ -273,7 +275,19 @@ fn finish(
     record
 }
 
-/// Keeps a call for when it is asked for.
+/// Keeps a call for when it is asked for, also when its client leaves.
+async fn keep(
+    shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
+    request: OrchestratedRequest,
+    records: (TaskRecord, Option<Arc<TaskRecord>>),
+) -> Result<Arc<TaskRecord>, Fault> {
+    let (shared, guest) = (Arc::clone(shared), Arc::clone(guest));
+    let work = Enduring::new(async move { defer(&shared, &guest, request, records).await });
+    work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
+}
+
+/// Has the store keep a call.
 async fn defer(
     shared: &Arc<Shared>,
     guest: &Guest,
@@ -281,41 +295,47 @@ async fn defer(
     (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
 ) -> Result<Arc<TaskRecord>, Fault> {
     let (owner, proof) = (request.agent.clone(), request.dpop_proof.take());
+    let (record, now) = (Arc::new(record), shared.orchestrator.now());
+    let page = |record: &Arc<TaskRecord>, durable: bool, runs: bool| {
+        let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
+        if !runs {
+            ended.cancel();
+        }
+        Entry { owner: owner.clone(), record: Arc::clone(record), durable, cancellation, ended }
+    };
+    if before.is_some() {
+        // Of several answers to one question, the first has it while it is being kept.
+        let taken = shared.book.insert(page(&record, false, true), before.as_ref(), now);
+        taken.map_err(|_| takes_none("not asking for anything"))?;
+    }
     let kept = request.clone();
     let taken = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;
+    // The store has it, and the book only knows the messages; or the question stands as before.
+    shared.book.forget(&record.id);
+    let (after, durable) = match (&taken, &before) {
+        (Ok(_), _) => (Some(&record), true),
+        (Err(_), before) => (before.as_ref(), false),
+    };
+    let _ = after.map(|after| shared.book.insert(page(after, durable, false), None, now));
     match taken {
-        Ok(_) => {}
+        Ok(_) => Ok(record),
         Err(TaskError::Denied(denial)) => {
             // Nothing runs, and the refusal leaves a receipt.
             let refused = OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..kept };
-            return run(shared, guest, refused, (record, before)).await;
+            run(shared, guest, refused, ((*record).clone(), before)).await
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {
-            return Err(takes_none("not asking for anything"));
+            Err(takes_none("not asking for anything"))
         }
         Err(TaskError::Refused(TaskRefused::TooMany)) => {
-            return Err(Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"));
+            Err(Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"))
         }
         Err(TaskError::TooLarge(_)) => {
-            return Err(Fault::params("the message is too large to be kept for later"));
+            Err(Fault::params("the message is too large to be kept for later"))
         }
-        Err(error) => return Err(fault_of(shared, "a deferred task", &error)),
+        Err(error) => Err(fault_of(shared, "a deferred task", &error)),
     }
-    let record = Arc::new(record);
-    let ended = CancellationToken::new();
-    ended.cancel();
-    let entry = Entry {
-        owner,
-        record: Arc::clone(&record),
-        durable: true,
-        cancellation: shared.closing.child_token(),
-        ended,
-    };
-    // The store has it; the book only knows the messages.
-    shared.book.forget(&record.id);
-    let _ = shared.book.insert(entry, None, shared.orchestrator.now());
-    Ok(record)
 }
 
 /// What is answered when there is no task to tell of.

@@ -1,8 +1,10 @@
 //! Tasks that ask for more, and contexts.
 
+use chio_store::StoreUrl;
+use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
-use crate::world::{World, message, receipt};
+use crate::world::{Beginning, World, message, receipt};
 
 fn to_task(id: &str, task: &Value, context: Option<&str>) -> Value {
     let mut params = message("the second");
@@ -111,6 +113,24 @@ async fn a_task_that_ran_later_and_asks_for_more_goes_on_too() {
 }
 
 #[tokio::test]
+async fn a_question_stands_when_an_answer_to_it_cannot_be_taken() {
+    let world = World::with(&["kit"]).await;
+    let mut params = message("go");
+    params["message"]["messageId"] = json!("tck-input-required-1");
+    params["configuration"] = json!({"returnImmediately": true});
+    let waiting = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let mut large = to_task("m-2", &waiting, None);
+    large["message"]["parts"] = json!([{"text": "x".repeat(1 << 20)}]);
+    large["configuration"] = json!({"returnImmediately": true});
+    let refused = world.rpc("SendMessage", large).send().await.error(-32602);
+    assert!(refused["message"].as_str().unwrap().contains("too large"), "{refused}");
+    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let done = world.rpc("SendMessage", to_task("m-3", &waiting, None)).send().await.result();
+    assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
 async fn one_of_two_messages_to_a_task_is_taken() {
     let world = World::with(&["kit"]).await;
     let task = asking(&world).await;
@@ -118,6 +138,33 @@ async fn one_of_two_messages_to_a_task_is_taken() {
     let (one, other) = tokio::join!(send("m-2"), send("m-3"));
     let taken = [one, other].iter().filter(|it| it.value().get("result").is_some()).count();
     assert_eq!((taken, world.told.runs()), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_two_messages_to_a_task_is_taken_when_one_is_for_later() {
+    let folder = Folder::new();
+    let url = StoreUrl::Sqlite(folder.path("s"));
+    let servers = vec![("srv", vec!["kit"])];
+    let world = Beginning { url, servers, ..Beginning::default() }.start().await;
+    for round in 0..40 {
+        let task = asking(&world).await;
+        let send = |at_once: bool| {
+            let mut params = to_task("m-2", &task, None);
+            params["configuration"] = json!({"returnImmediately": at_once});
+            let ask = world.rpc("SendMessage", params);
+            // Each way round, a little apart.
+            let pause = if at_once == (round % 2 == 0) { 0 } else { round / 2 };
+            async move {
+                tokio::time::sleep(std::time::Duration::from_micros(100 * pause)).await;
+                ask.send().await
+            }
+        };
+        let before = world.told.runs();
+        let (one, other) = tokio::join!(send(true), send(false));
+        let taken = [one, other].iter().filter(|it| it.value().get("result").is_some()).count();
+        world.get(&task["id"]).await;
+        assert_eq!((taken, world.told.runs() - before), (1, 1), "round {round}");
+    }
 }
 
 #[tokio::test]
