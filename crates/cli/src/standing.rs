@@ -32,8 +32,10 @@ pub(crate) struct Standing<'a> {
     pub(crate) told: String,
     /// Over HTTP at this address; over standard input and output when absent.
     pub(crate) http: Option<SocketAddr>,
-    /// Whether A2A is served as well, and where clients reach it, if that is said.
-    pub(crate) a2a: Option<Option<String>>,
+    /// Whether A2A is served as well.
+    pub(crate) a2a: bool,
+    /// Where clients of A2A reach it; where it listens when absent.
+    pub(crate) url: Option<String>,
     pub(crate) access: &'a AccessArgs,
     pub(crate) edge: &'a EdgeArgs,
     pub(crate) store: &'a StoreArgs,
@@ -74,8 +76,10 @@ impl Standing<'_> {
             let (anonymous, servers) = (door.anonymous(), served.servers.ids.clone());
             let options = self.edge.options(servers.clone());
             let service = served.mcp(anonymous.clone(), None, options)?;
-            if let (Door::Http(door), Some(reached)) = (&door, self.a2a) {
-                let base = reached.unwrap_or_else(|| door.0.base());
+            if let Door::Http(door) = &door
+                && self.a2a
+            {
+                let base = self.url.unwrap_or_else(|| door.0.base());
                 let mut options = A2aEdgeConfig::new(servers, base);
                 options.http_json = true;
                 served.a2a(anonymous, None, options)?;

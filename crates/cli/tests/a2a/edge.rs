@@ -62,6 +62,7 @@ fn a_task_for_later_survives_a_restart_runs_once_and_its_name_never_comes_again(
     assert_eq!(ended["error"]["code"], -32002, "{ended}");
 }
 
+// covers: BRIDGE-160
 #[test]
 fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subject() {
     let world = World::new();
@@ -100,6 +101,27 @@ fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subjec
     let done = ask("GetTask", &id, &format!("Authorization: Bearer {good}")).body;
     assert_eq!(done["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     assert_eq!(world.receipts("s").len(), 2);
+}
+
+#[test]
+fn behind_a_proxy_an_agent_that_asks_for_a_token_goes_by_the_host_of_its_cards() {
+    let world = World::new();
+    world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
+    for (who, public) in [("tokens: [{name: alice, file: t}]", 200), ("anonymous: default", 403)] {
+        let config = format!(
+            "store: s\nservers: [{{id: demo}}]\nedges:\n  mcp: {{listen: \"127.0.0.1:0\", {who}}}\n  \
+             a2a: {{url: \"https://public.example/agent/\"}}\n"
+        );
+        world.folder.write("chio.yaml", config);
+        let agent = world.start(&["serve"], "s");
+        let card =
+            |host: &str| agent.request_of(host, ("GET", "/.well-known/agent-card.json"), "", "");
+        assert_eq!(card("public.example").status, public, "{who}");
+        assert_eq!(card("evil.example").status, 403, "{who}");
+        let own = agent.base.strip_prefix("http://").unwrap();
+        let url = &card(own).body["supportedInterfaces"][0]["url"];
+        assert_eq!(url, "https://public.example/agent", "{who}");
+    }
 }
 
 #[test]

@@ -125,11 +125,23 @@ impl Agent {
     /// Sends a request over HTTP.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let host = self.base.strip_prefix("http://").unwrap();
+        self.request_of(host, (method, path), headers, body)
+    }
+
+    /// Sends a request to whom it calls by this name.
+    pub(crate) fn request_of(
+        &self,
+        name: &str,
+        (method, path): (&str, &str),
+        headers: &str,
+        body: &str,
+    ) -> Answer {
+        let host = self.base.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(host).unwrap();
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\
              Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         )
         .unwrap();

@@ -70,22 +70,21 @@ impl Card {
     ) -> Option<Self> {
         let url = format!("{}{}", options.url, mount.path());
         let card = match mount {
-            Mount::Root => {
-                let mut card = root(options, &url, catalog);
-                for_old_clients(&mut card, &url, asks);
-                card
-            }
+            Mount::Root => root(options, &url, catalog),
             Mount::Strict => {
                 let skills: Vec<&Arc<Skill>> = catalog.skills().collect();
-                strict(options, &url, &skills, asks)
+                strict(options, &url, &skills)
             }
-            Mount::Skill(id) => {
-                let mut card = strict(options, &url, &[catalog.get(id)?], asks);
-                for_old_clients(&mut card, &url, asks);
-                card
-            }
+            Mount::Skill(id) => strict(options, &url, &[catalog.get(id)?]),
         };
-        let text = card.to_string();
+        let Value::Object(mut card) = card else { return None };
+        if asks.required {
+            card.extend(security(asks));
+        }
+        if *mount != Mount::Strict {
+            for_old_clients(&mut card, &url);
+        }
+        let text = Value::Object(card).to_string();
         let tag = format!("\"{}\"", sha256_hex(text.as_bytes()));
         Some(Self { text: text.into(), tag })
     }
@@ -96,18 +95,13 @@ fn interface(url: &str) -> Value {
 }
 
 /// Adds what clients of 0.3 look for. They read only schemes of their own form, so each has both.
-fn for_old_clients(card: &mut Value, url: &str, asks: Asks) {
-    let Value::Object(members) = card else { return };
+fn for_old_clients(card: &mut Map<String, Value>, url: &str) {
     for (name, value) in
         [("url", url), ("preferredTransport", "JSONRPC"), ("protocolVersion", "0.3.0")]
     {
-        members.insert(name.to_owned(), json!(value));
+        card.insert(name.to_owned(), json!(value));
     }
-    if !asks.required {
-        return;
-    }
-    members.extend(security(asks));
-    let Some(Value::Object(schemes)) = members.get_mut("securitySchemes") else { return };
+    let Some(Value::Object(schemes)) = card.get_mut("securitySchemes") else { return };
     for (name, scheme) in schemes.iter_mut() {
         let old = match name.as_str() {
             BEARER => json!({"type": "http", "scheme": "bearer"}),
@@ -118,7 +112,7 @@ fn for_old_clients(card: &mut Value, url: &str, asks: Asks) {
         }
     }
     let any: Vec<Value> = schemes.keys().map(|name| json!({name: []})).collect();
-    members.insert("security".to_owned(), Value::Array(any));
+    card.insert("security".to_owned(), Value::Array(any));
 }
 
 /// The card of Chio's own documents.
@@ -162,7 +156,7 @@ fn rest_interface(url: &str) -> Value {
 }
 
 /// A card that has nothing which the schema of A2A does not know.
-fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>], asks: Asks) -> Value {
+fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>]) -> Value {
     let modes = json!(["text/plain", "text", "application/json"]);
     let entries: Vec<Value> = skills
         .iter()
@@ -182,7 +176,7 @@ fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>], asks: Asks
     // A list, because names of skills are no names of members.
     let ratings: Vec<Value> =
         skills.iter().map(|skill| json!({"id": skill.id, "fidelity": skill.fidelity})).collect();
-    let mut card = json!({
+    json!({
         "name": options.agent_name,
         "description": said(&options.agent_description, &options.agent_name),
         "version": options.agent_version,
@@ -201,11 +195,7 @@ fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>], asks: Asks
         "defaultInputModes": modes,
         "defaultOutputModes": modes,
         "skills": entries,
-    });
-    if let (true, Value::Object(members)) = (asks.required, &mut card) {
-        members.extend(security(asks));
-    }
-    card
+    })
 }
 
 /// What the door asks for, as A2A writes it: any one of the schemes will do.

@@ -127,13 +127,12 @@ fn of_block(block: &Value) -> Option<Part> {
         ..Part::new(content)
     };
     let part = match kind {
-        "image" | "audio" => text("data").and_then(|data| base64(&data)).map(Content::Raw),
-        "resource_link" => text("uri").map(Content::Url),
-        _ => None,
-    };
-    let part = match kind {
+        "image" | "audio" => {
+            text("data").and_then(|data| base64(&data)).map(Content::Raw).map(of_file)
+        }
+        "resource_link" => text("uri").map(Content::Url).map(of_file),
         "resource" => block.get("resource").and_then(of_resource),
-        _ => part.map(of_file),
+        _ => None,
     };
     // What no part can hold is shown as it is: nothing that the tool gave is lost.
     let part = part.unwrap_or_else(|| Part::new(Content::Data(block.clone())));

@@ -227,11 +227,7 @@ async fn run(
         ended: ended.clone(),
     };
     let taken = shared.book.insert(entry, before.as_ref(), shared.orchestrator.now());
-    taken.map_err(|why| match why {
-        NotTaken::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
-        // Another message was faster.
-        NotTaken::Runs => takes_none("not asking for anything"),
-    })?;
+    taken.map_err(not_taken)?;
     let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
     let runner = Arc::clone(shared);
     let work = Enduring::new(async move {
@@ -247,6 +243,14 @@ async fn run(
         }
     });
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
+}
+
+fn not_taken(why: NotTaken) -> Fault {
+    match why {
+        NotTaken::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
+        // Another message was faster.
+        NotTaken::Runs => takes_none("not asking for anything"),
+    }
 }
 
 /// Writes down what a call came to.
@@ -306,7 +310,7 @@ async fn defer(
     if before.is_some() {
         // Of several answers to one question, the first has it while it is being kept.
         let taken = shared.book.insert(page(&record, false, true), before.as_ref(), now);
-        taken.map_err(|_| takes_none("not asking for anything"))?;
+        taken.map_err(not_taken)?;
     }
     let kept = request.clone();
     let taken = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;

@@ -199,14 +199,15 @@ fn status(view: &TaskView) -> Status {
 
 /// Whether a task came to a result that is an error.
 fn says_error(view: &TaskView) -> bool {
-    let last = match &view.result {
-        Some(TaskResult { outcome: Outcome::Value(value), .. }) => Some(value),
-        Some(TaskResult { outcome: Outcome::Stream { .. }, chunks, .. }) => {
-            chunks.last().filter(|chunk| failed_task(chunk).is_some())
+    match &view.result {
+        Some(TaskResult { outcome: Outcome::Value(value), .. }) => {
+            value.get("isError") == Some(&Value::Bool(true))
         }
-        _ => None,
-    };
-    last.is_some_and(|value| value.get("isError") == Some(&Value::Bool(true)))
+        Some(TaskResult { outcome: Outcome::Stream { .. }, chunks, .. }) => {
+            chunks.last().and_then(failed_task).is_some()
+        }
+        _ => false,
+    }
 }
 
 /// Tells no more than that there is no such task, unless it is the caller's.

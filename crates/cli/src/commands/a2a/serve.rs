@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::a2a_agent::AgentArgs;
 use crate::card_url;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     http: SocketAddr,
     /// Where A2A clients reach it, for its cards; needed to serve at every address (0.0.0.0)
     /// [default: the address of --http]
-    #[arg(long, value_name = "URL", value_parser = card_url::read)]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
@@ -62,7 +62,10 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    if args.url.is_none() && args.http.ip().is_unspecified() {
+    // Not by the parser of the line, which would repeat a password in it.
+    let url = args.url.as_deref().map(card_url::read).transpose();
+    let url = url.map_err(|problem| anyhow!("--url: {problem}"))?;
+    if url.is_none() && args.http.ip().is_unspecified() {
         bail!(
             "expected `--url`, where clients reach it, since it listens at every address: its \
              cards have to name one"
@@ -73,7 +76,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         told: format!("asking the agent `{}` for its card", agent.id),
         server: ToolServer::A2a(Box::new(agent)),
         http: Some(args.http),
-        a2a: Some(args.url.clone()),
+        a2a: true,
+        url,
         access: &args.access,
         edge: &args.edge,
         store: &args.store,

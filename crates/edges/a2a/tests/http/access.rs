@@ -179,6 +179,7 @@ async fn pages_of_others_and_crowds_are_refused() {
     assert_eq!(rest.value()["error"]["status"], "RESOURCE_EXHAUSTED");
 }
 
+// covers: BRIDGE-160
 #[tokio::test]
 async fn a_capability_that_does_not_hold_does_nothing_with_tasks_but_leaves_receipts_of_calls() {
     let world = Beginning { options: |options| options.http_json = true, ..Beginning::default() };
@@ -247,6 +248,7 @@ async fn while_everything_is_stopped_tasks_are_read_and_called_off_and_calls_are
     assert_eq!(world.told.runs(), 0);
 }
 
+// covers: BRIDGE-160
 #[tokio::test]
 async fn what_is_in_authorization_and_is_no_capability_is_not_taken_for_nothing() {
     let world = World::with(&["echo"]).await;
