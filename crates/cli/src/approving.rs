@@ -9,9 +9,9 @@ use chio_core::crypto::{Keypair, Signature};
 use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_core::hash::sha256;
 use chio_core::signed::Signed;
+use chio_edge::UserApprovals;
 use chio_kernel::ChioKernel;
 use chio_kernel::store::{Answered, ApprovalRequest};
-use chio_mcp_edge::UserApprovals;
 use chio_store::OpenStore;
 use uuid::Uuid;
 

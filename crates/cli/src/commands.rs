@@ -24,7 +24,8 @@ mod up;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-pub(crate) use native::SOCKET;
+pub(crate) use doctor::Check;
+pub(crate) use native::NATIVE_SOCKET;
 pub(crate) use receipt::Summary;
 
 use crate::io::Io;

@@ -1,7 +1,8 @@
 //! Where the process that works on a store can be reached: a file for other commands to read.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,58 +13,80 @@ use crate::files::Access;
 use crate::io::Io;
 use crate::text;
 
-/// Its name, below the store's folder.
+/// Its name, below the data directory.
 const NAME: &str = "endpoint.json";
-
-/// How long somebody may take to answer.
+/// The edge by which commands call tools.
+const CALLS: &str = "mcp";
+/// How long a process may take to accept a connection.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Where a process can be reached. The token in it is for whoever may read the file.
+/// Where a process can be reached. The token in it is for those who may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndpointFile {
-    /// The URL of MCP.
-    pub(crate) mcp: String,
-    /// The native endpoint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) native: Option<String>,
-    /// The bearer token, where one is asked for.
+    /// The bearer token, where one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-    /// The servers that are offered, in order.
+    /// The tool servers that are offered, in order.
     #[serde(default)]
     pub(crate) servers: Vec<String>,
-    /// The process.
+    /// The process id.
     pub(crate) process: u32,
+    /// The URL or endpoint of each edge, by its name.
+    #[serde(flatten)]
+    pub(crate) edges: BTreeMap<String, String>,
 }
 
 impl EndpointFile {
-    /// What stands in a store's folder, if it can be read.
+    /// A file of this process, without edges.
+    pub(crate) fn new(servers: Vec<String>) -> Self {
+        Self { token: None, servers, process: std::process::id(), edges: BTreeMap::new() }
+    }
+
+    /// The file in a data directory, if it can be read.
     pub(crate) fn read_in(data: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(data.join(NAME)).ok()?).ok()
     }
 
-    /// Whether somebody listens where it says.
-    pub(crate) fn is_running(&self) -> bool {
-        let place = self.mcp.strip_prefix("http://").and_then(|rest| rest.split('/').next());
-        let address = place.and_then(|place| place.parse().ok());
-        address.is_some_and(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
+    /// The URL by which commands call tools.
+    pub(crate) fn calls(&self) -> Option<&str> {
+        self.edges.get(CALLS).map(String::as_str)
     }
 
-    /// Writes it into a store's folder, until what is given back is dropped.
-    pub(crate) fn write_in(self, io: &Io<'_>, data: &Path) -> Result<Kept> {
+    /// Whether commands can call tools there.
+    pub(crate) fn is_callable(&self) -> bool {
+        self.calls().is_some()
+    }
+
+    /// The address by which commands call tools.
+    fn address(&self) -> Option<SocketAddr> {
+        self.calls()?.strip_prefix("http://")?.split('/').next()?.parse().ok()
+    }
+
+    /// Whether the process listens at this address.
+    pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
+        self.address() == Some(address)
+    }
+
+    /// Whether a process listens where the file says.
+    pub(crate) fn is_running(&self) -> bool {
+        self.address().is_some_and(|at| TcpStream::connect_timeout(&at, PATIENCE).is_ok())
+    }
+
+    /// Writes it into a data directory, until what is returned is dropped.
+    pub(crate) fn write_in(self, io: &Io<'_>, data: &Path) -> Result<WrittenFile> {
         let file = data.join(NAME);
         io.write_file(&file, text::json(&self)?.as_bytes(), Access::Private, true)?;
-        Ok(Kept { data: io.folder.join(data), written: self })
+        Ok(WrittenFile { data: io.folder.join(data), written: self })
     }
 }
 
-/// A file that goes when this is dropped, unless somebody else has written it since.
-pub(crate) struct Kept {
+/// A file that is removed when this is dropped, unless another process has written it since.
+pub(crate) struct WrittenFile {
     data: PathBuf,
     written: EndpointFile,
 }
 
-impl Drop for Kept {
+impl Drop for WrittenFile {
     fn drop(&mut self) {
         if EndpointFile::read_in(&self.data).as_ref() == Some(&self.written) {
             let _ = fs::remove_file(self.data.join(NAME));

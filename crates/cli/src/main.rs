@@ -1,22 +1,22 @@
 //! The `chio` command: keys, capabilities, receipts and manifests from the shell.
 
 mod a2a_agent;
+mod access;
 mod admission;
 mod allocator;
 mod approving;
-mod card_url;
 mod clock;
 mod commands;
 mod config;
 mod date;
 mod duration;
 mod edge_args;
+mod edges;
 mod endpoint_file;
 mod files;
-mod hand_out;
-mod http_door;
 mod io;
 mod key_file;
+mod listeners;
 mod live;
 mod mcp_client;
 mod outcome;
@@ -25,13 +25,13 @@ mod policy_args;
 mod policy_watch;
 mod program;
 mod request_id;
+mod runtime;
 mod server_name;
 mod servers;
-mod serving;
-mod standing;
 mod store_args;
 mod strict_input;
 mod text;
+mod token_issuer;
 mod trust;
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Which store a command works on.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -46,11 +46,6 @@ impl StoreArgs {
         })
     }
 
-    /// Opens the store, and makes it when there is none.
-    pub(crate) fn open(&self, io: &Io<'_>) -> Result<OpenStore> {
-        Ok(OpenStore::open(&self.url(io)?, Arc::new(SystemClock::default()))?)
-    }
-
     /// Opens a store that must exist.
     pub(crate) fn open_existing(&self, io: &Io<'_>) -> Result<OpenStore> {
         let opened = OpenStore::open_existing(&self.url(io)?, Arc::new(SystemClock::default()));
@@ -85,5 +80,13 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Refused(message) => Refused::new(message).into(),
         other => other.into(),
+    }
+}
+
+/// The data directory of a store, where it has one.
+pub(crate) fn data_of(store: &StoreUrl) -> Option<&Path> {
+    match store {
+        StoreUrl::Sqlite(folder) => Some(folder),
+        StoreUrl::Memory => None,
     }
 }

@@ -1,8 +1,8 @@
-//! Bundles: receipts with all that is needed to verify them, and nothing else needed.
+//! Bundles: receipts with everything that is needed to verify them.
 //!
 //! A bundle carries receipts, the checkpoints that cover them, a proof for each that it is in the
 //! log, proofs that the checkpoints are of one log, and the authority's certificates of the kernels
-//! that signed. Whoever knows the authority's public key, or one kernel's, can check all of it.
+//! that signed. The authority's public key, or one kernel's, is enough to check all of it.
 
 use std::collections::HashSet;
 
@@ -19,11 +19,11 @@ use crate::signed::Signed;
 /// The schema that every bundle carries.
 pub const BUNDLE_SCHEMA: &str = "chio.receipt_bundle.v1";
 
-/// Receipts with all that is needed to verify them.
+/// Receipts with everything that is needed to verify them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptBundle {
-    /// The authority's word for each kernel that signed.
+    /// The authority's certificate of each kernel that signed.
     pub certificates: Vec<KernelCertificate>,
     /// The checkpoints that cover the receipts, and the last one of each log.
     pub checkpoints: Vec<KernelCheckpoint>,
@@ -58,32 +58,32 @@ pub struct BundleEntry {
     pub log_id: String,
     /// The receipt.
     pub receipt: LoggedReceipt,
-    /// Its place in the log, from 1.
+    /// Its position in the log, from 1.
     pub seq: u64,
 }
 
-/// Whom a verifier trusts.
+/// The keys that a verifier trusts.
 #[derive(Debug, Clone, Default)]
 pub struct BundleTrust {
     /// Authorities whose certificates count.
     pub authorities: Vec<PublicKey>,
     /// Kernels that need no certificate.
     pub kernels: Vec<PublicKey>,
-    /// Whether receipts count that no checkpoint covers yet. Of those, whoever made the bundle may
-    /// have left some out.
+    /// Whether receipts count that no checkpoint covers yet. The exporter may have left out some of
+    /// those.
     pub allow_pending: bool,
 }
 
 /// What a verification of a bundle found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BundleReport {
-    /// Receipts looked at.
+    /// Receipts checked.
     pub receipts: usize,
     /// Receipts proved to be in their log.
     pub included: usize,
     /// Receipts that no checkpoint covers yet.
     pub pending: usize,
-    /// Checkpoints looked at.
+    /// Checkpoints checked.
     pub checkpoints: usize,
     /// Everything that is wrong.
     #[serde(skip)]
@@ -131,12 +131,13 @@ impl ReceiptBundle {
         report
     }
 
-    /// A receipt, a place in a log and a checkpoint are each there once.
+    /// Each receipt, position in a log and checkpoint must occur once.
     fn check_repeats(&self, report: &mut BundleReport) {
-        let (mut ids, mut places, mut numbers) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut ids, mut positions, mut numbers) =
+            (HashSet::new(), HashSet::new(), HashSet::new());
         for entry in &self.entries {
             let name = entry.receipt.id();
-            if !ids.insert(name) || !places.insert((&entry.log_id, entry.seq)) {
+            if !ids.insert(name) || !positions.insert((&entry.log_id, entry.seq)) {
                 report.problems.push(format!("receipt {name}: it or its place is there twice"));
             }
         }
@@ -224,7 +225,7 @@ impl ReceiptBundle {
         report.problems.extend(problems.into_iter().map(|it| format!("receipt {name}: {it}")));
     }
 
-    /// Whether a receipt is proved to be in its log; `false` when nobody says so yet.
+    /// Whether a receipt is proved to be in its log; `false` while no checkpoint covers it.
     fn check_inclusion(&self, entry: &BundleEntry) -> Result<bool, String> {
         let Some(inclusion) = &entry.inclusion else {
             let same_log = |it: &&KernelCheckpoint| log_id(&it.body.kernel_key) == entry.log_id;

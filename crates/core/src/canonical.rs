@@ -18,7 +18,7 @@ pub use written::Written;
 use crate::hash::sha256_hex;
 use writer::Writer;
 
-/// The deepest nesting that is written, so that whatever we write, an ordinary parser reads.
+/// The deepest nesting that is written, so that an ordinary parser can read it.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why a value has no canonical form.
@@ -63,13 +63,11 @@ pub fn to_vec_without<T: Serialize + ?Sized>(
     value: &T,
     omit: &[&str],
 ) -> Result<Vec<u8>, CanonicalError> {
-    let mut writer = Writer::new(omit);
-    value.serialize(&mut writer)?;
-    Ok(writer.into_bytes())
+    Ok(to_vec_with_gaps(value, omit)?.0)
 }
 
-/// Writes `value` in canonical form without the named members of its outermost object, and tells
-/// where in the text each of those that it has would stand, in order, comma first; nowhere when
+/// Writes `value` in canonical form without the named members of its outermost object, and returns
+/// the offset in the text of each of those that it has, in order, before the comma; no offsets when
 /// members came out of order.
 pub(crate) fn to_vec_with_gaps<T: Serialize + ?Sized>(
     value: &T,
@@ -103,12 +101,12 @@ pub struct Size {
 /// # Errors
 /// As [`to_vec`].
 pub fn size<T: Serialize + ?Sized>(value: &T) -> Result<Size, CanonicalError> {
-    let mut writer = Writer::new(&[]);
-    value.serialize(&mut writer)?;
-    Ok(Size { bytes: writer.bytes().len(), depth: writer.deepest() })
+    let mut scratch = Scratch::default();
+    scratch.write(value)?;
+    Ok(scratch.size())
 }
 
-/// Memory to write in, for those who write several values one after another.
+/// A buffer for writing several values one after another.
 #[derive(Default)]
 pub struct Scratch(Option<Writer<'static>>);
 
@@ -133,11 +131,9 @@ impl Scratch {
     /// How large what was written last is.
     #[must_use]
     pub fn size(&self) -> Size {
-        let writer = self.0.as_ref();
-        writer.map_or(Size { bytes: 0, depth: 0 }, |writer| Size {
-            bytes: writer.bytes().len(),
-            depth: writer.deepest(),
-        })
+        let size =
+            |writer: &Writer<'_>| Size { bytes: writer.bytes().len(), depth: writer.deepest() };
+        self.0.as_ref().map_or(Size { bytes: 0, depth: 0 }, size)
     }
 
     /// As [`hash`].

@@ -1,4 +1,4 @@
-//! Capability tokens: who may call what, until when, and by whose leave.
+//! Capability tokens: who may call what, until when, and who granted it.
 
 mod attenuation;
 mod child;
@@ -47,7 +47,7 @@ pub const CAPABILITY_SCHEMA: &str = "chio.capability.v1";
 // Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityToken {
-    /// A rare profile, carried and never enforced: see [`CapabilityToken::unsupported_profile`].
+    /// A rare profile, passed on and never enforced: see [`CapabilityToken::unsupported_profile`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_invocation_budget: Option<AggregateInvocationBudget>,
     /// An unsigned hint; it may not contradict the signature.
@@ -62,12 +62,12 @@ pub struct CapabilityToken {
     /// Any caveat makes the token invalid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Value>,
-    /// How the authority reached the subject, root first.
+    /// The delegations from the root to the subject, root first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation_chain: Vec<DelegationLink>,
-    /// The first second in which it no longer is.
+    /// The first second in which the token is no longer valid.
     pub expires_at: u64,
-    /// The name by which the token is revoked.
+    /// The id, by which the token is revoked.
     pub id: String,
     /// The first second in which the token is valid.
     pub issued_at: u64,
@@ -78,7 +78,7 @@ pub struct CapabilityToken {
     pub schema: String,
     /// What may be done.
     pub scope: ChioScope,
-    /// A rare profile: what the issuer took away.
+    /// A rare profile: the steps by which the issuer narrowed the scope.
     #[serde(default, skip_serializing_if = "none_or_empty")]
     pub scope_attenuations: Option<Vec<Attenuation>>,
     /// The issuer's signature.
@@ -91,7 +91,7 @@ fn capability_schema() -> String {
     CAPABILITY_SCHEMA.to_owned()
 }
 
-// Serde hands the field by reference.
+// Serde passes the field by reference.
 fn none_or_empty(steps: &Option<Vec<Attenuation>>) -> bool {
     steps.as_ref().is_none_or(Vec::is_empty)
 }

@@ -1,4 +1,4 @@
-//! Kernel certificates: an authority's word that a key is a kernel's, and which log it writes.
+//! Kernel certificates: an authority's statement that a key is a kernel's, and which log it writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub const CERTIFICATE_SCHEMA: &str = "chio.kernel_certificate.v1";
 pub struct KernelCertificate {
     /// The key that signs.
     pub authority: PublicKey,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub issued_at: u64,
     /// The kernel's key.
     pub kernel_key: PublicKey,

@@ -7,7 +7,7 @@ use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::hash::{Hash, sha256_hex};
 use crate::merkle::{ConsistencyProof, Frontier, InclusionProof, leaf_hash};
-use crate::signed::{ArtifactError, Signed, malformed};
+use crate::signed::{ArtifactError, Signed, malformed, signed_by};
 
 /// The schema that we issue.
 pub const CHECKPOINT_SCHEMA: &str = "chio.checkpoint_statement.v2";
@@ -23,6 +23,8 @@ pub struct KernelCheckpoint {
     /// The kernel's signature over the body.
     pub signature: Signature,
 }
+
+signed_by!(KernelCheckpoint { body }, body.kernel_key, |checkpoint| checkpoint.body.check());
 
 /// What a checkpoint states.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +42,7 @@ pub struct CheckpointBody {
     pub tree_size: u64,
     /// Root of this batch's tree.
     pub merkle_root: Hash,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub issued_at: u64,
     /// The key that signs.
     pub kernel_key: PublicKey,
@@ -57,10 +59,6 @@ fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
-}
-
-const fn is_lower_hex(byte: u8) -> bool {
-    byte.is_ascii_digit() || matches!(byte, b'a'..=b'f')
 }
 
 /// The entries that a checkpoint is about.
@@ -116,6 +114,7 @@ impl CheckpointBody {
         if !is_v2 && self.chain_root.is_some() {
             return Err(malformed("expected no chain root in a v1 checkpoint, found one"));
         }
+        let is_lower_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let is_hash = |text: &str| text.len() == 64 && text.bytes().all(is_lower_hex);
         if !self.previous_checkpoint_sha256.as_deref().is_none_or(is_hash) {
             return Err(malformed("expected a hash of 64 lowercase hex digits as predecessor"));
@@ -240,7 +239,7 @@ pub struct ReceiptInclusion {
     pub checkpoint_seq: u64,
     /// The log entry, from 1.
     pub receipt_seq: u64,
-    /// Its place in the checkpoint's batch, from 0.
+    /// Its index in the checkpoint's batch, from 0.
     pub leaf_index: u64,
     /// Root of the batch's tree.
     pub merkle_root: Hash,
@@ -267,28 +266,6 @@ impl ReceiptInclusion {
             && self.merkle_root == checkpoint.body.merkle_root
             && self.leaf_index == self.proof.leaf_index
             && checkpoint.includes(self.receipt_seq, content, &self.proof)
-    }
-}
-
-impl Signed for KernelCheckpoint {
-    fn signer(&self) -> &PublicKey {
-        &self.body.kernel_key
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn set_signature(&mut self, signature: Signature) {
-        self.signature = signature;
-    }
-
-    fn check_structure(&self) -> Result<(), ArtifactError> {
-        self.body.check()
-    }
-
-    fn signing_input(&self) -> Result<Vec<u8>, CanonicalError> {
-        canonical::to_vec(&self.body)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keys and signatures: Ed25519, and the text forms of algorithms that we know but do not verify.
 //!
 //! A [`PublicKey`] or [`Signature`] of another algorithm parses, prints and compares like any
-//! other; checking one answers [`SignatureError::Unsupported`].
+//! other; checking one returns [`SignatureError::Unsupported`].
 
 mod encoding;
 
@@ -75,7 +75,7 @@ impl PublicKey {
     /// Checks that `signature` is this key's over `message`.
     ///
     /// # Errors
-    /// When it is not, or when we cannot tell; see [`SignatureError`].
+    /// When it is not, or the algorithm is unsupported; see [`SignatureError`].
     pub fn check(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
         let (key, given) = (self.algorithm(), signature.algorithm());
         if key != given {
@@ -87,12 +87,6 @@ impl PublicKey {
         UnparsedPublicKey::new(&ED25519, key)
             .verify(message, signature)
             .map_err(|_| SignatureError::Invalid)
-    }
-
-    /// Whether `signature` is this key's over `message`.
-    #[must_use]
-    pub fn verify(&self, message: &[u8], signature: &Signature) -> bool {
-        self.check(message, signature).is_ok()
     }
 }
 
@@ -152,7 +146,7 @@ impl Keypair {
         Ok(Self::from_seed(&seed))
     }
 
-    /// The seed as 64 hex digits. Whoever holds it can sign as this key.
+    /// The seed as 64 hex digits. Its holder can sign as this key.
     #[must_use]
     pub fn seed_hex(&self) -> Zeroizing<String> {
         Zeroizing::new(const_hex::encode(self.seed.as_slice()))

@@ -1,4 +1,4 @@
-//! How honestly another protocol can present a tool, and what a tool says about itself for that.
+//! How faithfully another protocol can present a tool, and the hints that a tool declares for it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,20 +13,20 @@ const CANCELLATION: &str = "x-chio-cancellation";
 const PARTIAL_OUTPUT: &str = "x-chio-partial-output";
 const TARGET_PROTOCOL: &str = "x-chio-target-protocol";
 
-/// How honestly a surface can present a tool.
+/// How faithfully a surface can present a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BridgeFidelity {
     /// Nothing is lost.
     Lossless,
-    /// It can be used, but not quite as its author meant.
+    /// It can be used, with differences.
     Adapted {
-        /// What is different there, for people.
+        /// The differences, as readable text.
         caveats: Vec<String>,
     },
-    /// The surface cannot present it honestly.
+    /// The surface cannot present it faithfully.
     Unsupported {
-        /// Why, for people.
+        /// The reason, as readable text.
         reason: String,
     },
 }
@@ -45,51 +45,52 @@ impl BridgeFidelity {
 pub struct BridgeSemanticHints {
     /// Whether it may be shown on other surfaces than its own.
     pub publish: bool,
-    /// Whether somebody has to approve each call.
+    /// Whether each call needs an approval.
     pub approval_required: bool,
-    /// Whether its output comes bit by bit.
+    /// Whether its output is streamed in chunks.
     pub streams_output: bool,
-    /// Whether a call can be called off.
+    /// Whether a call can be cancelled.
     pub supports_cancellation: bool,
-    /// Whether a part of its output is of use without the rest.
+    /// Whether a part of its output is usable without the rest.
     pub partial_output: bool,
 }
 
 impl BridgeSemanticHints {
-    /// The hints of a tool: what its schemas say, and else what its latency suggests.
+    /// The hints of a tool: what its schemas declare, with defaults that follow from its latency.
     ///
-    /// An extension that is no boolean counts as absent.
+    /// An extension that is not a boolean counts as absent.
     #[must_use]
     pub fn of(tool: &ToolDefinition) -> Self {
         use LatencyHint::{Moderate, Slow};
-        let said = |name| extensions(tool, name).find_map(Value::as_bool);
+        let declared = |name| extensions(tool, name).find_map(Value::as_bool);
         let slow = tool.latency_hint == Some(Slow);
-        let streams_output = said(STREAMING).unwrap_or(slow || tool.latency_hint == Some(Moderate));
+        let streams_output =
+            declared(STREAMING).unwrap_or(slow || tool.latency_hint == Some(Moderate));
         Self {
-            publish: said(PUBLISH).unwrap_or(true),
-            approval_required: said(APPROVAL_REQUIRED).unwrap_or(false),
+            publish: declared(PUBLISH).unwrap_or(true),
+            approval_required: declared(APPROVAL_REQUIRED).unwrap_or(false),
             streams_output,
-            supports_cancellation: said(CANCELLATION).unwrap_or(slow),
-            partial_output: said(PARTIAL_OUTPUT).unwrap_or(streams_output),
+            supports_cancellation: declared(CANCELLATION).unwrap_or(slow),
+            partial_output: declared(PARTIAL_OUTPUT).unwrap_or(streams_output),
         }
     }
 }
 
-/// Why a tool's `x-chio-target-protocol` names no protocol.
+/// Why a tool's `x-chio-target-protocol` was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetProtocolError {
-    /// It is not even a name.
+    /// The value is not a string.
     #[error("expected `{TARGET_PROTOCOL}` of tool `{tool}` to be a string")]
     NotText {
         /// The tool.
         tool: String,
     },
-    /// It is nobody's name.
+    /// The name is not a known protocol.
     #[error("`{TARGET_PROTOCOL}` of tool `{tool}`: {source}")]
     Unknown {
         /// The tool.
         tool: String,
-        /// What came.
+        /// The parse error, with the name.
         source: UnknownProtocol,
     },
 }
@@ -97,7 +98,7 @@ pub enum TargetProtocolError {
 /// The protocol that a tool asks to be called by, if its schemas name one.
 ///
 /// # Errors
-/// When what they name is no protocol.
+/// When the value is not the name of a protocol.
 pub fn target_protocol_of(
     tool: &ToolDefinition,
 ) -> Result<Option<DiscoveryProtocol>, TargetProtocolError> {
@@ -110,7 +111,7 @@ pub fn target_protocol_of(
     parsed.map(Some).map_err(|source| TargetProtocolError::Unknown { tool: tool(), source })
 }
 
-/// What a tool's schemas have under this name, the input's first.
+/// The values of an extension in a tool's schemas, the input's first.
 fn extensions<'t>(tool: &'t ToolDefinition, name: &'t str) -> impl Iterator<Item = &'t Value> {
     let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
     schemas.into_iter().flatten().filter_map(move |schema| schema.get(name))

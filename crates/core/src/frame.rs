@@ -1,4 +1,4 @@
-//! Frames of the native transport: a length of four bytes, then so many bytes of canonical JSON.
+//! Frames of the native transport: a length of four bytes, then that many bytes of canonical JSON.
 //!
 //! A [`Decoder`] is fed bytes as they arrive and gives payloads back; it does no I/O.
 
@@ -11,7 +11,7 @@ pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
 /// Bytes of the length prefix.
 pub const PREFIX_LEN: usize = 4;
 
-/// Why a connection cannot go on. There is no way to find the next frame after any of these.
+/// Why a connection cannot continue. The next frame cannot be found after any of these.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -21,7 +21,7 @@ pub enum FrameError {
     /// The bytes ended inside a frame.
     #[error("connection_closed: expected {expected} more bytes of a frame, found the end")]
     Closed {
-        /// How many were missing.
+        /// The number of missing bytes.
         expected: usize,
     },
     /// The message has no canonical form.
@@ -53,16 +53,16 @@ pub fn encode_payload(payload: &[u8]) -> Result<Vec<u8>, FrameError> {
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
-    /// How much of the buffer was given out already.
-    taken: usize,
+    /// Bytes of the buffer that were returned already.
+    consumed: usize,
 }
 
 impl Decoder {
     /// Adds bytes that arrived. Memory grows with what arrives, never with what a length promises.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.taken > 0 {
-            self.buffer.drain(..self.taken);
-            self.taken = 0;
+        if self.consumed > 0 {
+            self.buffer.drain(..self.consumed);
+            self.consumed = 0;
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -72,14 +72,14 @@ impl Decoder {
     /// # Errors
     /// When its length is beyond [`MAX_PAYLOAD`], as soon as the length is known.
     pub fn next_payload(&mut self) -> Result<Option<&[u8]>, FrameError> {
-        let rest = self.buffer.get(self.taken..).unwrap_or_default();
+        let rest = self.buffer.get(self.consumed..).unwrap_or_default();
         let Some(payload) = payload_len(rest)? else { return Ok(None) };
-        let start = self.taken + PREFIX_LEN;
+        let start = self.consumed + PREFIX_LEN;
         let end = start + payload;
         if self.buffer.len() < end {
             return Ok(None);
         }
-        self.taken = end;
+        self.consumed = end;
         Ok(self.buffer.get(start..end))
     }
 
@@ -88,7 +88,7 @@ impl Decoder {
     /// # Errors
     /// When a frame has begun and not ended, or has a length that is refused anyway.
     pub fn finish(&self) -> Result<(), FrameError> {
-        let mut rest = self.buffer.get(self.taken..).unwrap_or_default();
+        let mut rest = self.buffer.get(self.consumed..).unwrap_or_default();
         while !rest.is_empty() {
             let expected = PREFIX_LEN + payload_len(rest)?.unwrap_or_default();
             let Some((_, after)) = rest.split_at_checked(expected) else {

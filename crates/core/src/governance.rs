@@ -1,7 +1,7 @@
-//! What makes a call governed: its intent, its approval, where it comes from and which model asks.
+//! What makes a call governed: its intent, its approval, its call chain and its model.
 //!
-//! Everything here is carried by requests and receipts. The checks answer from their arguments
-//! alone; what needs a store, such as single use, is the kernel's work.
+//! Everything here is part of requests and receipts. The checks depend on their arguments alone;
+//! what needs a store, such as single use, is for the kernel.
 
 mod approval;
 mod call_chain;
@@ -24,4 +24,4 @@ pub use nonce::{ExecutionNonce, NonceBinding, NonceBody, NonceError};
 pub use transaction::{ApprovalRecord, AssuranceRecord, GovernedTransactionReceipt};
 
 #[cfg(test)]
-pub(crate) mod golden;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 //! Canonical JSON, keys, capability tokens and their scope algebra, receipts, manifests, the
 //! Merkle log's hashes and proofs, native messages and frames, and the error registry. Everything
 //! here is a pure function of its arguments: no I/O, no clock, no async. What a token or a receipt
-//! says is decided here once; nothing above this crate handles signed bytes itself.
+//! means is decided here once; no other crate handles signed bytes itself.
 
 pub mod bundle;
 pub mod canonical;
@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod merkle;
 pub mod message;
 pub mod money;
+pub mod principal;
 pub mod protocol;
 pub mod receipt;
 pub mod registry;

@@ -1,4 +1,4 @@
-//! How receipts hang together: the kernel's signed word on parent and child.
+//! Receipt lineage: the kernel's signed statement of a parent and its child.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::governance::EvidenceClass;
 use crate::session::SessionAnchorReference;
 use crate::signed::{require_schema, signed_by};
 
-/// How a child hangs on its parent.
+/// The relation of a child to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelationKind {
@@ -20,13 +20,13 @@ pub enum RelationKind {
     Continued,
 }
 
-/// The kernel's signed word that one receipt is another's child.
+/// The kernel's signed statement that one receipt is the child of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptLineageStatement {
     /// [`Self::SCHEMA`].
     pub schema: String,
-    /// The statement's name.
+    /// The statement's id.
     pub id: String,
     /// The parent's receipt.
     pub parent_receipt_id: String,
@@ -40,9 +40,9 @@ pub struct ReceiptLineageStatement {
     pub parent_session_anchor: SessionAnchorReference,
     /// The child's session.
     pub child_session_anchor: SessionAnchorReference,
-    /// How they hang together.
+    /// Their relation.
     pub relation_kind: RelationKind,
-    /// How well that is known; always written.
+    /// How strong the evidence is; always written.
     #[serde(default = "verified")]
     pub evidence_class: EvidenceClass,
     /// The token with which the call was continued.
@@ -66,12 +66,12 @@ impl ReceiptLineageStatement {
     pub const SCHEMA: &'static str = "chio.receipt_lineage_statement.v1";
 }
 
-/// The class of a statement that names none.
+/// The class of a statement without one.
 const fn verified() -> EvidenceClass {
     EvidenceClass::Verified
 }
 
-/// The hash of a set of parents, whatever their order and however often each is named.
+/// The hash of a set of parents; order and repetition do not matter.
 ///
 /// # Errors
 /// Never: every text has a canonical form.
@@ -89,7 +89,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::governance::golden::{key, read_signed};
+    use crate::governance::tests::{key, read_signed};
     use crate::signed::Signed;
 
     fn statement() -> ReceiptLineageStatement {

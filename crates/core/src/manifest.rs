@@ -5,10 +5,9 @@ mod check;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::money::MonetaryAmount;
-use crate::signed::{ArtifactError, Signed, malformed};
+use crate::signed::{ArtifactError, Signed, malformed, signed_by};
 
 /// The schema that every manifest carries.
 pub const MANIFEST_SCHEMA: &str = "chio.manifest.v1";
@@ -161,6 +160,8 @@ impl ToolManifest {
     }
 }
 
+signed_by!(SignedManifest { manifest }, signer_key, SignedManifest::check_signer);
+
 impl SignedManifest {
     /// Checks the manifest's rules, its keys and its signature.
     ///
@@ -172,31 +173,13 @@ impl SignedManifest {
         }
         self.check_signature()
     }
-}
 
-impl Signed for SignedManifest {
-    fn signer(&self) -> &PublicKey {
-        &self.signer_key
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn set_signature(&mut self, signature: Signature) {
-        self.signature = signature;
-    }
-
-    fn check_structure(&self) -> Result<(), ArtifactError> {
+    fn check_signer(&self) -> Result<(), ArtifactError> {
         self.manifest.check()?;
         if self.manifest.public_key == self.signer_key {
             return Ok(());
         }
         Err(malformed("expected the manifest's public key as signer, found another"))
-    }
-
-    fn signing_input(&self) -> Result<Vec<u8>, CanonicalError> {
-        canonical::to_vec(&self.manifest)
     }
 }
 

@@ -75,7 +75,7 @@ const fn split_point(leaves: usize) -> usize {
 pub struct InclusionProof {
     /// How many leaves the tree has.
     pub tree_size: u64,
-    /// The leaf's place, from 0.
+    /// The leaf's index, from 0.
     pub leaf_index: u64,
     /// Sibling hashes from the leaf to the root.
     pub audit_path: Vec<Hash>,
@@ -94,7 +94,7 @@ impl InclusionProof {
         Some(Self { tree_size, leaf_index, audit_path })
     }
 
-    /// Whether `leaf` is in the tree with this root, at this place. Every hash of the path is
+    /// Whether `leaf` is in the tree with this root, at this index. Every hash of the path is
     /// used, and none is missing.
     #[must_use]
     pub fn verify(&self, leaf: &Hash, root: &Hash) -> bool {
@@ -203,7 +203,7 @@ impl ConsistencyProof {
     }
 }
 
-/// `whole` tells whether the smaller tree is still a full subtree on the way down: then its hash
+/// `whole` says whether the smaller tree is still a full subtree at this level: then its hash
 /// is known to the verifier and left out.
 fn collect_consistency(leaves: &[Hash], from: usize, whole: bool, path: &mut Vec<Hash>) {
     if from == leaves.len() {

@@ -1,6 +1,6 @@
 //! Messages of the native transport.
 
-mod token_texts;
+mod token_cache;
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::governance::{ApprovalToken, ExecutionNonce, GovernedTransactionIntent
 use crate::receipt::ChioReceipt;
 use crate::registry::ErrorCode;
 use crate::strict::{self, StrictError};
-pub use token_texts::TokenTexts;
+pub use token_cache::TokenCache;
 
 /// The most approval tokens that one request carries.
 pub const MAX_APPROVAL_TOKENS: usize = 32;
@@ -27,14 +27,14 @@ pub enum AgentMessage {
     ToolCallRequest(Box<ToolCallRequest>),
     /// Ask for the capabilities that are valid now.
     ListCapabilities,
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
 }
 
 /// A call of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRequest<T = CapabilityToken> {
-    /// Echoed by every answer to it.
+    /// The request id, repeated in every response.
     pub id: String,
     /// The authority for the call.
     pub capability_token: T,
@@ -44,7 +44,7 @@ pub struct ToolCallRequest<T = CapabilityToken> {
     pub tool: String,
     /// The arguments.
     pub params: Value,
-    /// Why, for how much, on whose behalf.
+    /// The governed intent: purpose, amount, call chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governed_intent: Option<GovernedTransactionIntent>,
     /// One approval.
@@ -53,13 +53,13 @@ pub struct ToolCallRequest<T = CapabilityToken> {
     /// Approvals under a threshold proposal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approval_tokens: Vec<ApprovalToken>,
-    /// The proposal that they approve, carried as it came.
+    /// The proposal that they approve, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_approval_proposal: Option<Map<String, Value>>,
-    /// An extension, carried as it came.
+    /// An extension, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supplemental_authorization: Option<SupplementalAuthorization>,
-    /// A nonce that an earlier answer gave.
+    /// A nonce from an earlier response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_nonce: Option<ExecutionNonce>,
     /// Proof that the caller holds the token's subject key.
@@ -67,7 +67,7 @@ pub struct ToolCallRequest<T = CapabilityToken> {
     pub dpop_proof: Option<DpopProof>,
 }
 
-/// An extension that we carry and do not read.
+/// An extension that is passed on and not interpreted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SupplementalAuthorization {
@@ -79,13 +79,13 @@ pub struct SupplementalAuthorization {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum KernelMessage {
-    /// A part of a stream, before the response.
+    /// A chunk of a stream, before the response.
     ToolCallChunk {
         /// The request.
         id: String,
-        /// Its place, from 0.
+        /// The index of the chunk, from 0.
         chunk_index: u64,
-        /// The part.
+        /// The chunk.
         data: Value,
     },
     /// The end of a call.
@@ -95,12 +95,12 @@ pub enum KernelMessage {
         /// The capabilities that are valid now.
         capabilities: Vec<CapabilityToken>,
     },
-    /// A capability is valid no more.
+    /// A capability was revoked.
     CapabilityRevoked {
-        /// Which.
+        /// The id of the token.
         id: String,
     },
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
 }
 
@@ -129,26 +129,26 @@ pub enum ToolCallResult {
     },
     /// With the end of a stream.
     StreamComplete {
-        /// How many chunks went before.
+        /// The number of chunks sent before.
         total_chunks: u64,
     },
-    /// Called off.
+    /// Cancelled by the caller.
     Cancelled {
-        /// Why.
+        /// The reason, as readable text.
         reason: String,
-        /// How many chunks went before.
+        /// The number of chunks sent before.
         chunks_received: u64,
     },
-    /// Broken off.
+    /// Interrupted: it began, and its end is unknown.
     Incomplete {
-        /// Why.
+        /// The reason, as readable text.
         reason: String,
-        /// How many chunks went before.
+        /// The number of chunks sent before.
         chunks_received: u64,
     },
     /// With a refusal or a failure.
     Err {
-        /// Which.
+        /// The refusal or failure.
         error: ToolCallError,
     },
 }
@@ -157,17 +157,17 @@ pub enum ToolCallResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "code", content = "detail", rename_all = "snake_case")]
 pub enum ToolCallError {
-    /// The token is malformed, invalid or another's.
+    /// The token is malformed, invalid or not the caller's.
     CapabilityDenied(String),
     /// The token is outside its window.
     CapabilityExpired,
     /// The token was revoked.
     CapabilityRevoked,
-    /// A guard said no.
+    /// A guard denied the call.
     PolicyDenied {
-        /// Which.
+        /// The name of the guard.
         guard: String,
-        /// Why.
+        /// The reason, as readable text.
         reason: String,
     },
     /// The tool server failed.
@@ -191,7 +191,7 @@ impl ToolCallError {
     }
 }
 
-/// The member that tells messages apart.
+/// The member that distinguishes messages.
 #[derive(Deserialize)]
 struct Tag<'a> {
     #[serde(rename = "type", borrow)]
@@ -205,7 +205,7 @@ impl AgentMessage {
     /// When it is not one message of an agent.
     pub fn decode(payload: &[u8]) -> Result<Self, StrictError> {
         // Straight from the text where the message is large: by way of the tagged enum, all of it
-        // would be buffered, and errors would lose their place.
+        // would be buffered, and errors would lose their position.
         match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
             "tool_call_request" => strict::reread(payload).map(Self::ToolCallRequest),
             _ => strict::reread(payload),
@@ -213,23 +213,23 @@ impl AgentMessage {
     }
 }
 
-/// An [`AgentMessage`] as a kernel takes it in: calls of one token share it.
+/// An [`AgentMessage`] as a kernel receives it: calls with the same token share it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Arrived {
+pub enum ReceivedMessage {
     /// Call one tool under one capability.
     Call(Box<ToolCallRequest<PresentedToken>>),
     /// Ask for the capabilities that are valid now.
     ListCapabilities,
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
 }
 
-impl Arrived {
-    /// As [`AgentMessage::decode`]; a token that came lately in the same words is not read again.
+impl ReceivedMessage {
+    /// As [`AgentMessage::decode`]; a token whose text is in the cache is not parsed again.
     ///
     /// # Errors
     /// When it is not one message of an agent.
-    pub fn decode(payload: &[u8], tokens: &mut TokenTexts) -> Result<Self, StrictError> {
+    pub fn decode(payload: &[u8], tokens: &mut TokenCache) -> Result<Self, StrictError> {
         Ok(match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
             "tool_call_request" => {
                 let request: ToolCallRequest<&RawValue> = strict::reread(payload)?;
@@ -294,10 +294,10 @@ pub enum ApprovalConflict {
     /// Both the single and the list form.
     #[error("expected `approval_token` or `approval_tokens`, found both")]
     Both,
-    /// A proposal that nobody approves.
+    /// A proposal without approvals.
     #[error("expected `approval_tokens` with `threshold_approval_proposal`, found none")]
     ProposalAlone,
-    /// Approvals of no proposal.
+    /// Approvals without a proposal.
     #[error("expected `threshold_approval_proposal` with `approval_tokens`, found none")]
     TokensAlone,
     /// Too many approvals.

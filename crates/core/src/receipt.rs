@@ -1,4 +1,4 @@
-//! Receipts: what was asked, what was decided, what came of it, signed by the kernel.
+//! Receipts: the request, the decision and the outcome, signed by the kernel.
 //!
 //! A receipt's id is the hash of its content, and its signature is over id and content together.
 //! Verification reports each check on its own; trust in the key is never assumed.
@@ -21,7 +21,7 @@ pub use verify::ReceiptReport;
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Algorithm, PublicKey, Signature};
 
-/// A signed account of one decision or observation.
+/// A signed record of one decision or observation.
 // Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChioReceipt {
@@ -33,13 +33,13 @@ pub struct ChioReceipt {
     /// An unsigned hint.
     #[serde(default, skip_serializing_if = "Algorithm::is_default")]
     pub algorithm: Option<Algorithm>,
-    /// Selective disclosure, carried as it came.
+    /// Selective disclosure, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbs_projection_version: Option<String>,
-    /// Selective disclosure, carried as it came; not part of what is signed.
+    /// Selective disclosure, passed on unchanged; not part of what is signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbs_signature: Option<Map<String, Value>>,
-    /// How far the signer could stop what it tells of.
+    /// Whether the signer could prevent what it records.
     pub boundary_class: BoundaryClass,
     /// The token used.
     pub capability_id: String,
@@ -48,7 +48,7 @@ pub struct ChioReceipt {
     /// What was decided; only and always in a mediated decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What each guard said.
+    /// The verdict of each guard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<GuardEvidence>,
     /// The hash of the content; a provisional name until the receipt is signed.
@@ -63,7 +63,7 @@ pub struct ChioReceipt {
     pub observation_outcome: Option<ObservationOutcome>,
     /// The policy in force.
     pub policy_hash: String,
-    /// What the receipt is an account of.
+    /// What the receipt records.
     pub receipt_kind: ReceiptKind,
     /// Whether the parameters are whole.
     pub redaction_mode: RedactionMode,
@@ -72,7 +72,7 @@ pub struct ChioReceipt {
     /// The caller's tenant, from its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub timestamp: u64,
     /// The tool called.
     pub tool_name: String,
@@ -80,7 +80,7 @@ pub struct ChioReceipt {
     pub tool_origin: ToolOrigin,
     /// The server called.
     pub tool_server: String,
-    /// How much the account may be relied on.
+    /// How far the receipt may be relied on.
     pub trust_level: TrustLevel,
 }
 
@@ -112,24 +112,24 @@ pub enum Decision {
     Allow,
     /// It did not run, or its tool failed.
     Deny {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Who said so.
+        /// The guard or stage that denied it.
         guard: String,
     },
-    /// It was called off.
+    /// It was cancelled.
     Cancelled {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It began and its end is not known.
     Incomplete {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What a receipt is an account of.
+/// What a receipt records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptKind {
@@ -141,7 +141,7 @@ pub enum ReceiptKind {
     AdvisoryEvaluation,
 }
 
-/// How far the signer could stop what it tells of.
+/// Whether the signer could prevent what it records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundaryClass {
@@ -171,11 +171,11 @@ pub enum ObservationOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOrigin {
-    /// The one who called the kernel, through it.
+    /// The caller, through the kernel.
     CallerExecuted,
-    /// A model provider, by its own account.
+    /// A model provider, by its own report.
     HostExecutedProviderReported,
-    /// A host, past the kernel.
+    /// A host, without the kernel.
     HostExecutedUnmediated,
 }
 
@@ -191,11 +191,11 @@ pub enum RedactionMode {
     Redacted,
 }
 
-/// How much an account may be relied on.
+/// How far a receipt may be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// The kernel stood in between.
+    /// The kernel mediated the call.
     Mediated,
     /// Seen and checked.
     Verified,
@@ -203,20 +203,20 @@ pub enum TrustLevel {
     Advisory,
 }
 
-/// One who acted.
+/// An actor in the chain of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// Who.
+    /// The actor's id.
     pub actor_id: String,
-    /// Of what kind.
+    /// The kind of actor, such as an agent or a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_kind: Option<String>,
 }
 
-/// What one guard said.
+/// The verdict of one guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardEvidence {
-    /// Which guard.
+    /// The name of the guard.
     pub guard_name: String,
     /// Whether it allowed.
     pub verdict: bool,

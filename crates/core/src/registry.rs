@@ -47,33 +47,6 @@ pub enum RetryStrategy {
     RetryWithBackoff,
 }
 
-/// A registered kind of refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
-    /// 1000.
-    ProtocolVersionUnsupported,
-    /// 1001.
-    SessionNotInitialized,
-    /// 1002.
-    InvalidRequestShape,
-    /// 1100.
-    AuthMissingOrInvalid,
-    /// 2100.
-    CapabilityDenied,
-    /// 2101.
-    CapabilityExpired,
-    /// 2102.
-    CapabilityRevoked,
-    /// 3100.
-    GuardDenied,
-    /// 4100.
-    BudgetExhausted,
-    /// 5100.
-    ToolServerError,
-    /// 6100.
-    InternalError,
-}
-
 /// One row of the registry.
 struct Row {
     number: u16,
@@ -85,77 +58,63 @@ struct Row {
     native: Option<&'static str>,
 }
 
+/// Defines [`ErrorCode`] from the rows of the registry.
+macro_rules! registry {
+    ($($code:ident: $number:literal, $name:literal, $category:ident, transient $transient:literal,
+       $retry:ident, jsonrpc $jsonrpc:expr, native $native:expr;)*) => {
+        /// A registered kind of refusal.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $(#[doc = concat!(stringify!($number), ", `", $name, "`.")] $code,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, by number.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$code),*];
+
+            const fn row(self) -> Row {
+                match self {
+                    $(Self::$code => Row {
+                        number: $number,
+                        name: $name,
+                        category: Category::$category,
+                        transient: $transient,
+                        retry: RetryStrategy::$retry,
+                        jsonrpc: $jsonrpc,
+                        native: $native,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    ProtocolVersionUnsupported: 1000, "protocol_version_unsupported", Protocol, transient false,
+        DoNotRetryUntilVersionChange, jsonrpc Some(-32600), native None;
+    SessionNotInitialized: 1001, "session_not_initialized", Protocol, transient false,
+        Reinitialize, jsonrpc Some(-32002), native None;
+    InvalidRequestShape: 1002, "invalid_request_shape", Protocol, transient false,
+        DoNotRetry, jsonrpc Some(-32600), native None;
+    AuthMissingOrInvalid: 1100, "auth_missing_or_invalid", Auth, transient true,
+        RetryAfterRefresh, jsonrpc None, native None;
+    CapabilityDenied: 2100, "capability_denied", Capability, transient false,
+        DoNotRetry, jsonrpc None, native Some("capability_denied");
+    CapabilityExpired: 2101, "capability_expired", Capability, transient false,
+        RetryAfterReissue, jsonrpc None, native Some("capability_expired");
+    CapabilityRevoked: 2102, "capability_revoked", Capability, transient false,
+        RetryAfterReissue, jsonrpc None, native Some("capability_revoked");
+    GuardDenied: 3100, "guard_denied", Guard, transient false,
+        DoNotRetry, jsonrpc None, native Some("policy_denied");
+    BudgetExhausted: 4100, "budget_exhausted", Budget, transient true,
+        RetryAfterBudgetChange, jsonrpc None, native None;
+    ToolServerError: 5100, "tool_server_error", Tool, transient true,
+        RetryWithBackoff, jsonrpc None, native Some("tool_server_error");
+    InternalError: 6100, "internal_error", Internal, transient true,
+        RetryWithBackoff, jsonrpc None, native Some("internal_error");
+}
+
 impl ErrorCode {
-    /// Every code, by number.
-    pub const ALL: [Self; 11] = [
-        Self::ProtocolVersionUnsupported,
-        Self::SessionNotInitialized,
-        Self::InvalidRequestShape,
-        Self::AuthMissingOrInvalid,
-        Self::CapabilityDenied,
-        Self::CapabilityExpired,
-        Self::CapabilityRevoked,
-        Self::GuardDenied,
-        Self::BudgetExhausted,
-        Self::ToolServerError,
-        Self::InternalError,
-    ];
-
-    const fn row(self) -> Row {
-        use Category as C;
-        use RetryStrategy as R;
-        let (number, name, category, transient, retry) = match self {
-            Self::ProtocolVersionUnsupported => (
-                1000,
-                "protocol_version_unsupported",
-                C::Protocol,
-                false,
-                R::DoNotRetryUntilVersionChange,
-            ),
-            Self::SessionNotInitialized => {
-                (1001, "session_not_initialized", C::Protocol, false, R::Reinitialize)
-            }
-            Self::InvalidRequestShape => {
-                (1002, "invalid_request_shape", C::Protocol, false, R::DoNotRetry)
-            }
-            Self::AuthMissingOrInvalid => {
-                (1100, "auth_missing_or_invalid", C::Auth, true, R::RetryAfterRefresh)
-            }
-            Self::CapabilityDenied => {
-                (2100, "capability_denied", C::Capability, false, R::DoNotRetry)
-            }
-            Self::CapabilityExpired => {
-                (2101, "capability_expired", C::Capability, false, R::RetryAfterReissue)
-            }
-            Self::CapabilityRevoked => {
-                (2102, "capability_revoked", C::Capability, false, R::RetryAfterReissue)
-            }
-            Self::GuardDenied => (3100, "guard_denied", C::Guard, false, R::DoNotRetry),
-            Self::BudgetExhausted => {
-                (4100, "budget_exhausted", C::Budget, true, R::RetryAfterBudgetChange)
-            }
-            Self::ToolServerError => {
-                (5100, "tool_server_error", C::Tool, true, R::RetryWithBackoff)
-            }
-            Self::InternalError => (6100, "internal_error", C::Internal, true, R::RetryWithBackoff),
-        };
-        let jsonrpc = match self {
-            Self::ProtocolVersionUnsupported | Self::InvalidRequestShape => Some(-32600),
-            Self::SessionNotInitialized => Some(-32002),
-            _ => None,
-        };
-        let native = match self {
-            Self::GuardDenied => Some("policy_denied"),
-            Self::CapabilityDenied
-            | Self::CapabilityExpired
-            | Self::CapabilityRevoked
-            | Self::ToolServerError
-            | Self::InternalError => Some(name),
-            _ => None,
-        };
-        Row { number, name, category, transient, retry, jsonrpc, native }
-    }
-
     /// The number.
     #[must_use]
     pub const fn number(self) -> u16 {

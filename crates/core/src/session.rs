@@ -1,4 +1,4 @@
-//! How a session was opened: the kernel's signed anchor of who came in, by which door.
+//! How a session was opened: the kernel's signed anchor of its agent, transport and authentication.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,11 +7,12 @@ use crate::canonical::{self, CanonicalError};
 use crate::crypto::{PublicKey, Signature};
 use crate::hash::sha256_hex;
 use crate::signed::{ArtifactError, Signed, malformed, require_schema, signed_by};
+use crate::text::is_absent;
 
 /// Hex digits of the context's hash in an anchor's id.
 const ID_DIGITS: usize = 12;
 
-/// The door that a session came in by.
+/// The transport of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
@@ -23,15 +24,15 @@ pub enum Transport {
     StreamableHttp,
 }
 
-/// How a session's agent showed who it is.
+/// How a session's agent was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AuthMethod {
-    /// Not at all.
+    /// It was not.
     Anonymous,
     /// With a token that the operator has set.
     StaticBearer {
-        /// Whom the token stands for.
+        /// The principal of the token.
         principal: String,
         /// The hash of the token.
         token_fingerprint: String,
@@ -44,7 +45,7 @@ pub enum AuthMethod {
 /// What an authorization server's token says. The casing is mixed on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OauthBearer {
-    /// Whom the token stands for.
+    /// The principal of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// Who issued it.
@@ -59,15 +60,11 @@ pub struct OauthBearer {
     /// What it allows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// What an identity provider adds, as it came.
+    /// What an identity provider adds, passed on unchanged.
     #[serde(default, rename = "federatedClaims", skip_serializing_if = "Map::is_empty")]
     pub federated_claims: Map<String, Value>,
-    /// Who the principal is in its organisation, as it came.
-    #[serde(
-        default,
-        rename = "enterpriseIdentity",
-        skip_serializing_if = "crate::text::is_absent"
-    )]
+    /// Who the principal is in its organisation, passed on unchanged.
+    #[serde(default, rename = "enterpriseIdentity", skip_serializing_if = "is_absent")]
     pub enterprise_identity: Option<Value>,
     /// The hash of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,14 +72,6 @@ pub struct OauthBearer {
 }
 
 impl AuthMethod {
-    /// The hash that anchors carry as `authMethodHash`.
-    ///
-    /// # Errors
-    /// When the method has no canonical form.
-    pub fn hash(&self) -> Result<String, CanonicalError> {
-        canonical::hash(self)
-    }
-
     /// The hash of the token that was shown.
     #[must_use]
     pub fn token_fingerprint(&self) -> Option<&str> {
@@ -94,29 +83,19 @@ impl AuthMethod {
     }
 }
 
-/// By which door a session came in, and how its agent showed who it is.
+/// The transport of a session, and how its agent was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthContext {
-    /// The door.
+    /// The transport.
     pub transport: Transport,
-    /// How.
+    /// How the agent was authenticated.
     pub method: AuthMethod,
     /// The web origin that a browser named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
 
-impl AuthContext {
-    /// The hash that anchors carry as `authContextHash`.
-    ///
-    /// # Errors
-    /// When the context has no canonical form.
-    pub fn hash(&self) -> Result<String, CanonicalError> {
-        canonical::hash(self)
-    }
-}
-
-/// What the holder of a session can be held to.
+/// What a session is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProofBinding {
@@ -141,30 +120,30 @@ impl ProofBinding {
     }
 }
 
-/// The kernel's signed word on how a session was opened.
+/// The kernel's signed statement of how a session was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionAnchor {
     /// [`Self::SCHEMA`].
     pub schema: String,
-    /// The anchor's name.
+    /// The anchor's id.
     pub id: String,
     /// The session.
     pub session_id: String,
-    /// Who came in.
+    /// The agent.
     pub agent_id: String,
-    /// By which door, and how.
+    /// Transport and authentication.
     pub auth_context: AuthContext,
-    /// [`AuthContext::hash`] of it.
+    /// [`canonical::hash`] of the context.
     pub auth_context_hash: String,
-    /// [`AuthMethod::hash`] of its method.
+    /// [`canonical::hash`] of its method.
     pub auth_method_hash: String,
-    /// What the holder can be held to.
+    /// What the session is bound to.
     #[serde(default, skip_serializing_if = "ProofBinding::is_empty")]
     pub proof_binding: Option<ProofBinding>,
-    /// Counts how often the session has shown anew who it is.
+    /// Counts the authentications of the session.
     pub auth_epoch: u64,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub issued_at: u64,
     /// The kernel, which signs.
     pub kernel_key: PublicKey,
@@ -190,7 +169,7 @@ impl SessionAnchor {
         issued_at: u64,
         kernel_key: PublicKey,
     ) -> Result<Self, CanonicalError> {
-        let auth_context_hash = auth_context.hash()?;
+        let auth_context_hash = canonical::hash(&auth_context)?;
         let digits: String = auth_context_hash.chars().take(ID_DIGITS).collect();
         let fingerprint = auth_context.method.token_fingerprint().map(str::to_owned);
         Ok(Self {
@@ -198,7 +177,7 @@ impl SessionAnchor {
             id: format!("{session_id}:anchor:{auth_epoch}:{digits}"),
             session_id: session_id.to_owned(),
             agent_id: agent_id.to_owned(),
-            auth_method_hash: auth_context.method.hash()?,
+            auth_method_hash: canonical::hash(&auth_context.method)?,
             auth_context_hash,
             proof_binding: fingerprint.map(|fingerprint| ProofBinding {
                 token_fingerprint: Some(fingerprint),
@@ -231,8 +210,9 @@ impl SessionAnchor {
 
     fn check_hashes(&self) -> Result<(), ArtifactError> {
         require_schema(Self::SCHEMA, &self.schema)?;
-        require_hash("authContextHash", &self.auth_context.hash()?, &self.auth_context_hash)?;
-        require_hash("authMethodHash", &self.auth_context.method.hash()?, &self.auth_method_hash)
+        let (context, method) = (&self.auth_context, &self.auth_context.method);
+        require_hash("authContextHash", &canonical::hash(context)?, &self.auth_context_hash)?;
+        require_hash("authMethodHash", &canonical::hash(method)?, &self.auth_method_hash)
     }
 }
 
@@ -258,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::governance::golden::{golden, key, read_signed, text};
+    use crate::governance::tests::{golden, key, read_signed, text};
 
     const GOLDEN: [&str; 3] =
         ["session_anchor_oauth", "session_anchor_static_bearer", "session_anchor_stdio_anonymous"];

@@ -55,10 +55,10 @@ pub trait Signed: Serialize + Sized {
     /// The signature.
     fn signature(&self) -> &Signature;
 
-    /// Puts the signature in its place.
+    /// Sets the signature.
     fn set_signature(&mut self, signature: Signature);
 
-    /// The rules of this kind that hold whoever signs.
+    /// The rules of this kind that do not depend on the signer.
     ///
     /// # Errors
     /// When one is broken.
@@ -136,15 +136,13 @@ pub(crate) fn require_hint(
     }
 }
 
-/// Implements [`Signed`] for a type with a `signature` member and this signer member.
+/// Implements [`Signed`] for a type with a `signature` member, signed by the key in the given
+/// member. `Type { member }` is signed over that member alone. The last argument checks structure.
 macro_rules! signed_by {
-    ($type:ty, $signer:ident) => {
-        signed_by!($type, $signer, |_artifact| Ok(()));
-    };
-    ($type:ty, $signer:ident, $check:expr) => {
+    ($type:ident $({ $content:ident })?, $($signer:ident).+ $(, $check:expr)?) => {
         impl $crate::signed::Signed for $type {
             fn signer(&self) -> &$crate::crypto::PublicKey {
-                &self.$signer
+                &self.$($signer).+
             }
 
             fn signature(&self) -> &$crate::crypto::Signature {
@@ -155,10 +153,14 @@ macro_rules! signed_by {
                 self.signature = signature;
             }
 
-            fn check_structure(&self) -> Result<(), $crate::signed::ArtifactError> {
+            $(fn check_structure(&self) -> Result<(), $crate::signed::ArtifactError> {
                 let check: fn(&Self) -> Result<(), $crate::signed::ArtifactError> = $check;
                 check(self)
-            }
+            })?
+
+            $(fn signing_input(&self) -> Result<Vec<u8>, $crate::canonical::CanonicalError> {
+                $crate::canonical::to_vec(&self.$content)
+            })?
         }
     };
 }

@@ -1,4 +1,4 @@
-//! The door for untrusted JSON text: each member once, nesting bounded, errors that name the place.
+//! The parser for untrusted JSON text: each member once, nesting bounded, errors with a position.
 //!
 //! `serde_json` lets the last of two equal members win inside free-form JSON, so that two readers
 //! can see two messages in one text. Nothing from outside is read in any other way than this one.
@@ -28,14 +28,14 @@ const MAX_NAME: usize = 40;
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// Why a text was refused. Values never appear in it, but for a number that [`canonicalize`]
-/// refuses; names of members and variants do, shortened, and so do places.
+/// refuses; names of members and variants do, shortened, and so do positions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StrictError {
     /// Not JSON.
     #[error("not JSON: {message}")]
     Syntax {
-        /// What the parser met, and where.
+        /// The parser's error, with its position.
         message: String,
     },
     /// One object names a member twice.
@@ -118,7 +118,7 @@ pub(crate) fn checked_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T
     Err(StrictError::Shape { message: format!("expected a JSON object, found {found}") })
 }
 
-/// Checks that a text is one JSON value without repeated members or absurd nesting.
+/// Checks that a text is one JSON value without repeated members or excessive nesting.
 ///
 /// # Errors
 /// When it is not.
@@ -138,6 +138,19 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
         Some(Fault::Depth) => StrictError::TooDeep { line, column },
         None => StrictError::Syntax { message: error.to_string() },
     })
+}
+
+/// What kind of JSON a value is, for errors that do not repeat it.
+#[must_use]
+pub const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// Canonical form of a text that must already say exactly what its canonical form says: as
@@ -216,7 +229,7 @@ fn without_values(message: &str) -> String {
     }
 }
 
-/// Cuts the name in ``unknown field `…` `` and ``unknown variant `…` ``: anybody chose its length.
+/// Cuts the name in ``unknown field `…` `` and ``unknown variant `…` ``: the sender chose its length.
 fn shorten_name(message: &str) -> String {
     let shown = |name: &str| name.chars().take(MAX_NAME).collect::<String>();
     match message.split_once('`').and_then(|(before, rest)| {
@@ -230,13 +243,13 @@ fn shorten_name(message: &str) -> String {
     }
 }
 
-/// What [`Walk`] found, where `serde` has no word for it.
+/// What [`Walk`] found, for which `serde` has no error.
 enum Fault {
     Duplicate(String),
     Depth,
 }
 
-/// Walks through a value and keeps nothing of it.
+/// Walks through a value and stores nothing of it.
 #[derive(Clone, Copy)]
 struct Walk<'f> {
     fault: &'f Cell<Option<Fault>>,
@@ -261,6 +274,15 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
+/// Implements the methods that visit a value without elements.
+macro_rules! skip {
+    ($($method:ident($($type:ty)?))*) => {$(
+        fn $method<E>(self, $(_: $type)?) -> Result<(), E> {
+            Ok(())
+        }
+    )*};
+}
+
 impl<'de> Visitor<'de> for Walk<'_> {
     type Value = ();
 
@@ -268,28 +290,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
         f.write_str("a JSON value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    skip! {
+        visit_bool(bool) visit_i64(i64) visit_u64(u64) visit_f64(f64) visit_str(&str) visit_unit()
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How well a runtime has shown what it is.
+/// How well a runtime is attested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeAssurance {
@@ -16,7 +16,7 @@ pub enum RuntimeAssurance {
     Verified,
 }
 
-/// How far an agent acts on its own.
+/// How autonomously an agent acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutonomyTier {
@@ -28,7 +28,7 @@ pub enum AutonomyTier {
     Autonomous,
 }
 
-/// How careful a model is known to be.
+/// The safety rating of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SafetyTier {

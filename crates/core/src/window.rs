@@ -1,4 +1,4 @@
-//! The time in which an artifact holds: from one second to just before another.
+//! The time window in which an artifact is valid: from one second to just before another.
 
 /// The seconds in which something holds, in Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,11 +53,10 @@ mod executor;
 mod executors;
 mod failed_task;
 mod fidelity;
-pub mod jsonrpc;
 mod log;
 mod orchestrated;
 mod orchestrator;
-mod passage;
+mod prepare;
 mod reading;
 mod registry;
 mod request;
@@ -69,14 +68,16 @@ mod trace;
 pub use chio_core::fidelity::{
     BridgeFidelity, BridgeSemanticHints, TargetProtocolError, target_protocol_of,
 };
+pub use chio_core::principal::{Credential, Principal};
 pub use chio_core::protocol::DiscoveryProtocol;
 pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefused, TaskState};
 pub use chio_kernel::{
-    AskError, Caller, Denial, Enduring, Evaluation, Gone, KernelError, NoCaller, Notice, Offer,
-    Outcome, Question, Read, ReadKind, ReadOutcome, Session, Shelf, Word,
+    AskError, Caller, ClientNotification, Denial, DetachOnDrop, Evaluation, Gone, KernelError,
+    ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ServerNotification,
+    Session,
 };
 
-pub use admission::{Admission, ConnectionInfo, Door, Peer, Refused};
+pub use admission::{Admission, Refused};
 pub use attenuation::attenuated;
 pub use bridge::CapabilityBridge;
 pub use capability_ref::{CapabilityRefError, CrossProtocolCapabilityRef};

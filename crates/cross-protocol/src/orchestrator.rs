@@ -9,6 +9,7 @@ use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::manifest::{ToolDefinition, ToolManifest};
+use chio_core::principal::Principal;
 use chio_core::signed::Signed;
 use chio_kernel::store::StoreResult;
 use chio_kernel::{Caller, ChioKernel, KernelError, Session};
@@ -17,7 +18,7 @@ use tokio::sync::broadcast;
 use crate::DiscoveryProtocol;
 use crate::fidelity::{AcpCategory, Facts, fidelity};
 use crate::orchestrated::{OrchestratedToolCall, Projection};
-use crate::passage::{Passage, Way};
+use crate::prepare::{PreparedCall, RouteContext};
 use crate::registry::TargetProtocolRegistry;
 use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest};
 use crate::road::Road;
@@ -91,7 +92,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     ) -> Result<OrchestratedToolCall, KernelError> {
         let continued = self.continued(&request).await;
         let source = caller.session().protocol;
-        let Passage { call, executor } = self.passage(request, source, continued)?;
+        let PreparedCall { call, executor } = self.prepare(request, source, continued)?;
         let (request_id, target) = (call.request_id.clone(), call.target);
         let trace_id = call.trace_id.clone().unwrap_or_default();
         let projection = executor.map(|executor| {
@@ -133,16 +134,16 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         &self.kernel
     }
 
-    fn passage(
+    fn prepare(
         &self,
         request: OrchestratedRequest,
         source: DiscoveryProtocol,
         continued: Option<String>,
-    ) -> Result<Passage, KernelError> {
+    ) -> Result<PreparedCall, KernelError> {
         let kernel = &self.kernel;
         let requested = kernel.target_of(&request.server_id, &request.tool_name);
         let requested = requested.unwrap_or_else(|| self.routes.registry.default_target());
-        let way = Way {
+        let route = RouteContext {
             fidelity: self.fidelity(&request, source, requested),
             request_id: kernel.new_request_id(),
             source,
@@ -152,7 +153,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
             registry: &self.routes.registry,
             availability: &self.routes.availability,
         };
-        Ok(Passage::of(request, way)?)
+        Ok(PreparedCall::new(request, route)?)
     }
 
     /// How honestly the caller's protocol can present the tool; its own presents all.
@@ -186,12 +187,10 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         self.kernel.trusted_kernels().contains(key)
     }
 
-    /// A new session on a protocol, with whoever has shown to hold this key.
+    /// A new session of a principal.
     #[must_use]
-    pub fn open_session(&self, protocol: DiscoveryProtocol, peer: Option<PublicKey>) -> Session {
-        let unique = self.kernel.new_request_id();
-        let unique = unique.strip_prefix("req-").unwrap_or(&unique);
-        Session { id: format!("sess-{unique}"), protocol, peer, tenant_id: None }
+    pub fn open_session(&self, protocol: DiscoveryProtocol, principal: Principal) -> Session {
+        Session { id: self.kernel.new_session_id(), protocol, principal: Arc::new(principal) }
     }
 
     /// The tokens of this subject that are valid now.

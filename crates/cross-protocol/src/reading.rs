@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_kernel::{
-    Caller, Denial, KernelError, Offer, Read, ReadCall, ReadKind, Session, Shelf, ToolCall, Word,
+    Caller, ClientNotification, Denial, KernelError, ListKind, Offer, Read, ReadCall, ReadKind,
+    Session, ToolCall,
 };
 use serde_json::{Map, Value};
 
@@ -45,7 +46,7 @@ impl CrossProtocolOrchestrator<'_> {
         self.kernel().read(ReadCall { kind, call }, caller).await
     }
 
-    /// Begins a session with a server; see [`chio_kernel::Library::open`]. None for a server that
+    /// Begins a session with a server; see [`chio_kernel::ResourceProvider::open`]. None for a server that
     /// has only tools.
     ///
     /// # Errors
@@ -65,7 +66,7 @@ impl CrossProtocolOrchestrator<'_> {
         self.kernel().close_session(server_id, session_id).await;
     }
 
-    /// What is on a shelf of a server, as it writes it. None for a server that has only tools.
+    /// What is on a kind of a server, as it writes it. None for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.
@@ -73,9 +74,9 @@ impl CrossProtocolOrchestrator<'_> {
         &self,
         server_id: &str,
         session: &Session,
-        shelf: Shelf,
+        kind: ListKind,
     ) -> Result<Option<Vec<Value>>, KernelError> {
-        self.kernel().list(server_id, session, shelf).await
+        self.kernel().list(server_id, session, kind).await
     }
 
     /// Lets a server know something.
@@ -86,7 +87,7 @@ impl CrossProtocolOrchestrator<'_> {
         &self,
         server_id: &str,
         session: &Session,
-        word: Word,
+        word: ClientNotification,
     ) -> Result<(), KernelError> {
         self.kernel().tell(server_id, session, word).await
     }

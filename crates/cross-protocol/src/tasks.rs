@@ -15,7 +15,7 @@ use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetad
 use chio_core::receipt::SealedReceipt;
 use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused, TaskState};
 use chio_kernel::{
-    AskError, Caller, Denial, Gone, KernelError, Notice, Outcome, Question, Session,
+    AskError, Caller, Denial, Gone, KernelError, Outcome, Question, ServerNotification, Session,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -410,7 +410,7 @@ impl Caller for TaskCaller {
         self.caller.parked(waits_for);
     }
 
-    async fn notice(&self, notice: Notice) {
+    async fn notice(&self, notice: ServerNotification) {
         self.caller.notice(notice).await;
     }
 

@@ -1,8 +1,10 @@
 //! The one who called, as the kernel sees them: somebody who takes chunks, answers questions and
 //! may lose interest.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use chio_core::crypto::PublicKey;
+use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::OperationKind;
 use serde_json::{Map, Value};
@@ -12,16 +14,22 @@ use crate::call::Outcome;
 use crate::store::ApprovalRequest;
 
 /// The session that a call belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Session {
     /// Its name.
     pub id: String,
     /// The protocol that the caller speaks.
     pub protocol: DiscoveryProtocol,
-    /// Who is at the other end, where that is known.
-    pub peer: Option<PublicKey>,
-    /// The tenant, where an identity provider said so.
-    pub tenant_id: Option<String>,
+    /// Who calls.
+    pub principal: Arc<Principal>,
+}
+
+impl Session {
+    /// A session of a principal that has not authenticated.
+    #[must_use]
+    pub fn anonymous(id: impl Into<String>, protocol: DiscoveryProtocol) -> Self {
+        Self { id: id.into(), protocol, principal: Arc::default() }
+    }
 }
 
 /// The caller takes nothing more.
@@ -40,7 +48,7 @@ pub struct Question {
 
 /// Something that a server lets the caller know while a call runs, or outside of any.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
+pub struct ServerNotification {
     /// What kind of thing: a method of the server's protocol, such as `notifications/progress`.
     pub method: String,
     /// What.
@@ -87,7 +95,7 @@ pub trait Caller: Send + Sync {
     fn parked(&self, _waits_for: Option<&ApprovalRequest>) {}
 
     /// Lets the caller know something. What it does not take is lost.
-    async fn notice(&self, _notice: Notice) {}
+    async fn notice(&self, _notice: ServerNotification) {}
 
     /// Whether the caller wants to know how far a call has come.
     fn wants_progress(&self) -> bool {

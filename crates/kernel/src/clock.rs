@@ -70,6 +70,16 @@ impl Randomness for SystemRandomness {
     }
 }
 
+/// A name that cannot be guessed: only random bytes, no time.
+pub(crate) fn random_name(prefix: &str, random: &dyn Randomness) -> String {
+    let mut bytes = [0; 16];
+    let (first, second) = (random.ten_bytes(), random.ten_bytes());
+    for (byte, random) in bytes.iter_mut().zip(first.into_iter().chain(second)) {
+        *byte = random;
+    }
+    format!("{prefix}{}", Builder::from_random_bytes(bytes).into_uuid())
+}
+
 /// A name that no other has, and that sorts by time.
 pub(crate) fn unique_name(prefix: &str, clock: &dyn Clock, random: &dyn Randomness) -> String {
     let uuid = Builder::from_unix_timestamp_millis(clock.unix_millis(), &random.ten_bytes());

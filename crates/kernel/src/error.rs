@@ -43,7 +43,7 @@ pub enum KernelError {
     NotNow(Denial),
     /// The call's task broke off.
     #[error("the call broke off inside the kernel")]
-    BrokenOff,
+    Panicked,
     /// What a tool server offers cannot be understood.
     #[error("the manifest: {0}")]
     Manifest(String),

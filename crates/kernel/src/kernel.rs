@@ -16,18 +16,18 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::TokenCache;
 use crate::call::{Denial, Evaluation, ToolCall};
 use crate::caller::{Caller, Session};
-use crate::clock::{Clock, Randomness, unique_name};
+use crate::clock::{Clock, Randomness, random_name, unique_name};
 use crate::config::KernelConfig;
-use crate::enduring::Enduring;
+use crate::detach_on_drop::DetachOnDrop;
 use crate::error::KernelError;
-use crate::library::{Offer, Shelf, Word};
 use crate::log::ReceiptLog;
 use crate::pipeline::Pipeline;
+use crate::resource_provider::{ClientNotification, ListKind, Offer};
 use crate::revocation::RevocationView;
 use crate::road::{Read, ReadCall};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
-use crate::session_line::SessionLine;
+use crate::session_context::SessionContext;
 use crate::store::{Ledger, SharedStore, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
@@ -169,7 +169,7 @@ impl ChioKernel {
         Ok(())
     }
 
-    /// Runs one call: the one road. It is [`Enduring`]: dropping the future does not stop it, only
+    /// Runs one call: the one road. It is [`DetachOnDrop`]: dropping the future does not stop it, only
     /// the caller's cancellation does; kept and not polled, it stands still, its deadline included.
     /// A tool that calls back does so in a task of its own, or all of them share one stack.
     ///
@@ -182,19 +182,19 @@ impl ChioKernel {
     ) -> Result<Evaluation, KernelError> {
         // Boxed, because a call is large and every stage hands it on.
         let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
-        let ended = Enduring::new(async move { inner.run(call, caller).await }).await;
-        ended.unwrap_or(Err(KernelError::BrokenOff))
+        let ended = DetachOnDrop::new(async move { inner.run(call, caller).await }).await;
+        ended.unwrap_or(Err(KernelError::Panicked))
     }
 
     /// Looks something up in a server's library, with the same checks as a call.
-    /// [`Enduring`]: dropping the future does not stop it.
+    /// [`DetachOnDrop`]: dropping the future does not stop it.
     ///
     /// # Errors
     /// When no receipt could be made durable. Then nothing of the result may be released.
     pub async fn read(&self, read: ReadCall, caller: Arc<dyn Caller>) -> Result<Read, KernelError> {
         let (inner, read) = (Arc::clone(&self.inner), Box::new(read));
-        let ended = Enduring::new(async move { inner.run_read(read, caller).await }).await;
-        ended.unwrap_or(Err(KernelError::BrokenOff))
+        let ended = DetachOnDrop::new(async move { inner.run_read(read, caller).await }).await;
+        ended.unwrap_or(Err(KernelError::Panicked))
     }
 
     /// Opens a session with a server that has more than tools. None for one that has only those.
@@ -209,21 +209,21 @@ impl ChioKernel {
         client: Map<String, Value>,
     ) -> Result<Option<Offer>, KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
-        let Some(library) = server.connection().library() else { return Ok(None) };
-        let line = SessionLine::new(&self.inner, caller, token, client);
-        library.open(line).await.map(Some)
+        let Some(provider) = server.connection().resources() else { return Ok(None) };
+        let line = SessionContext::new(&self.inner, caller, token, client);
+        provider.open(line).await.map(Some)
     }
 
     /// Ends a session with a server.
     pub async fn close_session(&self, server_id: &str, session_id: &str) {
         if let Some(server) = self.inner.server(server_id)
-            && let Some(library) = server.connection().library()
+            && let Some(provider) = server.connection().resources()
         {
-            library.close(session_id).await;
+            provider.close(session_id).await;
         }
     }
 
-    /// What is on a shelf of a server, as it writes it; none for a server that has only tools.
+    /// What is on a kind of a server, as it writes it; none for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.
@@ -231,11 +231,11 @@ impl ChioKernel {
         &self,
         server_id: &str,
         session: &Session,
-        shelf: Shelf,
+        kind: ListKind,
     ) -> Result<Option<Vec<Value>>, KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
-        let Some(library) = server.connection().library() else { return Ok(None) };
-        library.list(session, shelf).await.map(Some)
+        let Some(provider) = server.connection().resources() else { return Ok(None) };
+        provider.list(session, kind).await.map(Some)
     }
 
     /// Lets a server know something.
@@ -246,11 +246,11 @@ impl ChioKernel {
         &self,
         server_id: &str,
         session: &Session,
-        word: Word,
+        word: ClientNotification,
     ) -> Result<(), KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(()) };
-        match server.connection().library() {
-            Some(library) => library.tell(session, word).await,
+        match server.connection().resources() {
+            Some(provider) => provider.tell(session, word).await,
             None => Ok(()),
         }
     }
@@ -272,6 +272,22 @@ impl ChioKernel {
     #[must_use]
     pub fn new_request_id(&self) -> String {
         self.inner.unique_name("req-")
+    }
+
+    /// An id for a new session, of random bytes.
+    #[must_use]
+    pub fn new_session_id(&self) -> String {
+        random_name("sess-", &*self.inner.randomness)
+    }
+
+    /// Stops all tool servers, side by side.
+    pub async fn stop_tool_servers(&self) {
+        let mut stopping = tokio::task::JoinSet::new();
+        let servers = self.inner.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for server in servers.into_values() {
+            stopping.spawn(async move { server.connection().stop().await });
+        }
+        stopping.join_all().await;
     }
 
     /// The key that signs the receipts.

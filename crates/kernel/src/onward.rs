@@ -10,8 +10,8 @@ use chio_core::governance::{CallChainContext, ContinuationToken};
 use chio_core::signed::Signed;
 use serde_json::{Value, json};
 
+use crate::call_context::CallContext;
 use crate::error::KernelError;
-use crate::line::Line;
 
 /// How long another kernel may take a call for a continued one, in seconds.
 const LIFETIME: u64 = 300;
@@ -27,7 +27,7 @@ pub struct Onward {
     pub continuation: Option<ContinuationToken>,
 }
 
-impl Line<'_> {
+impl CallContext<'_> {
     /// What goes along when this call is continued elsewhere with the capability that is presented
     /// there, if one is.
     ///

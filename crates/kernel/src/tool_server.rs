@@ -8,9 +8,9 @@ use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use serde_json::Value;
 
+use crate::call_context::CallContext;
 use crate::error::KernelError;
-use crate::library::Library;
-use crate::line::Line;
+use crate::resource_provider::ResourceProvider;
 use crate::road::Permit;
 
 /// What a tool server is asked to run.
@@ -44,7 +44,7 @@ impl ToolOutput {
         Self { value: Some(value), cost: None }
     }
 
-    /// The end of a stream whose chunks went through [`Line::chunk`].
+    /// The end of a stream whose chunks went through [`CallContext::chunk`].
     #[must_use]
     pub const fn stream_end() -> Self {
         Self { value: None, cost: None }
@@ -73,11 +73,14 @@ pub trait ToolServerConnection: Send + Sync {
         &self,
         permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError>;
 
+    /// Stops what runs for it. Nothing can be called any more.
+    async fn stop(&self) {}
+
     /// What it has besides tools.
-    fn library(&self) -> Option<&dyn Library> {
+    fn resources(&self) -> Option<&dyn ResourceProvider> {
         None
     }
 }

@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 /// How a client behaves.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// Where it may go.
     pub rules: AddressRules,
@@ -104,46 +104,22 @@ impl Default for ClientOptions {
     }
 }
 
-impl fmt::Debug for ClientOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientOptions")
-            .field("rules", &self.rules)
-            .field("limits", &self.limits)
-            .field("roots", &self.roots)
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
-    }
-}
-
 /// An HTTP client. Clones are handles on the same one, with the same connections.
 #[derive(Clone)]
 pub struct HttpClient {
     /// Wherever the rules allow.
-    any: Way,
+    any: Pool,
     /// Where redirects of public servers may lead: to public addresses alone.
-    public: Way,
+    public: Pool,
     limits: Limits,
     has_identity: bool,
 }
 
-/// Connections that keep to some rules.
+/// Pooled connections that were opened under the same rules.
 #[derive(Clone)]
-struct Way {
+struct Pool {
     rules: Arc<AddressRules>,
-    pool: Client<Connector, Full<Bytes>>,
-}
-
-impl Way {
-    fn new(rules: AddressRules, connector: Connector, limits: Limits) -> Self {
-        let pool = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(60))
-            .pool_max_idle_per_host(16)
-            .http1_max_buf_size(limits.max_head.max(MIN_HEAD))
-            .http1_max_headers(limits.max_headers)
-            .build(connector);
-        Self { rules: Arc::new(rules), pool }
-    }
+    connections: Client<Connector, Full<Bytes>>,
 }
 
 impl HttpClient {
@@ -154,13 +130,20 @@ impl HttpClient {
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
         let ClientOptions { rules, limits, roots, identity, resolver } = options;
         let tls = tls::config(&roots, identity.as_ref())?;
-        let way = |rules: AddressRules| {
-            let connector =
-                Connector::new(rules.clone(), Arc::clone(&resolver), tls.clone(), limits);
-            Way::new(rules, connector, limits)
+        let pool = |rules: AddressRules| {
+            let rules = Arc::new(rules);
+            let (resolver, tls) = (Arc::clone(&resolver), tls.clone());
+            let connections = Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(Duration::from_secs(60))
+                .pool_max_idle_per_host(16)
+                .http1_max_buf_size(limits.max_head.max(MIN_HEAD))
+                .http1_max_headers(limits.max_headers)
+                .build(Connector { rules: Arc::clone(&rules), resolver, tls, limits });
+            Pool { rules, connections }
         };
-        let public = way(rules.without_grants());
-        Ok(Self { any: way(rules), public, limits, has_identity: identity.is_some() })
+        let public = pool(rules.without_grants());
+        Ok(Self { any: pool(rules), public, limits, has_identity: identity.is_some() })
     }
 
     /// Where it may go.
@@ -194,20 +177,20 @@ impl HttpClient {
         request: Request,
         bounds: Bounds,
     ) -> Result<ResponseStream, ClientError> {
-        let Request { method, url, headers, body, follow, share_body, .. } = request;
+        let Request { method, url, headers, body, follow, .. } = request;
         if matches!(method, Method::CONNECT | Method::TRACE) {
             return Err(ClientError::Method);
         }
-        let mut way = &self.any;
-        let mut hop = Hop { method, to: way.rules.judge(&url)?, headers, body };
+        let mut pool = &self.any;
+        let mut hop = Hop { method, to: pool.rules.judge(&url)?, headers, body };
         for _ in 0..=self.limits.max_redirects {
-            let (head, body) = self.exchange(way, &hop).await?.into_parts();
-            // SECURITY: anybody can have a public server, and what it names must not be reached
-            // because it is named by us.
+            let (head, body) = self.exchange(pool, &hop).await?.into_parts();
+            // SECURITY: anyone can run a public server, and must not reach through us what only we
+            // may reach.
             if is_public(&head.extensions) {
-                way = &self.public;
+                pool = &self.public;
             }
-            let terms = Terms { rules: &way.rules, has_identity: self.has_identity, share_body };
+            let terms = Terms { rules: &pool.rules, has_identity: self.has_identity };
             let next = if follow { hop.next(terms, head.status, &head.headers)? } else { None };
             match next {
                 Some(next) => hop = next,
@@ -223,7 +206,7 @@ impl HttpClient {
 
     async fn exchange(
         &self,
-        way: &Way,
+        pool: &Pool,
         hop: &Hop,
     ) -> Result<http::Response<Incoming>, ClientError> {
         let wrong = |found| ClientError::Protocol { host: hop.to.host(), found };
@@ -235,7 +218,7 @@ impl HttpClient {
         *request.headers_mut() = hop.headers.clone();
         let identity = HeaderValue::from_static("identity");
         request.headers_mut().insert(header::ACCEPT_ENCODING, identity);
-        let response = way.pool.request(request).await;
+        let response = pool.connections.request(request).await;
         let response = response.map_err(|error| self.explain(&error, hop))?;
         if response.status().is_informational() {
             return Err(wrong("a switch to another protocol"));

@@ -21,7 +21,7 @@ pub use jwk::{Algorithm, JwkSet};
 pub use keys::{IssuerKeys, RefreshRules};
 
 use claims::Round;
-use jwk::Found;
+use jwk::KeyQuery;
 
 /// The longest token that is read, unless told otherwise.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -110,24 +110,21 @@ impl JwtVerifier {
             return Err(JwtError::TooLong { limit: self.max_token });
         }
         let token = Parts::read(token)?;
-        let header = self.check_header(&token.header)?;
+        let wanted = self.check_header(&token.header)?;
         // Whose key to take is read before the signature is checked; it is believed only after.
         let issuer = claims::text(&token.payload, "iss")?.ok_or(JwtError::Claim("iss"))?;
         let own = self.issuers.iter().find(|(name, _)| *name == issuer);
         let (_, keys) = own.ok_or(JwtError::Issuer)?;
-        let keys = keys.at(header.key, header.algorithm, now).await?;
-        let key = match keys.find(header.key, header.algorithm) {
-            Found::One(key) => key,
-            Found::None => return Err(JwtError::UnknownKey),
-            Found::Several => return Err(JwtError::AmbiguousKey),
-        };
-        if !key.has_signed(header.algorithm, token.signed.as_bytes(), &token.signature) {
+        let keys = keys.get(wanted, now).await?;
+        let key = keys.find(wanted)?;
+        if !key.has_signed(wanted.algorithm, token.signed.as_bytes(), &token.signature) {
             return Err(JwtError::Signature);
         }
         self.check_claims(issuer, token.payload, now)
     }
 
-    fn check_header<'a>(&self, header: &'a Map<String, Value>) -> Result<Header<'a>, JwtError> {
+    /// Checks a header and returns the key that it names.
+    fn check_header<'a>(&self, header: &'a Map<String, Value>) -> Result<KeyQuery<'a>, JwtError> {
         // SECURITY: what is critical and not understood may change what the signature means.
         if header.contains_key("crit") {
             return Err(JwtError::Critical);
@@ -144,8 +141,8 @@ impl JwtVerifier {
         if kind.is_some_and(|kind| !TYPES.contains(&kind.to_ascii_lowercase().as_str())) {
             return Err(JwtError::Type);
         }
-        let key = text("kid", "a `kid` that is no text")?;
-        Ok(Header { algorithm, key })
+        let id = text("kid", "a `kid` that is no text")?;
+        Ok(KeyQuery { id, algorithm })
     }
 
     fn check_claims(
@@ -185,12 +182,6 @@ impl JwtVerifier {
             all,
         })
     }
-}
-
-/// What a header says of the signature.
-struct Header<'a> {
-    algorithm: Algorithm,
-    key: Option<&'a str>,
 }
 
 /// A token, taken apart and not yet believed.

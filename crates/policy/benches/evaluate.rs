@@ -64,7 +64,7 @@ impl Rig {
         let demo = DemoServer::new(DemoOptions { public_key, clock, notes: None }).unwrap();
         kernel.register_tool_server(Box::new(demo)).unwrap();
         let (id, protocol) = ("bench".to_owned(), DiscoveryProtocol::Native);
-        let session = Session { id, protocol, peer: None, tenant_id: None };
+        let session = Session::anonymous(id, protocol);
         let caller: Arc<dyn Caller> = Arc::new(NoCaller::new(session));
         Self { runtime, kernel, token, caller }
     }

@@ -1,4 +1,4 @@
-//! What a new session may do: the capabilities that a policy hands out.
+//! What a new session may do: the capabilities that a policy issues.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use chio_core::money::MonetaryAmount;
 
 use crate::document::{Key, Section};
 
-/// The section.
+/// The path of the section.
 pub const SECTION: &str = "chio.capabilities";
 
-/// How long a capability holds when nobody says so.
+/// How long a capability is valid by default.
 const TTL: Duration = Duration::from_secs(3600);
-/// The longest that one may hold.
+/// How long one may be valid at most.
 const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 
-/// What it may have.
+/// The keys of the section.
 pub const KEYS: &[Key] = &[
     Key::new("ttl", "a time such as `1h`", "1h", "how long they hold, at most `30d`"),
     Key::new("tools", "a list of maps with `server` and `tool`", "[]", "tools that may be called")
@@ -47,7 +47,7 @@ const TOOL: &[Key] = &[
         "no limit",
         "the most for all calls",
     ),
-    Key::new("proof", "true or false", "false", "whether each call must prove the caller's key"),
+    Key::flag("proof", "false", "whether each call must prove the caller's key"),
 ];
 const RESOURCE: &[Key] = &[
     Key::new("uri", "a URI, with `*`", "required", "the resource"),
@@ -69,7 +69,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("delegate", Operation::Delegate),
 ];
 
-/// One capability that a new session is handed.
+/// One capability that is issued to a new session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultCapability {
     /// What it allows.
@@ -117,12 +117,7 @@ pub(crate) fn read(section: &Section<'_>) -> Vec<DefaultCapability> {
 }
 
 fn required(item: &Section<'_>, key: &str) -> Option<String> {
-    let Some(found) = item.text(key) else {
-        if !item.has(key) {
-            item.problem(key, "expected a name here, or `*`");
-        }
-        return None;
-    };
+    let found = item.required(key, item.text(key), "expected a name here, or `*`")?;
     // Grants know no other wildcard: `read_*` would be a tool of that very name.
     let partial = found.text.contains('*') && found.text != WILDCARD && key != "uri";
     if partial {
@@ -133,28 +128,23 @@ fn required(item: &Section<'_>, key: &str) -> Option<String> {
 }
 
 fn operations(item: &Section<'_>, default: Operation) -> Vec<Operation> {
-    let mut found = Vec::new();
-    for word in item.texts("operations") {
-        match OPERATIONS.iter().find(|(name, _)| *name == word.text) {
-            Some((_, operation)) => found.push(*operation),
-            None => {
-                let names: Vec<&str> = OPERATIONS.iter().map(|(name, _)| *name).collect();
-                item.unknown_word(word, &names);
-            }
-        }
-    }
-    if found.is_empty() { vec![default] } else { found }
+    let operations = item.words("operations", OPERATIONS);
+    if operations.is_empty() { vec![default] } else { operations }
 }
 
 fn money(item: &Section<'_>, key: &str) -> Option<MonetaryAmount> {
     let found = item.text(key)?;
     let parsed = found.text.split_once(' ').and_then(|(units, currency)| {
-        let is_code = currency.len() == 3 && currency.bytes().all(|it| it.is_ascii_uppercase());
-        let units = units.parse().ok().filter(|_| is_code)?;
+        let units = units.parse().ok().filter(|_| is_currency(currency))?;
         Some(MonetaryAmount { units, currency: currency.to_owned() })
     });
     if parsed.is_none() {
         item.problem(key, "expected minor units and a currency, such as `500 USD`");
     }
     parsed
+}
+
+/// Whether a text has the form of a currency's code.
+pub(crate) fn is_currency(code: &str) -> bool {
+    code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }

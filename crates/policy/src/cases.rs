@@ -1,77 +1,45 @@
-//! Calls that somebody thinks up, with what a policy is expected to make of them.
+//! Example calls with the decision that a policy is expected to make.
 //!
 //! The same format serves the samples of guards, the corpora of `spec/vectors/policy`, and the
-//! files that people give to `chio policy test`.
+//! files for `chio policy test`.
 
 mod time;
 
 use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
-use chio_core::governance::{ModelMetadata, ProvenanceClass};
+use chio_core::governance::ModelMetadata;
 use chio_core::hash::sha256;
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_core::tier::SafetyTier;
 use serde_json::{Map, Value};
 
 use crate::document::{Key, Node, NodeKind, Place, Problem, Problems, Section, parse};
 use crate::example::ExampleCall;
+use crate::guards::model::{PROVENANCE, TIERS};
+use crate::judge::Decision;
 
 /// How often one case may be asked.
 const MAX_REPEAT: u64 = 100_000;
-/// How often a token may have been handed on.
+/// How often a token may have been delegated.
 const MAX_DEPTH: u64 = 64;
-
-/// What is expected to come of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Expect {
-    /// It is allowed, with arguments and output as they are.
-    Allow,
-    /// It is denied, or its output is held back.
-    Deny,
-    /// Somebody has to approve it.
-    Ask,
-    /// It is allowed, but its arguments are kept redacted, or its output is replaced.
-    Redact,
-}
-
-impl Expect {
-    const WORDS: &[(&'static str, Self)] = &[
-        ("allow", Self::Allow),
-        ("deny", Self::Deny),
-        ("ask", Self::Ask),
-        ("redact", Self::Redact),
-    ];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-            Self::Redact => "redact",
-        }
-    }
-}
 
 /// A call with what is expected to come of it.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What it is about; its number and its tool where nobody has said.
+    /// What it is about; by default its number and its tool.
     pub name: String,
     /// The call.
     pub call: ExampleCall,
     /// What is expected.
-    pub expect: Expect,
-    /// The guard that is expected to say so.
+    pub expect: Decision,
+    /// The guard that is expected to decide; none for any guard.
     pub by: Option<String>,
     /// A part of the expected reason.
     pub says: Option<String>,
     /// How often the call is made; the last answer counts.
     pub repeat: u64,
-    /// Where it stands.
+    /// Its location.
     pub place: Place,
 }
 
@@ -107,12 +75,7 @@ pub const CASE_KEYS: &[Key] = &[
     Key::new("model", "a map", "none", "the model that asks"),
     Key::new("cost", "a map of `units` and `currency`", "none", "what the call costs"),
     Key::new("schema", "a JSON Schema", "none", "the schema of the tool's arguments"),
-    Key::new(
-        "side_effects",
-        "true or false",
-        "false",
-        "whether the tool is published as having any",
-    ),
+    Key::flag("side_effects", "false", "whether the tool is published as having any"),
     Key::new("at", "a time", "2026-09-24T12:00:00Z", "when the call is made"),
     Key::new("agent", "text", "agent", "who calls; every name is another subject"),
     Key::new("session", "text", "session-example", "the session"),
@@ -164,7 +127,8 @@ fn cases_of(section: &Section<'_>) -> Vec<Case> {
 
 fn case_of(section: &Section<'_>, number: usize) -> Option<Case> {
     let tool = required(section, "tool", section.text("tool").map(|item| item.text));
-    let expect = required(section, "expect", section.one_of("expect", Expect::WORDS));
+    let decisions = Decision::ALL.map(|decision| (decision.word(), decision));
+    let expect = required(section, "expect", section.one_of("expect", &decisions));
     let arguments = section.node("args").map_or_else(|| Value::Object(Map::new()), Node::to_value);
     let mut call = ExampleCall::new(tool.unwrap_or_default(), arguments);
     fill(&mut call, section);
@@ -230,18 +194,10 @@ fn fidelity(section: &Section<'_>) -> Option<BridgeFidelity> {
 }
 
 fn model_of(section: &Section<'_>) -> Option<ModelMetadata> {
-    let tiers = [
-        ("low", SafetyTier::Low),
-        ("standard", SafetyTier::Standard),
-        ("high", SafetyTier::High),
-        ("restricted", SafetyTier::Restricted),
-    ];
-    let classes =
-        [("asserted", ProvenanceClass::Asserted), ("verified", ProvenanceClass::Verified)];
     let model_id = required(section, "model_id", section.text("model_id"));
     let provider = section.text("provider").map(|item| item.text.to_owned());
-    let safety_tier = section.one_of("safety_tier", &tiers);
-    let provenance_class = section.one_of("provenance_class", &classes).unwrap_or_default();
+    let safety_tier = section.one_of("safety_tier", &TIERS);
+    let provenance_class = section.one_of("provenance_class", &PROVENANCE).unwrap_or_default();
     let model_id = model_id?.text.to_owned();
     Some(ModelMetadata { model_id, safety_tier, provider, provenance_class })
 }

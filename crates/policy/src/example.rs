@@ -1,4 +1,4 @@
-//! A call that somebody thinks up: for tests of a policy, for explanations, for proofs.
+//! An example call: for tests of a policy, for explanations, for proofs.
 
 use chio_core::canonical;
 use chio_core::capability::{CapabilityToken, ChioScope, DelegationLink, Validity};
@@ -22,7 +22,7 @@ pub struct ExampleCall {
     pub arguments: Value,
     /// The tool as its server publishes it.
     pub tool: Option<ToolDefinition>,
-    /// The token; nobody looks at its signature here.
+    /// The token; its signature is not checked here.
     pub token: CapabilityToken,
     /// The session, and what the caller speaks.
     pub session: Session,
@@ -36,11 +36,11 @@ pub struct ExampleCall {
     pub model: Option<ModelMetadata>,
     /// What the call costs.
     pub cost: Option<MonetaryAmount>,
-    /// The tool's answer, for the guards that look at output.
+    /// The tool's output, for the guards that review it.
     pub output: Option<Value>,
     /// When, in Unix seconds.
     pub now: u64,
-    /// Whether it goes on after an approval.
+    /// Whether it resumes after an approval.
     pub resumed: bool,
 }
 
@@ -66,7 +66,7 @@ impl ExampleCall {
             arguments,
             tool: None,
             token,
-            session: Session { id, protocol, peer: None, tenant_id: None },
+            session: Session::anonymous(id, protocol),
             target: protocol,
             fidelity: Some(BridgeFidelity::Lossless),
             intent: None,
@@ -78,7 +78,7 @@ impl ExampleCall {
         }
     }
 
-    /// The same by a token that was handed on so often.
+    /// The same by a token that was delegated `depth` times.
     #[must_use]
     pub fn at_depth(mut self, depth: usize) -> Self {
         let link = |number: usize| {

@@ -1,12 +1,12 @@
-//! What a call does, told from its tool and its arguments: once for all guards.
+//! What a call does, derived from its tool and its arguments: once for all guards.
 //!
 //! A tool is recognised by its name and by the members that its arguments have. Arguments of a
 //! recognised action that cannot be read are [`Facts::malformed`]: then the guards of that action
-//! deny, since they cannot tell what would happen.
+//! deny, since it is unknown what would happen.
 
 mod code;
 mod destination;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod glob;
 mod members;
 mod names;
@@ -74,9 +74,9 @@ pub struct DestinationFact {
     /// As it was written.
     pub text: String,
     /// The host in one form: lower case, without a final dot, addresses as they are parsed by
-    /// browsers, IPv6 without brackets; `None` when no host can be told.
+    /// browsers, IPv6 without brackets; `None` when the host is unknown.
     pub host: Option<String>,
-    /// The port, if it is told or follows from the scheme.
+    /// The port, if it is given or follows from the scheme.
     pub port: Option<u16>,
     /// The scheme, in lower case.
     pub scheme: Option<String>,
@@ -95,12 +95,17 @@ pub struct Facts {
     pub commands: Vec<String>,
     /// The patches that it applies.
     pub patches: Vec<String>,
-    /// The code that it has run, and its language if it is told.
+    /// The code that it has run, and its language if that is known.
     pub code: Vec<(Option<String>, String)>,
     /// Why the arguments of this action cannot be read. Never an argument's value.
     pub malformed: Option<String>,
     /// The command lines, read; in the order of `commands`.
     pub(crate) scripts: Vec<Result<shell::Script, shell::Unreadable>>,
+}
+
+/// Whether a list of words, which is text with blanks between them, has this word.
+pub(crate) fn has_word(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 /// Every form that a path may be meant as; none where it cannot be read.

@@ -15,7 +15,7 @@ pub(crate) mod human_in_loop;
 mod internal_network;
 mod limits;
 mod malformed;
-mod model;
+pub(crate) mod model;
 mod output_rules;
 mod patch_integrity;
 mod path_allowlist;
@@ -33,14 +33,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chio_kernel::Guard;
+use async_trait::async_trait;
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
 
 use crate::document::{Key, Problems, Section};
 use crate::example::ExampleCall;
 use crate::state::State;
 
 /// A kind of guard: what a document can say about it, and how it is made.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct GuardKind {
     /// Its name in receipts, such as `forbidden-path`.
     pub name: &'static str,
@@ -55,15 +56,6 @@ pub struct GuardKind {
     /// Makes the guard as the section says; none where the section switches it off. Whatever is
     /// wrong is noted in the section's problems.
     pub build: fn(&Section<'_>, &Building<'_>) -> Option<Built>,
-    /// A document with this guard alone, and calls with what comes of them: a YAML document with
-    /// `policy` and `cases`. For the reference page and for the contract suite.
-    pub samples: &'static str,
-}
-
-impl fmt::Debug for GuardKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuardKind").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// What a guard is made from besides its section.
@@ -102,7 +94,7 @@ pub struct Built {
     /// The guard.
     pub guard: Arc<dyn Guard>,
     /// A call that the guard, as it was made, must not allow; none where it allows everything.
-    /// The kernel proves with it, before it serves, that the guard really stands in the way.
+    /// The kernel proves with it, before it serves, that the guard denies it.
     pub forbidden: Option<ExampleCall>,
 }
 
@@ -112,9 +104,50 @@ impl fmt::Debug for Built {
     }
 }
 
+impl Built {
+    /// A guard that decides by one function, without waiting for anything.
+    fn deciding<V: Into<GuardOutcome>>(
+        name: &'static str,
+        forbidden: Option<ExampleCall>,
+        decide: impl Fn(&GuardInput<'_>) -> Result<V, String> + Send + Sync + 'static,
+    ) -> Self {
+        let decide = Box::new(move |input: &GuardInput<'_>| decide(input).map(Into::into));
+        Self { guard: Arc::new(Decider { name, decide }), forbidden }
+    }
+
+    /// A guard that can only deny: `refuse` gives the reason, or nothing for a call that may pass.
+    fn refusing(
+        name: &'static str,
+        forbidden: Option<ExampleCall>,
+        refuse: impl Fn(&GuardInput<'_>) -> Result<Option<String>, String> + Send + Sync + 'static,
+    ) -> Self {
+        let verdict = |refusal: Option<String>| refusal.map_or(Verdict::Allow, Verdict::Deny);
+        Self::deciding(name, forbidden, move |input| refuse(input).map(verdict))
+    }
+}
+
+type Decide = dyn Fn(&GuardInput<'_>) -> Result<GuardOutcome, String> + Send + Sync;
+
+/// A guard that is one function.
+struct Decider {
+    name: &'static str,
+    decide: Box<Decide>,
+}
+
+#[async_trait]
+impl Guard for Decider {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        (self.decide)(input)
+    }
+}
+
 /// Every kind of guard, in the order in which they are asked.
 pub const KINDS: &[GuardKind] = &[
-    // First, so that whoever denies afterwards, the receipt keeps no secret.
+    // First, so that the receipt has no secret, whichever guard denies.
     secret_patterns::KIND,
     tool_access::KIND,
     schema::KIND,
@@ -130,7 +163,7 @@ pub const KINDS: &[GuardKind] = &[
     bridge::KIND,
     rules::KIND,
     malformed::KIND,
-    // Somebody else is asked only about what nobody here denies.
+    // Services of the operator are asked only about calls that no guard before denies.
     external::KIND,
     prompt_injection::KIND,
     output_rules::KIND,

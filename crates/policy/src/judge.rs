@@ -1,7 +1,7 @@
 //! What becomes of a call, guard by guard: the explanation of a decision.
 //!
 //! Every guard is asked by the kernel's own function. The kernel stops at the first denial; here
-//! the rest is asked as well, so that people see all that stands in the way.
+//! the rest is asked as well, so that the explanation has every objection.
 
 use std::sync::Arc;
 
@@ -17,14 +17,17 @@ pub enum Decision {
     Allow,
     /// It may not, or its output may not leave.
     Deny,
-    /// Somebody has to approve it.
+    /// An approver has to approve it.
     Ask,
     /// It may go on, but a part of it is taken out of the receipt or of the output.
     Redact,
 }
 
 impl Decision {
-    /// Its word.
+    /// Every decision.
+    pub(crate) const ALL: [Self; 4] = [Self::Allow, Self::Deny, Self::Ask, Self::Redact];
+
+    /// The word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -36,16 +39,16 @@ impl Decision {
     }
 }
 
-/// What one guard says.
+/// The decision of one guard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// Its name.
     pub guard: String,
-    /// Whether it speaks about the output.
+    /// Whether it is about the output.
     pub about_output: bool,
-    /// What it says.
+    /// The decision.
     pub decision: Decision,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// What it would note in the receipt.
     pub evidence: Option<String>,
@@ -58,9 +61,9 @@ pub struct Judged {
     pub decision: Decision,
     /// The guard that decides, unless all allow.
     pub by: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// What each guard says, in order.
+    /// The decision of each guard, in order.
     pub steps: Vec<Step>,
     /// The output as it would leave, where there is one that may.
     pub output: Option<Value>,
@@ -104,7 +107,7 @@ pub(crate) async fn judge(guards: &[Arc<dyn Guard>], call: &ExampleCall) -> Judg
     }
 }
 
-/// Shows output to the guards that want to see it, as the kernel does.
+/// Passes output to the guards that review it, as the kernel does.
 async fn review(
     guards: &[Arc<dyn Guard>],
     input: &chio_kernel::GuardInput<'_>,

@@ -1,7 +1,7 @@
-//! Policy: a document that people can write becomes an ordered line of guards, and every decision
+//! Policy: a document becomes an ordered pipeline of guards, and every decision
 //! explains itself.
 //!
-//! [`document`] reads what people write and says exactly what is wrong with it. [`facts`] tells what
+//! [`document`] parses documents and reports exactly what is wrong with them. [`facts`] derives what
 //! a call does, from its tool and its arguments. [`guards`] has one file for each guard, [`rules`]
 //! the rules in Cedar.
 
@@ -17,6 +17,7 @@ pub mod policy;
 pub mod rules;
 pub mod shadow;
 pub mod state;
+mod tool_cache;
 pub mod trial;
 
 pub use policy::{Policy, Unproved};

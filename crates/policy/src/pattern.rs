@@ -2,7 +2,11 @@
 
 use std::cell::LazyCell;
 
-use crate::document::{Item, Section};
+use chio_kernel::GuardInput;
+use serde_json::json;
+
+use crate::document::Section;
+use crate::example::ExampleCall;
 
 /// One name, or many by `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +38,8 @@ impl NamePattern {
     }
 }
 
-/// What stands behind the first `piece` in a text. Names are short: a searcher such as
-/// [`str::split_once`] makes for each search would cost more than to look.
+/// What follows the first `piece` in a text. Names are short: a searcher such as
+/// [`str::split_once`] makes for each search would cost more than the comparison.
 fn behind<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
     if piece.is_empty() {
         return Some(text);
@@ -51,11 +55,7 @@ pub(crate) struct ToolPatterns(Vec<NamePattern>);
 impl ToolPatterns {
     /// The list that a section has under this name.
     pub(crate) fn read(section: &Section<'_>, key: &str) -> Self {
-        Self::of(&section.texts(key))
-    }
-
-    pub(crate) fn of(items: &[Item<'_>]) -> Self {
-        Self(items.iter().map(|item| NamePattern::new(item.text)).collect())
+        Self(section.texts(key).iter().map(|item| NamePattern::new(item.text)).collect())
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -72,14 +72,20 @@ impl ToolPatterns {
         self.0.iter().find(names).map(|pattern| &*pattern.text)
     }
 
-    /// A name that the first of them matches.
-    pub(crate) fn example(&self) -> Option<(Option<String>, String)> {
-        let pattern = self.0.first()?;
-        let name = pattern.pieces.join("x");
-        Some(match name.split_once('/') {
-            Some((server, tool)) => (Some(server.to_owned()), tool.to_owned()),
-            None => (None, name),
-        })
+    /// Whether the called tool is named by one of the patterns, or there are none.
+    pub(crate) fn covers(&self, input: &GuardInput<'_>) -> bool {
+        self.is_empty() || self.find(input.server_id, input.tool_name).is_some()
+    }
+
+    /// A call that the first pattern matches; of the tool `otherwise` where there is no pattern.
+    pub(crate) fn example_call(&self, otherwise: &str) -> ExampleCall {
+        let name = self.0.first().map(|pattern| pattern.pieces.join("x"));
+        let name = name.as_deref().unwrap_or(otherwise);
+        let Some((server, tool)) = name.split_once('/') else {
+            return ExampleCall::new(name, json!({}));
+        };
+        let call = ExampleCall::new(tool, json!({}));
+        ExampleCall { server_id: server.to_owned(), ..call }
     }
 }
 

@@ -67,7 +67,7 @@ impl Policy {
         let (mut guards, mut forbidden): (Vec<Arc<dyn Guard>>, Vec<_>) = Default::default();
         let empty = Node { place: document.root.place.clone(), kind: NodeKind::Null };
         for kind in KINDS {
-            let node = find(&document.root, kind.section);
+            let node = document.root.at(kind.section);
             if node.is_none() && !kind.always {
                 continue;
             }
@@ -77,18 +77,15 @@ impl Policy {
                 forbidden.extend(built.forbidden.map(|call| (kind.name, call)));
             }
         }
-        let capabilities = find(&document.root, capabilities::SECTION).map(|node| {
-            let (path, keys) = (capabilities::SECTION, capabilities::KEYS);
-            capabilities::read(&Section::new(node, path, keys, &problems))
-        });
-        let approval_timeout = find(&document.root, human_in_loop::SECTION).and_then(|node| {
-            let (path, keys) = (human_in_loop::SECTION, human_in_loop::KEYS);
-            Section::new(node, path, keys, &problems).duration("timeout_seconds")
-        });
-        let asks_client = find(&document.root, approvals::SECTION).is_some_and(|node| {
-            let (path, keys) = (approvals::SECTION, approvals::KEYS);
-            Section::new(node, path, keys, &problems).flag("ask_client", false)
-        });
+        let section = |path: &str, keys| {
+            let node = document.root.at(path).unwrap_or(&empty);
+            Section::new(node, path, keys, &problems)
+        };
+        let capabilities = capabilities::read(&section(capabilities::SECTION, capabilities::KEYS));
+        let asking = section(human_in_loop::KIND.section, human_in_loop::KIND.keys);
+        let approval_timeout = asking.duration("timeout_seconds");
+        let approvals = section(approvals::KIND.section, approvals::KIND.keys);
+        let asks_client = approvals.flag("ask_client", false);
         if !problems.is_empty() {
             return Err(problems.into_sorted());
         }
@@ -98,18 +95,16 @@ impl Policy {
         let absent = absent(&document, &guards);
         document.notes.extend(absent);
         let extra: Vec<(PathBuf, Vec<u8>)> = read.into_inner();
-        let numbered = extra.iter().enumerate();
-        let named: Vec<(String, &[u8])> = numbered
-            .map(|(number, (path, bytes))| (format!("{number}: {}", file_name(path)), &**bytes))
-            .collect();
-        let named = named.iter().map(|(name, bytes)| (&**name, *bytes));
+        let names = extra.iter().enumerate();
+        let names: Vec<String> =
+            names.map(|(number, (path, _))| format!("{number}: {}", file_name(path))).collect();
+        let bytes = extra.iter().map(|(_, bytes)| bytes.as_slice());
+        let named = names.iter().map(String::as_str).zip(bytes);
         // What a document leaves out is filled in by this version's defaults.
         let engine = ("engine", env!("CARGO_PKG_VERSION").as_bytes());
-        let named: Vec<(&str, &[u8])> = named.chain([engine]).collect();
-        let hash = document::hash(&document.root, &named);
+        let hash = document::hash(&document.root, &named.chain([engine]).collect::<Vec<_>>());
         let files = document.files.iter().cloned().chain(extra.into_iter().map(|(path, _)| path));
         let files = files.collect();
-        let capabilities = capabilities.unwrap_or_default();
         Ok(Self {
             hash,
             guards,
@@ -134,7 +129,7 @@ impl Policy {
         &self.hash
     }
 
-    /// What the document calls itself.
+    /// The document's own name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.document.name.as_deref()
@@ -158,7 +153,7 @@ impl Policy {
         &self.guards
     }
 
-    /// What a new session is handed.
+    /// What is issued to a new session.
     #[must_use]
     pub fn capabilities(&self) -> &[DefaultCapability] {
         &self.capabilities
@@ -192,12 +187,12 @@ impl Policy {
     }
 }
 
-/// A note about the guards of `default` that a document of somebody's own does without.
+/// A note about the guards of `default` that an operator's document does without.
 fn absent(document: &Document, guards: &[Arc<dyn Guard>]) -> Option<Problem> {
     document.folder.as_ref()?;
     let default = document::load("chio:default", Path::new("")).ok()?;
     let there = |name: &str| guards.iter().any(|guard| guard.name() == name);
-    let expected = KINDS.iter().filter(|kind| find(&default.root, kind.section).is_some());
+    let expected = KINDS.iter().filter(|kind| default.root.at(kind.section).is_some());
     let missing: Vec<&str> = expected.map(|kind| kind.name).filter(|name| !there(name)).collect();
     if missing.is_empty() {
         return None;
@@ -205,11 +200,6 @@ fn absent(document: &Document, guards: &[Arc<dyn Guard>]) -> Option<Problem> {
     let message =
         format!("of the ruleset `default`, these guards are not in force: {}", missing.join(", "));
     Some(Problem { place: document.root.place.clone(), message })
-}
-
-/// The value at a path of names.
-fn find<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
-    path.split('.').try_fold(root, |node, name| node.get(name))
 }
 
 fn file_name(path: &Path) -> String {

@@ -2,7 +2,7 @@
 //! about each call.
 //!
 //! A call asks only the slices that can speak of it: those of its tool, its server and its agent,
-//! and the one that names nobody. The engine skips a rule that fails, which would let a failing
+//! and the one without a name. The engine skips a rule that fails, which would let a failing
 //! `forbid` fail open; here any failure denies.
 
 mod bounds;
@@ -177,7 +177,7 @@ impl Rules {
         said
     }
 
-    /// Forbidding wins, then failing; then there must be a permit; then somebody may be asked.
+    /// Forbidding wins, then failing; then there must be a permit; then an approval may be needed.
     fn verdict(&self, said: &Said) -> Verdict {
         if let Some(about) = self.first(&said.forbidden) {
             let reason = about.reason.as_deref().unwrap_or("it is forbidden");

@@ -12,14 +12,9 @@ use serde_json::Value;
 pub const SHADOW: &str = "shadow";
 
 /// A policy on trial. What it would have done with a call is evidence in the call's receipt.
+#[derive(Debug)]
 pub struct Shadow {
     pipeline: Pipeline,
-}
-
-impl std::fmt::Debug for Shadow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shadow").field("pipeline", &self.pipeline).finish()
-    }
 }
 
 impl Shadow {

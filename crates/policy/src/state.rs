@@ -1,5 +1,5 @@
-//! What guards remember from call to call. It outlives a policy: a document that is read anew does
-//! not give anybody a new allowance.
+//! The state of guards over several calls. It outlives a policy: a document that is read anew does
+//! not renew an allowance.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// How many meters there may be. When all are in use, calls that need another are denied.
 const MAX_METERS: usize = 100_000;
 
-/// What guards remember.
+/// The state of guards.
 #[derive(Debug, Default)]
 pub struct State {
     meters: Mutex<HashMap<String, Meter>>,
@@ -34,10 +34,10 @@ impl Meter {
 
 const MILLION: u128 = 1_000_000;
 
-/// So much of an allowance that a call takes.
+/// What a call takes of an allowance.
 #[derive(Debug, Clone)]
 pub(crate) struct Draw {
-    /// Whose allowance.
+    /// The name of the meter that it counts on.
     pub(crate) meter: String,
     /// How much the call takes.
     pub(crate) takes: u64,
@@ -77,11 +77,11 @@ impl Draw {
 /// Why a draw was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// The allowance of the draw at this place is used up; there is enough in so many seconds.
+    /// The allowance of one draw is used up.
     Used {
-        /// Which of the draws.
+        /// The index of the draw.
         place: usize,
-        /// In how many seconds; none when there never is.
+        /// In how many seconds there is enough again; none when there never is.
         wait: Option<u64>,
     },
     /// There is no room for another meter.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::cases::{Case, Expect};
+use crate::cases::Case;
 use crate::document::{Document, Problem};
-use crate::judge::{Decision, Judged};
+use crate::judge::Judged;
 use crate::policy::Policy;
 use crate::state::State;
 
@@ -27,7 +27,7 @@ pub async fn run(case: &Case, document: &Document) -> Result<Trial, Vec<Problem>
     Ok(run_on(case, &policy).await)
 }
 
-/// Tries a case on a policy, which goes on with what it remembers.
+/// Tries a case on a policy, which retains its state.
 pub async fn run_on(case: &Case, policy: &Policy) -> Trial {
     let mut judged = policy.judge(&case.call).await;
     for _ in 1..case.repeat {
@@ -38,17 +38,11 @@ pub async fn run_on(case: &Case, policy: &Policy) -> Trial {
 }
 
 fn problem(case: &Case, judged: &Judged) -> Option<String> {
-    let decision = match case.expect {
-        Expect::Allow => Decision::Allow,
-        Expect::Deny => Decision::Deny,
-        Expect::Ask => Decision::Ask,
-        Expect::Redact => Decision::Redact,
-    };
     let (by, reason) = (judged.by.as_deref(), judged.reason.as_deref().unwrap_or_default());
-    if judged.decision != decision {
+    if judged.decision != case.expect {
         let found = judged.decision.word();
         let by = by.map(|by| format!(" by {by}: {reason}")).unwrap_or_default();
-        return Some(format!("expected {}, found {found}{by}", decision.word()));
+        return Some(format!("expected {}, found {found}{by}", case.expect.word()));
     }
     if let Some(expected) = &case.by
         && by != Some(expected)

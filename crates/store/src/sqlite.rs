@@ -3,18 +3,18 @@
 //! `store.db` holds what must not be lost. It is written by one thread of each process, a group of
 //! requests at a time. `index.db` can be made again from it at any time.
 
-mod beacon;
 mod books;
 mod checkpointer;
+mod epoch_file;
 mod error;
 mod folder;
 mod inbox;
 mod index;
+mod index_backpressure;
 mod ledger;
 mod number;
 mod once;
 mod opening;
-mod pace;
 mod queue;
 mod read;
 mod readers;
@@ -40,14 +40,14 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::certify::{certificate, in_use};
 use crate::{Indexing, Slot};
-use beacon::Beacon;
 use books::{Books, CertificateRow, LogRow};
 use checkpointer::Checkpointer;
+use epoch_file::EpochFile;
 use error::{failed, unreadable};
 use folder::{Folder, NewSlot, Role, SlotKey};
 use index::{Index, Indexer};
+use index_backpressure::IndexBackpressure;
 use ledger::{LogHandle, SqliteLedger};
-use pace::Pace;
 use readers::{Readers, blocking};
 use writer::Writer;
 
@@ -67,9 +67,9 @@ pub(crate) struct SqliteStore {
     readers: Arc<Readers>,
     /// A connection of its own for what every call asks, so that it is never behind a long read.
     epochs: Mutex<Connection>,
-    beacon: Arc<Beacon>,
+    epoch_file: Arc<EpochFile>,
     index: Arc<Index>,
-    pace: Arc<Pace>,
+    index_backpressure: Arc<IndexBackpressure>,
     indexing: Indexing,
     indexer: Mutex<Option<Indexer>>,
 }
@@ -136,20 +136,21 @@ impl SqliteStore {
         let store_id = schema::read_meta(&connection, "store_id").map_err(failed)?;
         let store_id = store_id.ok_or_else(|| unreadable("the store's name", "there is none"))?;
         let database = folder.database();
-        let pace = Arc::new(Pace::default());
-        let index = Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&pace)));
+        let index_backpressure = Arc::new(IndexBackpressure::default());
+        let index =
+            Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure)));
         let checkpointer = Arc::new(Checkpointer::start(&database)?);
-        let (woken, noted) = (Arc::clone(&pace), Arc::clone(&checkpointer));
+        let (woken, noted) = (Arc::clone(&index_backpressure), Arc::clone(&checkpointer));
         let after_group = Arc::new(move |books: &mut Books| {
             woken.wake();
             noted.note(books.take_written(), books.connection());
         });
-        let beacon = Arc::new(light_beacon(&folder, &connection)?);
-        let books = Books::new(connection, Arc::clone(&beacon));
+        let epoch_file = Arc::new(light_beacon(&folder, &connection)?);
+        let books = Books::new(connection, Arc::clone(&epoch_file));
         let writer = Writer::start(books, after_group)?;
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
-            beacon,
+            epoch_file,
             readers: Arc::new(Readers::new(database)),
             folder,
             store_id,
@@ -157,7 +158,7 @@ impl SqliteStore {
             writer,
             checkpointer,
             index,
-            pace,
+            index_backpressure,
             indexing,
             indexer: Mutex::new(None),
         })
@@ -250,7 +251,7 @@ impl SqliteStore {
         if self.indexing == Indexing::Off {
             return Ok(());
         }
-        self.pace.watch(log);
+        self.index_backpressure.watch(log);
         let mut indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
         if indexer.is_none() {
             *indexer = Some(Indexer::start(&self.index, &self.folder)?);
@@ -261,7 +262,7 @@ impl SqliteStore {
     /// Finishes what is queued and ends the threads.
     pub(crate) fn close(&self) {
         self.writer.stop();
-        self.pace.stop();
+        self.index_backpressure.stop();
         let indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(indexer) = indexer {
             indexer.join();
@@ -310,18 +311,18 @@ fn patiently(open: impl Fn() -> StoreResult<Connection>) -> StoreResult<Connecti
     }
 }
 
-/// Opens the beacon and sets it if it is new.
-fn light_beacon(folder: &Folder, database: &Connection) -> StoreResult<Beacon> {
+/// Opens the epoch_file and sets it if it is new.
+fn light_beacon(folder: &Folder, database: &Connection) -> StoreResult<EpochFile> {
     let problem = |error: std::io::Error| {
         StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
     };
-    let (beacon, is_new) = Beacon::open(&folder.beacon()).map_err(problem)?;
+    let (epoch_file, is_new) = EpochFile::open(&folder.epoch_file()).map_err(problem)?;
     if is_new {
         let alone =
             Transaction::new_unchecked(database, TransactionBehavior::Immediate).map_err(failed)?;
-        beacon.set(read::epoch(&alone)?).map_err(problem)?;
+        epoch_file.set(read::epoch(&alone)?).map_err(problem)?;
     }
-    Ok(beacon)
+    Ok(epoch_file)
 }
 
 /// Makes the keys of the store, each once in its life. One that was taken away to a safer place is

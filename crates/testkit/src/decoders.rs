@@ -3,12 +3,12 @@
 //! A new decoder is one line in [`DECODERS`]; the smoke run, the long run and their seeds read
 //! the list.
 
-use chio_core::capability::CapabilityToken;
+use chio_core::capability::{CapabilityToken, Patterns};
 use chio_core::crypto::{PublicKey, Signature};
 use chio_core::frame::{self, Decoder};
 use chio_core::hash::Hash;
 use chio_core::manifest::SignedManifest;
-use chio_core::message::{AgentMessage, Arrived, KernelMessage, TokenTexts};
+use chio_core::message::{AgentMessage, KernelMessage, ReceivedMessage, TokenCache};
 use chio_core::receipt::ChioReceipt;
 use chio_core::{canonical, strict};
 use serde::Serialize;
@@ -98,7 +98,7 @@ fn key_text(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(key) = PublicKey::from_hex(text) {
         assert_eq!(PublicKey::from_hex(&key.to_hex()).expect("the normal form"), key);
-        assert!(!key.verify(b"", &Signature::blank()) || key.as_ed25519().is_some());
+        assert!(key.check(b"", &Signature::blank()).is_err() || key.as_ed25519().is_some());
     }
     if let Ok(signature) = Signature::from_hex(text) {
         assert_eq!(Signature::from_hex(&signature.to_hex()).expect("the normal form"), signature);
@@ -139,16 +139,16 @@ fn receipt(input: &[u8]) {
 fn message(input: &[u8]) {
     let (agent, kernel) = (AgentMessage::decode(input), KernelMessage::decode(input));
     // However it is read, it is the same message, also when its token came before.
-    let mut tokens = TokenTexts::default();
+    let mut tokens = TokenCache::default();
     for _ in 0..2 {
-        let arrived = Arrived::decode(input, &mut tokens);
+        let arrived = ReceivedMessage::decode(input, &mut tokens);
         let same = match (&agent, &arrived) {
-            (Ok(AgentMessage::ToolCallRequest(sent)), Ok(Arrived::Call(arrived))) => {
+            (Ok(AgentMessage::ToolCallRequest(sent)), Ok(ReceivedMessage::Call(arrived))) => {
                 *arrived.capability_token == sent.capability_token
                     && (&arrived.id, &arrived.params) == (&sent.id, &sent.params)
             }
-            (Ok(AgentMessage::ListCapabilities), Ok(Arrived::ListCapabilities))
-            | (Ok(AgentMessage::Heartbeat), Ok(Arrived::Heartbeat))
+            (Ok(AgentMessage::ListCapabilities), Ok(ReceivedMessage::ListCapabilities))
+            | (Ok(AgentMessage::Heartbeat), Ok(ReceivedMessage::Heartbeat))
             | (Err(_), Err(_)) => true,
             _ => false,
         };
@@ -160,7 +160,7 @@ fn message(input: &[u8]) {
         let _ = request.check_approvals();
         for grant in &request.capability_token.scope.grants {
             for constraint in &grant.constraints {
-                let _ = constraint.matches(&request.params, None);
+                let _ = constraint.matches(&request.params, None, &Patterns::default());
             }
         }
     }

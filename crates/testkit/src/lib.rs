@@ -2,6 +2,8 @@
 #![expect(clippy::expect_used, reason = "a broken fixture must fail the test that asked for it")]
 
 pub mod decoders;
+#[cfg(feature = "edge")]
+pub mod edge;
 pub mod generate;
 pub mod golden;
 pub mod mutate;

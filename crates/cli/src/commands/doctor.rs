@@ -1,7 +1,6 @@
 //! `chio doctor`: whether everything is in order, before it is run.
 
 mod checks;
-mod server;
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::serving::run_server;
+use crate::runtime::run_server;
 use crate::text;
 
 const HELP: &str = "\
@@ -64,7 +63,7 @@ impl State {
 
 /// One thing that was looked at.
 #[derive(Debug)]
-struct Check {
+pub(crate) struct Check {
     state: State,
     /// What was looked at.
     what: String,
@@ -75,19 +74,19 @@ struct Check {
 }
 
 impl Check {
-    fn fine(what: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(crate) fn fine(what: impl Into<String>, found: impl Into<String>) -> Self {
         Self { state: State::Fine, what: what.into(), found: found.into(), to_do: None }
     }
 
-    fn note(what: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(crate) fn note(what: impl Into<String>, found: impl Into<String>) -> Self {
         Self { state: State::Note, ..Self::fine(what, found) }
     }
 
-    fn wrong(what: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(crate) fn wrong(what: impl Into<String>, found: impl Into<String>) -> Self {
         Self { state: State::Wrong, ..Self::fine(what, found) }
     }
 
-    fn so(self, to_do: impl Into<String>) -> Self {
+    pub(crate) fn so(self, to_do: impl Into<String>) -> Self {
         Self { to_do: Some(to_do.into()), ..self }
     }
 

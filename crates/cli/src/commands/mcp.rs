@@ -6,6 +6,8 @@ mod serve;
 use anyhow::Result;
 use clap::Subcommand;
 
+pub(super) use serve::{CHOOSE, LISTEN};
+
 use crate::io::Io;
 use crate::outcome::Outcome;
 

@@ -4,27 +4,21 @@ mod agent;
 mod welcome;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use chio_a2a_edge::A2aEdgeConfig;
-use chio_kernel::SystemClock;
-use chio_mcp_edge::McpOptions;
-use chio_native_edge::{Endpoint, NativeListener};
-use chio_store::{OpenStore, StoreUrl};
-use tokio_util::sync::CancellationToken;
+use anyhow::Result;
+use chio_store::StoreUrl;
 
-use super::native::SOCKET;
-use crate::config::DEFAULT_LISTEN;
-use crate::endpoint_file::{EndpointFile, Kept};
-use crate::http_door::{Access, Listener, Taken};
+use super::native::NATIVE_SOCKET;
+use crate::access::AccessConfig;
+use crate::config::{DEFAULT_LISTEN, default_edges};
 use crate::io::Io;
+use crate::listeners::ListenerConfig;
 use crate::live;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::servers::ToolServer;
-use crate::serving::{Served, Setup, listen, run_server, shutdown_on_signal};
+use crate::runtime::{Plan, run_server, shutdown_on_signal};
+use crate::servers::demo;
 use crate::store_args::DEFAULT_FOLDER;
 use crate::trust::TrustArgs;
 
@@ -62,72 +56,38 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
-/// The doors, before anybody is let in.
-struct Doors {
-    http: Listener,
-    native: NativeListener,
-}
-
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let folder = io.folder.join(&args.data);
-    let url = StoreUrl::Sqlite(folder.clone());
+    let store = StoreUrl::Sqlite(folder.clone());
     let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
         let policies = args.policy.load(io).await?;
-        // Doors are tried before a kernel starts, so that one that is refused leaves no trace.
-        let taken = Taken { choose: CHOOSE, data: Some(&folder) };
-        let http = Listener::bind(args.listen, None, taken).await?;
-        let store = OpenStore::open(&url, Arc::new(SystemClock::default()))?;
-        let native = listen(&Endpoint::Unix(folder.join(SOCKET))).await?;
-        let doors = Doors { http, native };
         let (sink, receipts) = live::channel();
-        let setup = Setup::new(store, vec![ToolServer::demo(&url)], policies);
-        let setup = Setup { trust, receipts: Some(sink), serves_mcp: true, ..setup };
-        let mut served = Served::start(setup).await?;
-        let agent = agent::ready(io, &served, &args.data).await?;
-        let servers = served.servers.ids.clone();
-        let otherwise = || Some(agent::every_demo_tool());
-        served.mcp(agent.anonymous(), otherwise(), McpOptions::new(servers.clone()))?;
-        let mut options = A2aEdgeConfig::new(servers, doors.http.base());
-        options.http_json = true;
-        served.a2a(agent.anonymous(), otherwise(), options)?;
-        let kept = reachable(io, &args.data, &doors, &served)?;
-        welcome::print(io, args, &served, (&agent.tokens, &doors.http))?;
+        let listeners = vec![
+            ListenerConfig::http(args.listen, AccessConfig::Nothing),
+            ListenerConfig::socket(folder.join(NATIVE_SOCKET)),
+        ];
+        let plan = Plan {
+            servers: vec![demo::server(&store)],
+            edges: default_edges(&listeners),
+            listeners,
+            trust,
+            receipts: Some(sink),
+            ..Plan::new(store, policies, CHOOSE)
+        };
+        let (mut runtime, mut opening) = plan.start(io).await?;
+        let agent = agent::ready(io, &runtime, &args.data).await?;
+        for listener in &mut opening.listeners {
+            listener.set_anonymous(agent.anonymous());
+        }
+        let served = opening.open(&mut runtime, Some(agent::every_demo_tool()))?;
+        let file = served.write_endpoint_file(io, &runtime, true)?;
+        welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
-        let until = shutdown.clone();
-        let serving = serve(&served, doors, shutdown)?;
-        receipts.print_during(io, served.serve(serving, &until)).await?;
-        drop(kept);
+        receipts.print_during(io, runtime.serve(served, shutdown)).await?;
+        drop(file);
         io.say("ended: everything that ran is in the log")
     })?;
     Ok(Outcome::Well)
-}
-
-/// Tells other commands where this process can be reached.
-fn reachable(io: &Io<'_>, data: &Path, doors: &Doors, served: &Served) -> Result<Kept> {
-    let socket = std::path::absolute(io.folder.join(data).join(SOCKET));
-    let socket = socket.context("cannot tell where the socket is")?;
-    let file = EndpointFile {
-        mcp: doors.http.url(),
-        native: Some(Endpoint::Unix(socket).to_string()),
-        token: None,
-        servers: served.servers.ids.clone(),
-        process: std::process::id(),
-    };
-    file.write_in(io, data)
-}
-
-/// Both doors, until they close.
-fn serve(
-    served: &Served,
-    doors: Doors,
-    shutdown: CancellationToken,
-) -> Result<impl Future<Output = ()> + use<>> {
-    let (native, edges) = (served.native(None)?, served.edges());
-    let until = shutdown.clone();
-    Ok(async move {
-        let over_http = doors.http.serve(edges, Access::default(), until);
-        tokio::join!(over_http, doors.native.serve(native, shutdown));
-    })
 }

@@ -1,87 +1,76 @@
 //! From text to what is to be run.
 
-mod agent;
-
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use chio_core::crypto::PublicKey;
-use chio_demo::SERVER_ID;
-use chio_mcp_adapter::Sharing;
-use chio_policy::document::{Item, Key, Node, NodeKind, Problem, Problems, Section, parse};
+use chio_edge::{EdgeKind, Endpoint, Form, SettingValue, Settings};
+use chio_policy::document::{Key, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
 
-use super::{A2aEdge, Config, Door, McpEdge, NativeEdge};
-use crate::card_url;
-use crate::commands::SOCKET;
+use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
+use crate::access::{AccessConfig, JwtConfig};
+use crate::edges::EDGES;
+use crate::listeners::{Admits, ListenerConfig, Transport};
 use crate::policies::DEFAULT;
-use crate::server_name;
-use crate::servers::{McpCommand, ToolServer};
+use crate::runtime::EdgeConfig;
+use crate::servers::{self, Paths, ToolServer, required};
 use crate::store_args::DEFAULT_FOLDER;
 
-const TOP: &[Key] = &[
-    Key::new("store", "a folder, `sqlite:FOLDER` or `memory:`", ".chio", "where state is kept"),
-    Key::new("policy", "a file or a name", "default", "the policy that judges calls"),
-    Key::new("shadow_policy", "a file or a name", "none", "a policy that is only tried"),
-    Key::new("servers", "a list of maps with `id`", "required", "what has tools").of(SERVER),
-    Key::new("trusted_kernels", "a list of public keys", "[]", "who may say where calls come from"),
-    Key::new("edges", "a map", "both", "where agents come in").of(EDGES),
-];
-const SERVER: &[Key] = &[
-    Key::new("id", "a name", "required", "its name in grants, calls and receipts"),
-    Key::new(
-        "command",
-        "a list of texts",
-        "required",
-        "the program that speaks MCP, and its arguments",
-    ),
-    Key::new("env", "a map of texts", "{}", "what is added to its environment"),
-    Key::new("folder", "a folder", "that of the file", "where it works"),
-    Key::new("shared", "true or false", "false", "whether all sessions share one child"),
-    Key::new("a2a", "a map with `target`", "left out", "an A2A agent, in place of a command")
-        .of(agent::AGENT),
-];
-const EDGES: &[Key] = &[
-    Key::new("native", "a map", "left out", "the native transport").of(NATIVE),
-    Key::new("mcp", "a map", "left out", "MCP over HTTP").of(MCP),
-    Key::new("a2a", "a map", "left out", "A2A over HTTP").of(A2A),
-];
-const NATIVE: &[Key] = &[Key::new(
-    "socket",
-    "a path",
-    "native.sock beside the store",
-    "the socket that it listens at",
-)];
-const MCP: &[Key] = &[
-    Key::new("listen", "ADDRESS:PORT", "127.0.0.1:9090", "where it listens"),
+static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
+    Vec::leak(vec![
+        Key::new("store", "a folder, `sqlite:FOLDER` or `memory:`", ".chio", "where state is kept"),
+        Key::new("policy", "a file or a name", "default", "the policy that judges calls"),
+        Key::new("shadow_policy", "a file or a name", "none", "a policy that is only tried"),
+        Key::new("servers", "a list of maps with `id`", "required", "what has tools")
+            .of(*servers::KEYS),
+        Key::new(
+            "trusted_kernels",
+            "a list of public keys",
+            "[]",
+            "who may say where calls come from",
+        ),
+        Key::new("listeners", "a map of maps", "`http` and `socket`", "where clients connect"),
+        Key::new("edges", "a map", "all", "what is spoken, and on which listener").of(*EDGE_KEYS),
+    ])
+});
+const LISTENER: &[Key] = &[
+    Key::new("listen", "ADDRESS:PORT", "127.0.0.1:9090", "the address of an HTTP listener"),
+    Key::new("socket", "a path", "none", "the Unix socket of a listener for byte streams"),
     Key::new("tokens", "a list of maps with `name` and `file`", "[]", "who may come in").of(TOKEN),
+    Key::new("jwt", "a map", "none", "the authorization server whose tokens are accepted").of(JWT),
     Key::new("anonymous", "`default` or a file", "nobody", "what whoever comes may do"),
-    Key::new("versions", "a list of texts", "all", "the versions of MCP that are spoken"),
-    Key::new("max_sessions", "a whole number", "1024", "how many sessions there may be"),
-    Key::new("session_idle", "a time such as `15m`", "15m", "how long an unused session lives"),
-    Key::new("rate", "a whole number", "no limit", "requests of a caller in a minute"),
-    Key::new("rotate_streams", "a time such as `5m`", "never", "when clients have to come back"),
-];
-const A2A: &[Key] = &[
-    Key::new("listen", "ADDRESS:PORT", "where MCP is", "where it listens"),
-    Key::new("tokens", "a list of maps with `name` and `file`", "[]", "who may come in").of(TOKEN),
-    Key::new("anonymous", "`default` or a file", "nobody", "what whoever comes may do"),
-    Key::new("name", "a text", "Chio A2A Edge", "the agent's name"),
-    Key::new("description", "a text", "a general one", "what the agent is, for people"),
-    Key::new("url", "a URL", "where it listens", "where clients reach it"),
-    Key::new("http_json", "true or false", "true", "whether HTTP+JSON is served, below /rest"),
-    Key::new("tags", "a map of lists of texts", "{}", "tags of skills, by id"),
-    Key::new("rate", "a whole number", "no limit", "requests of a caller in a minute"),
 ];
 const TOKEN: &[Key] = &[
     Key::new("name", "a name", "required", "whom the token stands for"),
     Key::new("file", "a file", "required", "the file that has the token"),
 ];
+const JWT: &[Key] = &[
+    Key::new("issuer", "a URL", "required", "the authorization server"),
+    Key::new("audience", "a text", "required", "what its tokens have to be issued for"),
+    Key::new("scopes", "a list of texts", "[]", "what its tokens have to allow"),
+    Key::new("keys_file", "a file", "fetched", "the keys of the issuer, as a JWK set"),
+];
 
-/// The name that stands for whoever started a process; no token may.
-const STDIO: &str = "stdio";
-/// The most sessions that can be asked for.
-const MOST_SESSIONS: u64 = 1_000_000;
+/// The key of every edge that names its listener.
+const LISTENER_KEY: &str = "listener";
+
+/// The keys of `edges`, from the list of edges.
+static EDGE_KEYS: LazyLock<&'static [Key]> = LazyLock::new(|| {
+    let edge = |kind: &&EdgeKind| {
+        let listener =
+            Key::new(LISTENER_KEY, "a name", kind.default_listener, "where it is served");
+        let settings = kind.settings.iter().map(|setting| {
+            Key::new(setting.name, setting.form.describe(), setting.default, setting.help)
+        });
+        let keys = std::iter::once(listener).chain(settings).collect();
+        Key::new(kind.name, "a map", "left out", "an edge").of(Vec::leak(keys))
+    };
+    Vec::leak(EDGES.iter().map(edge).collect())
+});
+
+/// The name of the principal of standard input; no token may have it.
+const STDIO: &str = chio_core::principal::STDIO;
 
 /// Reads a document whose paths begin in `folder`.
 ///
@@ -90,19 +79,21 @@ const MOST_SESSIONS: u64 = 1_000_000;
 pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Vec<Problem>> {
     let root = parse(text, file)?;
     let problems = Problems::default();
-    let top = Section::new(&root, "", TOP, &problems);
+    let top = Section::new(&root, "", *TOP, &problems);
     let store = store(&top, folder);
-    let servers = servers(&top, folder, &store);
-    let (native, mcp, a2a) = edges(&top, folder, &store);
+    let servers = read_servers(&top, &Paths { folder, store: &store });
+    let listeners = listeners(&top, folder, &store);
+    let edges = edges(&top, &listeners);
     // A policy that is a file begins where this one does.
     let policy = |key: &str| top.text(key).map(|it| it.text.to_owned());
+    let is_used =
+        |listener: &ListenerConfig| edges.iter().any(|edge| edge.listener == listener.name);
     let config = Config {
         policy: policy("policy").unwrap_or_else(|| DEFAULT.to_owned()),
         shadow_policy: policy("shadow_policy"),
         servers,
-        native,
-        mcp,
-        a2a,
+        listeners: listeners.into_iter().filter(is_used).collect(),
+        edges,
         trusted_kernels: kernels(&top),
         store,
         folder: folder.to_owned(),
@@ -123,14 +114,14 @@ fn kernels(top: &Section<'_>) -> Vec<PublicKey> {
 }
 
 fn store(top: &Section<'_>, folder: &Path) -> StoreUrl {
-    let Some(said) = top.text("store") else {
+    let Some(value) = top.text("store") else {
         return StoreUrl::Sqlite(folder.join(DEFAULT_FOLDER));
     };
-    let is_url = ["sqlite:", "memory:"].iter().any(|scheme| said.text.starts_with(scheme));
+    let is_url = ["sqlite:", "memory:"].iter().any(|scheme| value.text.starts_with(scheme));
     if !is_url {
-        return StoreUrl::Sqlite(folder.join(said.text));
+        return StoreUrl::Sqlite(folder.join(value.text));
     }
-    match said.text.parse() {
+    match value.text.parse() {
         Ok(StoreUrl::Sqlite(data)) => StoreUrl::Sqlite(folder.join(data)),
         Ok(url) => url,
         Err(error) => {
@@ -140,10 +131,10 @@ fn store(top: &Section<'_>, folder: &Path) -> StoreUrl {
     }
 }
 
-fn servers(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<ToolServer> {
-    let mut servers: Vec<ToolServer> = Vec::new();
-    for section in top.sections("servers", SERVER) {
-        let Some(server) = server(&section, folder, store) else { continue };
+fn read_servers(top: &Section<'_>, paths: &Paths<'_>) -> Vec<Arc<dyn ToolServer>> {
+    let mut servers: Vec<Arc<dyn ToolServer>> = Vec::new();
+    for section in top.sections("servers", *servers::KEYS) {
+        let Some(server) = servers::read(&section, paths) else { continue };
         if servers.iter().any(|known| known.id() == server.id()) {
             section.problem("id", "expected a name that no server before has");
         }
@@ -155,228 +146,208 @@ fn servers(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<ToolServer
     servers
 }
 
-fn server(section: &Section<'_>, folder: &Path, store: &StoreUrl) -> Option<ToolServer> {
-    if let Some(agent) = section.section("a2a", agent::AGENT) {
-        for key in ["command", "env", "folder", "shared"] {
-            if section.has(key) {
-                section.problem(key, "expected a command or an agent, found both");
-            }
-        }
-        let id = section.text("id").map(|it| it.text);
-        return agent::read(&agent, id, folder, store).map(|it| ToolServer::A2a(Box::new(it)));
-    }
-    let id = required(section, "id", "a name")?;
-    if let Err(expected) = server_name::check(id.text) {
-        section.problem("id", &expected);
-        return None;
-    }
-    let command: Vec<String> =
-        section.texts("command").iter().map(|it| it.text.to_owned()).collect();
-    let env = env(section);
-    let works_in = section.text("folder").map_or(folder.to_owned(), |it| folder.join(it.text));
-    let sharing = if section.flag("shared", false) { Sharing::Shared } else { Sharing::PerSession };
-    if !section.has("command") {
-        if id.text == SERVER_ID {
-            return Some(ToolServer::demo(store));
-        }
-        section.problem("command", "expected the command that starts the server");
-        return None;
-    }
-    if command.is_empty() {
-        return None;
-    }
-    let id = id.text.to_owned();
-    // A path of no letters is where we are.
-    let folder = Some(works_in).filter(|folder| !folder.as_os_str().is_empty());
-    Some(ToolServer::Mcp(McpCommand { id, command, env, folder, sharing }))
-}
-
-/// The map of variables that a server is given.
-fn env(section: &Section<'_>) -> BTreeMap<String, String> {
-    let mut env = BTreeMap::new();
-    match section.node("env").map(|node| &node.kind) {
+/// The listeners that are configured, and those that need not be.
+fn listeners(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<ListenerConfig> {
+    let mut listeners = default_listeners(store);
+    match top.node("listeners").map(|node| &node.kind) {
         None => {}
         Some(NodeKind::Map(members)) => {
-            for (name, value) in members {
-                match &value.kind {
-                    NodeKind::Text(text) => {
-                        env.insert(name.text.clone(), text.clone());
-                    }
-                    _ => section.problem_at(&value.place, &no_text(value)),
-                }
+            for (name, node) in members {
+                let path = format!("listeners.{}", name.text);
+                let section = Section::new(node, path, LISTENER, top.problems());
+                let Some(transport) = transport(&section, folder) else { continue };
+                listeners.retain(|listener| listener.name != name.text);
+                listeners.push(ListenerConfig { name: name.text.clone(), transport });
             }
         }
-        Some(_) => section.problem("env", "expected a map, written as `NAME: value`"),
+        Some(_) => top.problem("listeners", "expected a map, written as `NAME: {listen: ...}`"),
     }
-    env
+    for (index, listener) in listeners.iter().enumerate() {
+        let address = listener.http_address().filter(|address| address.port() != 0);
+        let before = listeners.iter().take(index).any(|other| other.http_address() == address);
+        if address.is_some() && before {
+            top.problem("listeners", "expected an address that no other listener has");
+        }
+    }
+    listeners
 }
 
-fn no_text(value: &Node) -> String {
-    format!("`env`: expected text (in quotes), found {}", value.found())
-}
-
-fn edges(
-    top: &Section<'_>,
-    folder: &Path,
-    store: &StoreUrl,
-) -> (Option<NativeEdge>, Option<McpEdge>, Option<A2aEdge>) {
-    let beside = match store {
-        StoreUrl::Sqlite(data) => Some(NativeEdge { socket: data.join(SOCKET) }),
-        StoreUrl::Memory => None,
+fn transport(section: &Section<'_>, folder: &Path) -> Option<Transport> {
+    if let Some(socket) = section.text("socket") {
+        for key in ["listen", "tokens", "jwt", "anonymous"] {
+            if section.has(key) {
+                section.problem(key, "expected `socket` or an HTTP listener, found both");
+            }
+        }
+        let endpoint = Endpoint::Unix(folder.join(socket.text));
+        return Some(Transport::Socket { endpoint, admits: Admits::Everyone(None) });
+    }
+    let address = match section.text("listen").map(|it| it.text.parse()) {
+        None => DEFAULT_LISTEN,
+        Some(Ok(address)) => address,
+        Some(Err(_)) => {
+            section.problem("listen", "expected an address such as `127.0.0.1:9090`");
+            return None;
+        }
     };
-    let Some(edges) = top.section("edges", EDGES) else {
-        let a2a = A2aEdge { http_json: true, ..A2aEdge::default() };
-        return (beside, Some(McpEdge::default()), Some(a2a));
-    };
-    let native = edges.section("native", NATIVE).and_then(|section| {
-        if let Some(socket) = section.text("socket") {
-            return Some(NativeEdge { socket: folder.join(socket.text) });
-        }
-        if beside.is_none() && !section.has("socket") {
-            section.problem("socket", "expected a path, since the store has no folder");
-        }
-        beside
-    });
-    let mcp = edges.section("mcp", MCP).map(|section| mcp(&section, folder));
-    let a2a = edges.section("a2a", A2A).map(|section| a2a(&section, folder, mcp.as_ref()));
-    if native.is_none() && mcp.is_none() && a2a.is_none() && top.problems().is_empty() {
-        top.problem("edges", "expected `native`, `mcp` or `a2a`, so that somebody can come in");
-    }
-    (native, mcp, a2a)
+    Some(Transport::Http { address, access: access(section, folder) })
 }
 
-/// Where an edge is served over HTTP, and who may come in.
-fn door(section: &Section<'_>, folder: &Path) -> Door {
-    let mut edge = Door::default();
-    if let Some(listen) = section.text("listen") {
-        match listen.text.parse() {
-            Ok(address) => edge.listen = address,
-            Err(_) => section.problem("listen", "expected an address such as `127.0.0.1:9090`"),
-        }
-    }
+/// What clients of an HTTP listener have to show.
+fn access(section: &Section<'_>, folder: &Path) -> AccessConfig {
+    let mut files = Vec::new();
     for token in section.sections("tokens", TOKEN) {
         let (name, file) = (required(&token, "name", "a name"), required(&token, "file", "a file"));
         let (Some(name), Some(file)) = (name, file) else { continue };
         if name.text == STDIO {
             token.problem("name", "expected another name: this one stands for standard input");
         }
-        edge.tokens.push((name.text.to_owned(), folder.join(file.text)));
+        files.push((name.text.to_owned(), folder.join(file.text)));
     }
-    edge.anonymous = section.text("anonymous").map(|it| match it.text {
+    let jwt = section.section("jwt", JWT).and_then(|jwt| {
+        let issuer = required(&jwt, "issuer", "a URL").map(|it| it.text.to_owned());
+        let audience = required(&jwt, "audience", "a text").map(|it| it.text.to_owned());
+        Some(JwtConfig {
+            issuer: issuer?,
+            audience: audience?,
+            scopes: jwt.texts("scopes").iter().map(|it| it.text.to_owned()).collect(),
+            keys_file: jwt.text("keys_file").map(|it| folder.join(it.text)),
+        })
+    });
+    let anonymous = section.text("anonymous").map(|it| match it.text {
         "default" => it.text.to_owned(),
         file => folder.join(file).display().to_string(),
     });
-    if edge.anonymous.is_some() && !edge.tokens.is_empty() {
-        section.problem("anonymous", "expected `tokens` or `anonymous`, found both");
+    match anonymous {
+        Some(_) if !files.is_empty() || jwt.is_some() => {
+            section.problem("anonymous", "expected `tokens` or `anonymous`, found both");
+            AccessConfig::OwnToken
+        }
+        Some(value) => AccessConfig::Anonymous(value),
+        None if files.is_empty() && jwt.is_none() => AccessConfig::OwnToken,
+        None => AccessConfig::Tokens { files, jwt },
+    }
+}
+
+/// The edges that are configured; all of them when none is.
+fn edges(top: &Section<'_>, listeners: &[ListenerConfig]) -> Vec<EdgeConfig> {
+    let Some(section) = top.section("edges", *EDGE_KEYS) else { return default_edges(listeners) };
+    let mut edges = Vec::new();
+    for (kind, keys) in EDGES.iter().zip(EDGE_KEYS.iter()) {
+        let Some(section) = section.section(kind.name, keys.of) else { continue };
+        edges.push(edge(&section, kind, listeners));
+    }
+    if edges.is_empty() && top.problems().is_empty() {
+        let names: Vec<String> = EDGES.iter().map(|kind| format!("`{}`", kind.name)).collect();
+        top.problem("edges", &format!("expected {}, so that clients can connect", one_of(&names)));
+    }
+    edges
+}
+
+fn one_of(names: &[String]) -> String {
+    match names {
+        [names @ .., last] if !names.is_empty() => format!("{} or {last}", names.join(", ")),
+        names => names.concat(),
+    }
+}
+
+fn edge(
+    section: &Section<'_>,
+    kind: &'static EdgeKind,
+    listeners: &[ListenerConfig],
+) -> EdgeConfig {
+    let mut settings = Settings::default();
+    for setting in kind.settings {
+        if let Some(value) = value(section, setting.name, setting.form) {
+            settings.set(setting.name, value);
+        }
+    }
+    let mut edge = EdgeConfig::new(kind, settings);
+    if let Some(name) = section.text(LISTENER_KEY) {
+        edge = edge.on(name.text);
+    }
+    match listeners.iter().find(|listener| listener.name == edge.listener) {
+        None => {
+            let name = &edge.listener;
+            let message = format!("expected the name of a listener, and there is no `{name}`");
+            section.problem(LISTENER_KEY, &message);
+        }
+        Some(listener) => {
+            if let Err(error) = (kind.check)(&edge.settings, listener.http_address()) {
+                section.problem(error.key.unwrap_or(LISTENER_KEY), &error.message);
+            }
+        }
     }
     edge
 }
 
-fn a2a(section: &Section<'_>, folder: &Path, mcp: Option<&McpEdge>) -> A2aEdge {
-    let own = section.has("listen") || mcp.is_none();
-    if !own {
-        for key in ["tokens", "anonymous"] {
-            if section.has(key) {
-                let problem = "expected it under `mcp`, whose door is used, or `listen` with it";
-                section.problem(key, problem);
-            }
-        }
+fn value(section: &Section<'_>, key: &'static str, form: Form) -> Option<SettingValue> {
+    if !section.has(key) {
+        return None;
     }
-    let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
-    let url = text("url").and_then(|url| match card_url::read(&url) {
-        Ok(url) => Some(url),
-        Err(problem) => {
-            section.problem("url", &problem);
-            None
+    match form {
+        Form::Text => Some(SettingValue::Text(section.text(key)?.text.to_owned())),
+        Form::Flag => Some(SettingValue::Flag(section.flag(key, false))),
+        Form::Number(most) => section.number(key, 1..=most).map(SettingValue::Number),
+        Form::Duration => section.duration(key).map(SettingValue::Duration),
+        Form::Texts => {
+            let texts = section.texts(key).iter().map(|it| it.text.to_owned()).collect();
+            Some(SettingValue::Texts(texts))
         }
-    });
-    let edge = A2aEdge {
-        door: own.then(|| door(section, folder)),
-        name: text("name"),
-        description: text("description"),
-        url,
-        http_json: section.flag("http_json", true),
-        tags: tags(section),
-        rate: rate(section),
+        Form::TextLists => text_lists(section, key),
+    }
+}
+
+/// Lists of texts by name.
+fn text_lists(section: &Section<'_>, key: &str) -> Option<SettingValue> {
+    let Some(NodeKind::Map(members)) = section.node(key).map(|node| &node.kind) else {
+        section.problem(key, "expected a map, written as `skill: [tag]`");
+        return None;
     };
-    let listens = edge.door.as_ref().or(mcp.map(|mcp| &mcp.door));
-    if !section.has("url") && listens.is_some_and(|door| door.listen.ip().is_unspecified()) {
-        let problem = "expected where clients reach it, since it listens at every address";
-        section.problem("url", problem);
-    }
-    if let (Some(door), Some(mcp)) = (&edge.door, mcp)
-        && door.listen == mcp.door.listen
-        && door.listen.port() != 0
-    {
-        section.problem("listen", "expected no `listen` to share the door of `mcp`");
-    }
-    edge
-}
-
-/// Tags of skills.
-fn tags(section: &Section<'_>) -> BTreeMap<String, Vec<String>> {
-    let mut tags = BTreeMap::new();
-    match section.node("tags").map(|node| &node.kind) {
-        None => {}
-        Some(NodeKind::Map(members)) => {
-            for (skill, value) in members {
-                let NodeKind::List(items) = &value.kind else {
-                    section.problem_at(&value.place, "expected a list of texts");
-                    continue;
-                };
-                let texts = items.iter().filter_map(|item| match &item.kind {
-                    NodeKind::Text(text) => Some(text.clone()),
-                    _ => {
-                        section.problem_at(&item.place, "expected a text");
-                        None
-                    }
-                });
-                tags.insert(skill.text.clone(), texts.collect());
+    let mut lists = std::collections::BTreeMap::new();
+    for (name, value) in members {
+        let NodeKind::List(items) = &value.kind else {
+            section.problem_at(&value.place, "expected a list of texts");
+            continue;
+        };
+        let texts = items.iter().filter_map(|item| match &item.kind {
+            NodeKind::Text(text) => Some(text.clone()),
+            _ => {
+                section.problem_at(&item.place, "expected a text");
+                None
             }
-        }
-        Some(_) => section.problem("tags", "expected a map, written as `skill: [tag]`"),
+        });
+        lists.insert(name.text.clone(), texts.collect());
     }
-    tags
-}
-
-fn rate(section: &Section<'_>) -> Option<u32> {
-    section.number("rate", 1..=u64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
-}
-
-fn mcp(section: &Section<'_>, folder: &Path) -> McpEdge {
-    let mut edge = McpEdge { door: door(section, folder), ..McpEdge::default() };
-    edge.versions = versions(section);
-    edge.max_sessions = section
-        .number("max_sessions", 1..=MOST_SESSIONS)
-        .and_then(|number| usize::try_from(number).ok());
-    edge.session_idle = section.duration("session_idle");
-    edge.rate = rate(section);
-    edge.rotate_streams = section.duration("rotate_streams");
-    edge
-}
-
-fn versions(section: &Section<'_>) -> Vec<String> {
-    let versions = section.texts("versions");
-    versions.iter().map(|it| it.text.to_owned()).collect()
-}
-
-fn required<'a>(section: &Section<'a>, key: &str, what: &str) -> Option<Item<'a>> {
-    let found = section.text(key);
-    if found.is_none() && !section.has(key) {
-        section.problem(key, &format!("expected {what} here"));
-    }
-    found
+    Some(SettingValue::TextLists(lists))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::Path;
 
     use chio_mcp_adapter::Sharing;
     use chio_policy::document::Problem;
 
     use super::config;
+    use crate::access::AccessConfig;
     use crate::config::Config;
+    use crate::listeners::Transport;
+    use crate::servers::McpCommand;
+
+    /// Each edge, and where it is served.
+    fn served(config: &Config) -> Vec<(&'static str, String)> {
+        let at = |name: &String| {
+            let listener = config.listeners.iter().find(|listener| listener.name == *name).unwrap();
+            match &listener.transport {
+                Transport::Http { address, .. } => address.to_string(),
+                Transport::Socket { endpoint, .. } => endpoint.to_string(),
+                Transport::Stdio { .. } => "stdio".to_owned(),
+            }
+        };
+        config.edges.iter().map(|edge| (edge.kind.name, at(&edge.listener))).collect()
+    }
 
     fn read(text: &str) -> Result<Config, Vec<String>> {
         let read = config(text, "chio.yaml", Path::new("/x"));
@@ -388,18 +359,22 @@ mod tests {
         let config = read("servers: [{id: demo}]").unwrap();
         assert_eq!(config.data(), Some(Path::new("/x/.chio")));
         assert_eq!(config.policy, "default");
-        assert_eq!(config.native.unwrap().socket, Path::new("/x/.chio/native.sock"));
-        assert_eq!(config.mcp.unwrap().door.listen.to_string(), "127.0.0.1:9090");
-        assert!(config.a2a.unwrap().door.is_none(), "it shares the door of MCP");
+        assert_eq!(
+            served(&config),
+            [
+                ("native", "unix:/x/.chio/native.sock"),
+                ("mcp", "127.0.0.1:9090"),
+                ("a2a", "127.0.0.1:9090")
+            ]
+            .map(|(edge, at)| (edge, at.to_owned()))
+        );
     }
 
     #[test]
     fn an_edge_that_is_not_named_is_not_opened() {
-        let config =
-            read("servers: [{id: demo}]\nedges: {mcp: {listen: \"127.0.0.1:0\"}}").unwrap();
-        assert!(config.native.is_none());
-        assert_eq!(config.mcp.unwrap().door.listen.port(), 0);
-        assert!(config.a2a.is_none());
+        let listeners = "listeners: {http: {listen: \"127.0.0.1:0\"}}";
+        let config = read(&format!("servers: [{{id: demo}}]\n{listeners}\nedges: {{mcp: {{}}}}"));
+        assert_eq!(served(&config.unwrap()), [("mcp", "127.0.0.1:0".to_owned())]);
     }
 
     #[test]
@@ -408,11 +383,14 @@ mod tests {
                     env: {KEY: value}\n    folder: work\n    shared: true\n  - id: demo\n";
         let config = read(text).unwrap();
         assert_eq!(config.server_ids(), ["files", "demo"]);
-        let crate::servers::ToolServer::Mcp(files) = &config.servers[0] else { panic!() };
-        assert_eq!(files.command, ["npx", "-y", "files"]);
-        assert_eq!(files.env["KEY"], "value");
-        assert_eq!(files.folder.as_deref(), Some(Path::new("/x/work")));
-        assert_eq!(files.sharing, Sharing::Shared);
+        let files = McpCommand {
+            id: "files".to_owned(),
+            command: ["npx", "-y", "files"].map(str::to_owned).to_vec(),
+            env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+            folder: Some("/x/work".into()),
+            sharing: Sharing::Shared,
+        };
+        assert_eq!(format!("{:?}", config.servers[0]), format!("{files:?}"));
     }
 
     #[test]
@@ -423,43 +401,76 @@ mod tests {
                     oauth: {client_id: c, secret_file: s, scopes: [a, b]}\n      \
                     headers: {X-Partner: p}\n";
         let config = read(text).unwrap();
-        let crate::servers::ToolServer::A2a(agent) = &config.servers[0] else { panic!() };
-        assert_eq!(agent.id, "a2a:agent.example.com");
-        assert_eq!(agent.expected.skills, ["research"]);
-        assert_eq!(agent.shown.bearer.as_deref(), Some(Path::new("/x/t")));
-        assert_eq!(agent.shown.api_keys[0].name, "k");
-        assert_eq!(agent.shown.oauth.as_ref().unwrap().scopes, ["a", "b"]);
-        assert_eq!(agent.shown.headers, [("X-Partner".to_owned(), "p".to_owned())]);
-        let registry = agent.task_registry.as_deref();
-        assert_eq!(registry, Some(Path::new("/x/.chio/tasks-a2a-agent-example-com.json")));
+        assert_eq!(config.servers[0].id(), "a2a:agent.example.com");
+        let agent = format!("{:?}", config.servers[0]);
+        for expected in [
+            "skills: [\"research\"]",
+            "bearer: Some(\"/x/t\")",
+            "name: \"k\"",
+            "scopes: [\"a\", \"b\"]",
+            "headers: [(\"X-Partner\", \"p\")]",
+            "task_registry: Some(\"/x/.chio/tasks-a2a-agent-example-com.json\")",
+        ] {
+            assert!(agent.contains(expected), "{expected}: {agent}");
+        }
     }
 
     #[test]
-    fn a2a_shares_the_door_of_mcp_unless_it_has_its_own() {
-        let edges = |text: &str| read(&format!("servers: [{{id: demo}}]\nedges: {text}"));
+    fn edges_are_on_their_default_listener_or_the_one_that_they_name() {
+        let read = |text: &str| read(&format!("servers: [{{id: demo}}]\n{text}"));
+        let at = |edge, port: u16| (edge, format!("127.0.0.1:{port}"));
         for (text, expected) in [
-            ("{mcp: {}, a2a: {}}", vec![(9090, true, true)]),
-            ("{a2a: {}}", vec![(9090, false, true)]),
+            ("edges: {mcp: {}, a2a: {}}", vec![at("mcp", 9090), at("a2a", 9090)]),
+            ("edges: {a2a: {}}", vec![at("a2a", 9090)]),
             (
-                "{mcp: {}, a2a: {listen: \"127.0.0.1:1\"}}",
-                vec![(9090, true, false), (1, false, true)],
+                "listeners: {agents: {listen: \"127.0.0.1:1\"}}\nedges: {mcp: {}, a2a: {listener: agents}}",
+                vec![at("mcp", 9090), at("a2a", 1)],
+            ),
+            (
+                "listeners: {s: {socket: a.sock}}\nedges: {native: {listener: s}}",
+                vec![("native", "unix:/x/a.sock".to_owned())],
             ),
         ] {
-            let config = edges(text).unwrap();
-            let doors = config.doors();
-            let found: Vec<_> =
-                doors.iter().map(|(door, mcp, a2a)| (door.listen.port(), *mcp, *a2a)).collect();
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(served(&read(text).unwrap()), expected, "{text}");
         }
+        let http = |listener: &str, edges: &str| {
+            format!("listeners: {{http: {{{listener}}}}}\nedges: {{{edges}}}")
+        };
         for (text, problem) in [
-            ("{mcp: {}, a2a: {anonymous: default}}", "expected it under `mcp`"),
-            ("{mcp: {}, a2a: {listen: \"127.0.0.1:9090\"}}", "share the door"),
-            ("{a2a: {tags: {echo: demo}}}", "expected a list of texts"),
-            ("{a2a: {listen: \"0.0.0.0:1\"}}", "expected where clients reach it"),
+            ("edges: {a2a: {tags: {echo: demo}}}".to_owned(), "expected a list of texts"),
+            ("edges: {mcp: {listener: hptt}}".to_owned(), "there is no `hptt`"),
+            ("edges: {mcp: {listen: \"127.0.0.1:1\"}}".to_owned(), "did you mean `listener`?"),
+            (http("listen: \"0.0.0.0:1\"", "a2a: {}"), "expected where clients reach it"),
+            (http("", "a2a: {url: nowhere}"), "`edges.a2a.url`: expected an http or https URL"),
+            (http("listen: \"1.1.1.1:1\", socket: s", "mcp: {}"), "found both"),
+            (http("jwt: {issuer: \"https://i\"}", "mcp: {}"), "`listeners.http.jwt.audience`"),
+            (
+                "listeners: {b: {listen: \"127.0.0.1:9090\"}}".to_owned(),
+                "expected an address that no other listener has",
+            ),
+            ("store: \"memory:\"\nedges: {native: {}}".to_owned(), "there is no `socket`"),
         ] {
-            let problems = edges(text).unwrap_err();
+            let problems = read(&text).unwrap_err();
             assert!(problems.iter().any(|it| it.contains(problem)), "{text}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn a_listener_accepts_tokens_of_files_and_of_an_authorization_server() {
+        let jwt = "jwt: {issuer: \"https://issuer.example\", audience: chio, keys_file: keys.json}";
+        let text = format!(
+            "servers: [{{id: demo}}]\nlisteners: {{http: {{tokens: [{{name: a, file: t}}], {jwt}}}}}"
+        );
+        let config = read(&text).unwrap();
+        let http = config.listeners.iter().find(|listener| listener.name == "http").unwrap();
+        let Transport::Http { access: AccessConfig::Tokens { files, jwt }, .. } = &http.transport
+        else {
+            panic!("{http:?}")
+        };
+        assert_eq!(files, &[("a".to_owned(), "/x/t".into())]);
+        let jwt = jwt.as_ref().unwrap();
+        assert_eq!((&*jwt.issuer, &*jwt.audience), ("https://issuer.example", "chio"));
+        assert_eq!(jwt.keys_file.as_deref(), Some(Path::new("/x/keys.json")));
     }
 
     #[test]
@@ -480,20 +491,20 @@ mod tests {
                 "`env`: expected text (in quotes), found a whole number",
             ),
             (
-                "servers: [{id: demo}]\nedges: {mcp: {listen: here}}",
-                "chio.yaml:2:23: `edges.mcp.listen`: expected an address",
+                "servers: [{id: demo}]\nlisteners: {http: {listen: here}}",
+                "chio.yaml:2:28: `listeners.http.listen`: expected an address",
             ),
-            ("servers: [{id: demo}]\nedges: {}", "`edges`: expected `native`, `mcp` or `a2a`"),
+            ("servers: [{id: demo}]\nedges: {}", "`edges`: expected `native`, `mcp`, `a2a`"),
             (
                 "servers: [{id: demo}]\nstore: \"mysql:x\"\nedges: {htpp: {}}",
                 "chio.yaml:3:9: `edges`: there is no `htpp`",
             ),
             (
-                "servers: [{id: demo}]\nedges: {mcp: {tokens: [{name: stdio, file: t}]}}",
+                "servers: [{id: demo}]\nlisteners: {http: {tokens: [{name: stdio, file: t}]}}",
                 "expected another name",
             ),
             (
-                "servers: [{id: demo}]\nedges: {mcp: {anonymous: default, tokens: [{name: a, file: t}]}}",
+                "servers: [{id: demo}]\nlisteners: {h: {anonymous: default, tokens: [{name: a, file: t}]}}",
                 "found both",
             ),
             ("servers: [{a2a: {}}]", "`servers[0].a2a.target`: expected a URL here"),

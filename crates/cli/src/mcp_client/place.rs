@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::access::read_token;
 use crate::endpoint_file::EndpointFile;
-use crate::http_door::read_token;
 use crate::io::Io;
 use crate::store_args::DEFAULT_FOLDER;
 
@@ -55,7 +55,8 @@ impl PlaceArgs {
                  endpoint with --url"
             );
         };
-        let EndpointFile { mcp: url, token: bearer, servers, .. } = found;
+        let url = found.calls().unwrap_or_default().to_owned();
+        let EndpointFile { token: bearer, servers, .. } = found;
         Ok(Place { url, bearer, servers, way_out: START })
     }
 }

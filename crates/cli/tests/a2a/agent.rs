@@ -88,8 +88,9 @@ fn one_caller_cannot_follow_up_the_task_of_another() {
     world.folder.write(
         "chio.yaml",
         format!(
-            "store: s\nservers: [{{id: friend, a2a: {{target: \"{}\"}}}}]\nedges:\n  mcp: {{listen: \
-             \"127.0.0.1:0\", tokens: [{{name: alice, file: alice}}, {{name: bob, file: bob}}]}}\n",
+            "store: s\nservers: [{{id: friend, a2a: {{target: \"{}\"}}}}]\nlisteners:\n  http: \
+             {{listen: \"127.0.0.1:0\", tokens: [{{name: alice, file: alice}}, {{name: bob, file: \
+             bob}}]}}\nedges: {{mcp: {{}}}}\n",
             agent.base
         ),
     );
@@ -206,8 +207,8 @@ fn a_task_that_failed_there_has_failed_here_for_clients_of_both_protocols() {
     // The main card says what the agent asks for, so that it is shown it.
     world.folder.write(
         "chio.yaml",
-        "store: there\nservers: [{id: demo}]\nedges:\n  mcp: {listen: \"127.0.0.1:0\", \
-         tokens: [{name: alice, file: t}]}\n  a2a: {}\n",
+        "store: there\nservers: [{id: demo}]\nlisteners:\n  http: {listen: \"127.0.0.1:0\", \
+         tokens: [{name: alice, file: t}]}\nedges: {mcp: {}, a2a: {}}\n",
     );
     let agent = world.start(&["serve"], "there");
     let line = format!(
@@ -266,8 +267,8 @@ fn an_agent_in_the_configuration_is_checked_by_the_doctor_and_served() {
     world.folder.write(
         "chio.yaml",
         format!(
-            "store: s\nservers:\n  - id: demo\n  - a2a: {{target: \"{}\"}}\nedges:\n  mcp: \
-             {{listen: \"127.0.0.1:0\", anonymous: default}}\n  a2a: {{name: Both}}\n",
+            "store: s\nservers:\n  - id: demo\n  - a2a: {{target: \"{}\"}}\nlisteners:\n  http: \
+             {{listen: \"127.0.0.1:0\", anonymous: default}}\nedges: {{mcp: {{}}, a2a: {{name: Both}}}}\n",
             agent.base
         ),
     );

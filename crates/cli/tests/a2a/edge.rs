@@ -109,8 +109,8 @@ fn behind_a_proxy_an_agent_that_asks_for_a_token_goes_by_the_host_of_its_cards()
     world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
     for (who, public) in [("tokens: [{name: alice, file: t}]", 200), ("anonymous: default", 403)] {
         let config = format!(
-            "store: s\nservers: [{{id: demo}}]\nedges:\n  mcp: {{listen: \"127.0.0.1:0\", {who}}}\n  \
-             a2a: {{url: \"https://public.example/agent/\"}}\n"
+            "store: s\nservers: [{{id: demo}}]\nlisteners:\n  http: {{listen: \"127.0.0.1:0\", {who}}}\n\
+             edges: {{mcp: {{}}, a2a: {{url: \"https://public.example/agent/\"}}}}\n"
         );
         world.folder.write("chio.yaml", config);
         let agent = world.start(&["serve"], "s");
@@ -130,8 +130,8 @@ fn whoever_shows_nothing_is_not_let_in_where_a_token_is_asked_for() {
     world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
     world.folder.write(
         "chio.yaml",
-        "store: s\nservers: [{id: demo}]\nedges:\n  mcp: {listen: \"127.0.0.1:0\", \
-         tokens: [{name: alice, file: t}]}\n  a2a: {}\n",
+        "store: s\nservers: [{id: demo}]\nlisteners:\n  http: {listen: \"127.0.0.1:0\", \
+         tokens: [{name: alice, file: t}]}\nedges: {mcp: {}, a2a: {}}\n",
     );
     let agent = world.start(&["serve"], "s");
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
@@ -153,8 +153,8 @@ fn whoever_shows_nothing_is_not_let_in_where_a_token_is_asked_for() {
 fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_message() {
     let world = World::new();
     let config = format!(
-        "store: s\npolicy: permissive\nservers: [{{id: fixture, command: [\"{}\"]}}]\nedges:\n  \
-         mcp: {{listen: \"127.0.0.1:0\", anonymous: default}}\n  a2a: {{}}\n",
+        "store: s\npolicy: permissive\nservers: [{{id: fixture, command: [\"{}\"]}}]\nlisteners:\n  \
+         http: {{listen: \"127.0.0.1:0\", anonymous: default}}\nedges: {{mcp: {{}}, a2a: {{}}}}\n",
         fixture()
     );
     world.folder.write("chio.yaml", config);

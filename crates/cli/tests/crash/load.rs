@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::message::ToolCallResponse;
-use chio_native_edge::{Endpoint, NativeClient};
+use chio_edge::Endpoint;
+use chio_native_edge::NativeClient;
 use chio_testkit::process::{request, until};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::process::{Child, Command};
 
 use chio_core::receipt::Decision;
-use chio_native_edge::{Endpoint, NativeClient};
+use chio_edge::Endpoint;
+use chio_native_edge::NativeClient;
 use chio_testkit::process::{Server, request, until};
 use chio_testkit::token::grant;
 use tokio::runtime::Runtime;

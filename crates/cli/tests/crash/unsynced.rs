@@ -102,12 +102,7 @@ async fn answer(folder: &Path, synced: bool) {
     kernel.register_tool_server(Box::new(demo)).unwrap();
     let subject = agent().public_key().clone();
     let token = token(&authority, &subject, "cap-unsynced", vec![grant("echo")], now);
-    let session = Session {
-        id: "crash".to_owned(),
-        protocol: DiscoveryProtocol::Native,
-        peer: None,
-        tenant_id: None,
-    };
+    let session = Session::anonymous("crash", DiscoveryProtocol::Native);
     let caller = Arc::new(NoCaller::new(session));
     loop {
         let (id, arguments) = (kernel.new_request_id(), json!({"text": "hi"}));

@@ -14,9 +14,9 @@ fn for_two() -> (World, Served) {
     let world = World::new();
     world.folder.write("alice.token", ALICE.trim_start_matches("Bearer "));
     world.folder.write("bob.token", BOB.trim_start_matches("Bearer "));
-    let config = "store: s\nservers: [{id: demo}]\nedges:\n  mcp:\n    listen: 127.0.0.1:0\n    \
+    let config = "store: s\nservers: [{id: demo}]\nlisteners:\n  http:\n    listen: 127.0.0.1:0\n    \
                   tokens:\n      - {name: alice, file: alice.token}\n      \
-                  - {name: bob, file: bob.token}\n";
+                  - {name: bob, file: bob.token}\nedges: {mcp: {}}\n";
     world.folder.write("chio.yaml", config);
     let served = world.start(&["serve"]);
     (world, served)
@@ -108,24 +108,34 @@ fn a_session_is_for_the_token_that_opened_it() {
 }
 
 #[test]
-fn a_session_is_for_the_capability_that_opened_it() {
+fn a_session_is_for_the_subject_whose_capability_opened_it() {
     let (world, served) = World::up();
-    let issue = |id: &str| {
-        world.folder.write_key("agent.key", &chio_testkit::key(9));
+    let issue = |id: &str, subject: u8| {
+        world.folder.write_key("agent.key", &chio_testkit::key(subject));
         let line = format!(
             "capability issue --data s --subject agent.key --grant demo/echo --id {id} --out {id}"
         );
         world.line(&line).ends(0);
-        let token: Value = serde_json::from_str(&world.folder.read(id)).unwrap();
-        served.door.with("X-Chio-Capability", &token.to_string())
+        serde_json::from_str::<Value>(&world.folder.read(id)).unwrap()
     };
-    let (one, other) = (issue("cap-one"), issue("cap-other"));
-    let (first, second) = (one.open(), served.door.open());
-    check_foreign(&first, &other);
+    let with = |token: &Value| served.door.with("X-Chio-Capability", &token.to_string());
+    let (one, other) = (issue("cap-one", 9), issue("cap-other", 8));
+    let (first, second) = (with(&one).open(), served.door.open());
+    check_foreign(&first, &with(&other));
     check_foreign(&first, &served.door);
-    check_foreign(&second, &one);
+    check_foreign(&second, &with(&one));
     first.call("echo", &json!({"text": "mine"}));
-    world.check_calls(&[("echo", "allow")]);
+    // A forged capability of the same subject does not get in, and spoils nothing.
+    let mut forged = one.clone();
+    forged["id"] = json!("cap-forged");
+    check_foreign(&first, &with(&forged));
+    // A refreshed capability does, and is the one that is used from then on.
+    let refreshed = issue("cap-refreshed", 9);
+    let mut session = first;
+    session.door = with(&refreshed);
+    let result = session.call("echo", &json!({"text": "still mine"}));
+    assert_eq!(world.receipt(receipt_of(&result))["capability_id"], "cap-refreshed");
+    world.check_calls(&[("echo", "allow"), ("echo", "allow")]);
 }
 
 #[test]

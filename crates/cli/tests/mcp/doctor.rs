@@ -23,7 +23,7 @@ fn what_is_in_order_is_told_line_by_line() {
         "chio.yaml",
         format!(
             "servers: [{{id: demo}}, {{id: tests, command: [\"{fixture}\"]}}]\n\
-             edges: {{mcp: {{listen: \"127.0.0.1:0\"}}, native: {{}}}}\n"
+             listeners: {{http: {{listen: \"127.0.0.1:0\"}}}}\nedges: {{mcp: {{}}, native: {{}}}}\n"
         ),
     );
     let run = world.line("doctor").ends(0).says("everything is in order");
@@ -51,8 +51,8 @@ fn everything_that_is_wrong_is_told_with_what_to_do() {
             "policy: broken.yaml\n\
              servers:\n  - {{id: gone, command: [no-such-program-anywhere]}}\n  \
              - {{id: mute, command: [sh, -c, \"echo what is wrong >&2\"]}}\n\
-             edges:\n  mcp: {{listen: \"{address}\", tokens: [{{name: a, file: short.token}}]}}\n  \
-             native: {{socket: no/such/folder.sock}}\n"
+             listeners:\n  http: {{listen: \"{address}\", tokens: [{{name: a, file: short.token}}]}}\n  \
+             socket: {{socket: no/such/folder.sock}}\nedges: {{mcp: {{}}, native: {{}}}}\n"
         ),
     );
     std::fs::create_dir(world.folder.path(".chio")).unwrap();

@@ -58,9 +58,9 @@ fn several_servers_are_told_apart_by_their_names() {
     world.folder.write(
         "chio.yaml",
         format!(
-            "servers:\n  - id: demo\n  - id: tests\n    command: [\"{fixture}\"]\nedges:\n  mcp:\n    \
+            "servers:\n  - id: demo\n  - id: tests\n    command: [\"{fixture}\"]\nlisteners:\n  http:\n    \
              listen: 127.0.0.1:0\n    tokens:\n      - {{name: alice, file: alice.token}}\n      \
-             - {{name: bob, file: bob.token}}\n"
+             - {{name: bob, file: bob.token}}\nedges: {{mcp: {{}}}}\n"
         ),
     );
     let mut server = serve(&world);
@@ -100,7 +100,7 @@ fn a_server_that_does_not_start_starts_nothing() {
     world.folder.write(
         "chio.yaml",
         "servers: [{id: demo}, {id: gone, command: [no-such-program-anywhere]}]\n\
-         edges: {mcp: {listen: \"127.0.0.1:0\"}}\n",
+         listeners: {http: {listen: \"127.0.0.1:0\"}}\nedges: {mcp: {}}\n",
     );
     let run = world.line("serve").ends(2).complains("the server `gone` is not there");
     assert!(!run.stderr.contains("listening"), "{run:#?}");

@@ -57,7 +57,7 @@ fn whoever_follows_two_processes_sees_each_receipt_once() {
     let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let endpoints = servers.iter().map(|server| server.endpoint().parse().unwrap());
-    let endpoints: Vec<chio_native_edge::Endpoint> = endpoints.collect();
+    let endpoints: Vec<chio_edge::Endpoint> = endpoints.collect();
     block_on(async {
         let mut callers = tokio::task::JoinSet::new();
         for endpoint in endpoints {

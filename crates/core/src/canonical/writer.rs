@@ -36,7 +36,7 @@ pub(super) struct Writer<'o> {
     /// Where members were left out.
     gaps: Vec<usize>,
     depth: usize,
-    /// The deepest that it has come.
+    /// The deepest level reached.
     deepest: usize,
     /// Whether the next string is canonical text of its own, to be copied.
     copies: bool,
@@ -57,7 +57,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Forgets everything but its memory.
+    /// Clears the state and retains the buffers.
     pub(super) fn clear(&mut self) {
         self.out.clear();
         self.members.clear();
@@ -78,18 +78,10 @@ impl<'o> Writer<'o> {
         (self.out, self.gaps)
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.out
-    }
-
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         if self.depth > MAX_DEPTH { Err(CanonicalError::TooDeep) } else { Ok(()) }
-    }
-
-    fn integer(&mut self, value: impl itoa::Integer) {
-        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
     fn string(&mut self, text: &str) {
@@ -158,7 +150,7 @@ impl<'o> Writer<'o> {
 
 /// How many bytes stand before the first that needs an escape.
 ///
-/// Most text needs none, so eight bytes are looked at together.
+/// Most text needs none, so eight bytes are checked together.
 fn plain_len(text: &[u8]) -> usize {
     let (words, _) = text.as_chunks::<8>();
     let plain = 8 * words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count();
@@ -306,6 +298,16 @@ fn sort(writer: &mut Writer<'_>, start: usize, first: usize) -> Result<()> {
     Ok(())
 }
 
+/// Implements the methods that write an integer.
+macro_rules! integers {
+    ($($method:ident($type:ty))*) => {$(
+        fn $method(self, value: $type) -> Result<()> {
+            self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            Ok(())
+        }
+    )*};
+}
+
 impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
     type Ok = ();
     type Error = CanonicalError;
@@ -327,21 +329,9 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
         Ok(())
     }
 
-    fn serialize_i8(self, value: i8) -> Result<()> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<()> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<()> {
-        self.serialize_i64(value.into())
-    }
-
-    fn serialize_i64(self, value: i64) -> Result<()> {
-        self.integer(value);
-        Ok(())
+    integers! {
+        serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64)
+        serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64)
     }
 
     fn serialize_i128(self, value: i128) -> Result<()> {
@@ -350,23 +340,6 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
             (_, Ok(value)) => self.serialize_i64(value),
             _ => Err(CanonicalError::TooWide(value.to_string())),
         }
-    }
-
-    fn serialize_u8(self, value: u8) -> Result<()> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<()> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<()> {
-        self.serialize_u64(value.into())
-    }
-
-    fn serialize_u64(self, value: u64) -> Result<()> {
-        self.integer(value);
-        Ok(())
     }
 
     fn serialize_u128(self, value: u128) -> Result<()> {
@@ -491,7 +464,7 @@ impl<'w, 'o> ser::Serializer for &'w mut Writer<'o> {
 
     fn serialize_struct(self, name: &'static str, _len: usize) -> Result<Object<'w, 'o>> {
         if name == RAW {
-            // SECURITY: whoever sent it may have written it in any form.
+            // SECURITY: the sender may have written it in any form.
             let problem = "text of unknown form has no canonical form".to_owned();
             return Err(CanonicalError::Custom(problem));
         }

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::{CanonicalError, Scratch, to_string};
 
-/// The name by which the canonical writer knows such a value.
+/// The name by which the canonical writer recognises such a value.
 pub(super) const WRITTEN: &str = "$chio::canonical::Written";
-/// The name by which `serde_json` knows text that is copied.
+/// The name by which `serde_json` recognises text that is copied.
 pub(super) const RAW: &str = "$serde_json::private::RawValue";
 
 /// A value in its canonical form. Writing it again copies the text, here and in `serde_json`.
@@ -24,7 +24,7 @@ impl Written {
         to_string(value).map(Self)
     }
 
-    /// Writes a value in memory that is used again.
+    /// Writes a value with a buffer that is reused.
     ///
     /// # Errors
     /// As [`super::to_vec`].
@@ -62,7 +62,7 @@ struct Text<'a>(&'a str);
 
 impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The canonical writer says so when it has seen the name, and then copies.
+        // The canonical writer returns false after it has seen the name, and then copies.
         if !serializer.is_human_readable() {
             return serializer.serialize_str(self.0);
         }
@@ -73,7 +73,7 @@ impl Serialize for Text<'_> {
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The text may be anybody's, so it is written anew.
+        // The text is untrusted, so it is written anew.
         let value = Value::deserialize(deserializer)?;
         Self::of(&value).map_err(serde::de::Error::custom)
     }

@@ -6,18 +6,18 @@ use super::constraint::Constraint;
 use super::scope::{ChioScope, Operation, ToolGrant};
 use crate::money::MonetaryAmount;
 
-/// One step that takes authority away.
+/// One step that narrows authority.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Attenuation {
-    /// The tool is gone.
+    /// Removes the tool.
     RemoveTool {
         /// Its server.
         server_id: String,
         /// The tool.
         tool_name: String,
     },
-    /// One operation on the tool is gone.
+    /// Removes one operation on the tool.
     RemoveOperation {
         /// Its server.
         server_id: String,
@@ -26,7 +26,7 @@ pub enum Attenuation {
         /// The operation.
         operation: Operation,
     },
-    /// One more condition holds for the tool.
+    /// Adds a condition on calls of the tool.
     AddConstraint {
         /// Its server.
         server_id: String,
@@ -35,45 +35,45 @@ pub enum Attenuation {
         /// The condition.
         constraint: Constraint,
     },
-    /// The tool may be called less often.
+    /// Lowers the number of calls of the tool.
     ReduceBudget {
         /// Its server.
         server_id: String,
         /// The tool.
         tool_name: String,
-        /// How often.
+        /// The most calls.
         max_invocations: u32,
     },
-    /// One call may cost less.
+    /// Lowers the cost of one call.
     ReduceCostPerInvocation {
         /// Its server.
         server_id: String,
         /// The tool.
         tool_name: String,
-        /// How much.
+        /// The new ceiling.
         max_cost_per_invocation: MonetaryAmount,
     },
-    /// All calls together may cost less.
+    /// Lowers the cost of all calls together.
     ReduceTotalCost {
         /// Its server.
         server_id: String,
         /// The tool.
         tool_name: String,
-        /// How much.
+        /// The new ceiling.
         max_total_cost: MonetaryAmount,
     },
-    /// The authority ends sooner.
+    /// Ends the authority sooner.
     ShortenExpiry {
         /// The first second in which it no longer holds.
         new_expires_at: u64,
     },
 }
 
-/// Why a step cannot be taken.
+/// Why a step was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttenuationError {
-    /// No grant speaks of the tool.
+    /// No grant covers the tool.
     #[error("expected a grant for tool `{tool_name}` on server `{server_id}`, found none")]
     NoGrant {
         /// The server.
@@ -81,7 +81,7 @@ pub enum AttenuationError {
         /// The tool.
         tool_name: String,
     },
-    /// The grant is a wildcard that also speaks of other tools.
+    /// The grant is a wildcard that also covers other tools.
     #[error(
         "expected a grant for exactly tool `{tool_name}` on server `{server_id}`, \
          found a wildcard grant: name the tool in the child scope instead"
@@ -92,7 +92,7 @@ pub enum AttenuationError {
         /// The tool.
         tool_name: String,
     },
-    /// The step would give more than there was.
+    /// The step would widen the grant.
     #[error("expected a step that narrows, found `{0}` that does not")]
     Widens(&'static str),
     /// The step is declared, but the child does not show it.
@@ -111,7 +111,7 @@ impl ChioScope {
     /// Applies `steps` in order to this scope, which ends at `expires_at`.
     ///
     /// The result is a subset of this scope. A step on one tool of a wildcard grant is refused:
-    /// it would say more about the other tools than was meant.
+    /// it would also change the other tools of the grant.
     ///
     /// # Errors
     /// When a step names a tool that is not granted by name, or does not narrow.
@@ -190,30 +190,30 @@ impl Attenuation {
 
     /// Narrows one grant; false when the step would not.
     fn narrow(&self, grant: &mut ToolGrant) -> bool {
-        let allowed = self.is_reduction_of(grant);
-        if allowed {
-            match self {
-                Self::RemoveOperation { operation, .. } => {
-                    grant.operations.retain(|held| held != operation);
-                }
-                Self::AddConstraint { constraint, .. } => {
-                    if !grant.constraints.contains(constraint) {
-                        grant.constraints.push(constraint.clone());
-                    }
-                }
-                Self::ReduceBudget { max_invocations, .. } => {
-                    grant.max_invocations = Some(*max_invocations);
-                }
-                Self::ReduceCostPerInvocation { max_cost_per_invocation, .. } => {
-                    grant.max_cost_per_invocation = Some(max_cost_per_invocation.clone());
-                }
-                Self::ReduceTotalCost { max_total_cost, .. } => {
-                    grant.max_total_cost = Some(max_total_cost.clone());
-                }
-                Self::RemoveTool { .. } | Self::ShortenExpiry { .. } => {}
-            }
+        if !self.is_reduction_of(grant) {
+            return false;
         }
-        allowed
+        match self {
+            Self::RemoveOperation { operation, .. } => {
+                grant.operations.retain(|held| held != operation);
+            }
+            Self::AddConstraint { constraint, .. } => {
+                if !grant.constraints.contains(constraint) {
+                    grant.constraints.push(constraint.clone());
+                }
+            }
+            Self::ReduceBudget { max_invocations, .. } => {
+                grant.max_invocations = Some(*max_invocations);
+            }
+            Self::ReduceCostPerInvocation { max_cost_per_invocation, .. } => {
+                grant.max_cost_per_invocation = Some(max_cost_per_invocation.clone());
+            }
+            Self::ReduceTotalCost { max_total_cost, .. } => {
+                grant.max_total_cost = Some(max_total_cost.clone());
+            }
+            Self::RemoveTool { .. } | Self::ShortenExpiry { .. } => {}
+        }
+        true
     }
 
     /// Whether the step only takes away from `grant`.

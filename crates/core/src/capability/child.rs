@@ -1,4 +1,4 @@
-//! The token at the end of a new link: what an issuer checks before it signs one.
+//! Issuing a delegated token: what an issuer checks before it signs one.
 
 use super::delegation::{DelegationError, DelegationReceipt, check_hop};
 use super::scope::ChioScope;
@@ -10,13 +10,13 @@ use crate::signed::Signed;
 /// A child token that an issuer is asked to sign.
 #[derive(Debug)]
 pub struct Child<'a> {
-    /// The token that was handed on.
+    /// The token that was delegated.
     pub parent: &'a CapabilityToken,
-    /// The hand-over, signed by the parent's holder.
+    /// The delegation, signed by the parent's subject.
     pub receipt: &'a DelegationReceipt,
     /// What the child receives.
     pub scope: ChioScope,
-    /// The child's name.
+    /// The child's id.
     pub id: String,
     /// When the child begins.
     pub issued_at: u64,
@@ -24,7 +24,7 @@ pub struct Child<'a> {
 
 impl Child<'_> {
     /// Checks parent, link and hop, and signs the child. The parent must come from the issuer
-    /// itself or from one of `trusted`: whoever signs a child vouches for all before it.
+    /// itself or from one of `trusted`: the signer of a child vouches for all tokens before it.
     ///
     /// # Errors
     /// With the first check that does not hold.

@@ -40,7 +40,7 @@ pub enum Constraint {
     TableAllowlist(Vec<String>),
     /// Queries never touch these columns (`table.column`).
     ColumnDenylist(Vec<String>),
-    /// Queries return at most so many rows.
+    /// Queries return at most this many rows.
     MaxRowsReturned(u64),
     /// Queries are of this class at most.
     OperationClass(OperationClass),
@@ -54,7 +54,7 @@ pub enum Constraint {
     RequireDualApproval(bool),
     /// The calling model is one of these, or careful enough.
     ModelConstraint(ModelRequirement),
-    /// Memory is kept in these stores only.
+    /// Memory is stored in these stores only.
     MemoryStoreAllowlist(Vec<String>),
     /// No string in the arguments matches any of these.
     MemoryWriteDenyPatterns(Vec<String>),
@@ -78,7 +78,7 @@ pub struct CumulativeThreshold {
     pub approval_budget_id: String,
     /// Its epoch.
     pub approval_budget_epoch: u64,
-    /// The signed root of the budget, carried as it came.
+    /// The signed root of the budget, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cumulative_approval_root_binding: Option<Map<String, Value>>,
 }
@@ -122,7 +122,7 @@ pub struct ModelRequirement {
 impl Constraint {
     /// Whether a child with this constraint keeps a parent's constraint `theirs`.
     ///
-    /// Constraints are kept unchanged; only a cumulative threshold may be lowered.
+    /// Constraints are preserved unchanged; only a cumulative threshold may be lowered.
     pub(super) fn preserves(&self, theirs: &Self) -> bool {
         match (self, theirs) {
             (

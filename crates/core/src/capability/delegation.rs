@@ -1,4 +1,4 @@
-//! Handing authority on: a holder signs a link, an issuer signs the token that the link leads to.
+//! Delegation: a subject signs a link, an issuer signs the token that the link leads to.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,29 +13,29 @@ use crate::registry::ErrorCode;
 use crate::signed::{ArtifactError, Signed, signed_by};
 
 /// The whole of a budget, in basis points.
-const WHOLE_SHARE: u16 = 10_000;
+pub(super) const WHOLE_SHARE: u16 = 10_000;
 
-/// One hand-over in a token's history, signed by the one who handed over.
+/// One delegation in a token's history, signed by the delegator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegationLink {
-    /// The token that was handed on.
+    /// The token that was delegated.
     pub capability_id: String,
     /// Its subject, who signs.
     pub delegator: PublicKey,
     /// The subject of the token that follows.
     pub delegatee: PublicKey,
-    /// What was taken away.
+    /// The steps that narrowed the scope.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attenuations: Vec<Attenuation>,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub timestamp: u64,
-    /// SHA-256 of the scope that was handed on.
+    /// SHA-256 of the scope that was delegated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_hash: Option<String>,
-    /// A rare profile, carried as it came.
+    /// A rare profile, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_budget: Option<AggregateBudgetMarker>,
-    /// A rare profile, carried as it came.
+    /// A rare profile, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cumulative_approval: Option<Map<String, Value>>,
     /// The delegator's signature.
@@ -54,14 +54,14 @@ impl DelegationLink {
     }
 }
 
-/// What a delegator wants to hand on.
+/// What a delegator wants to delegate.
 #[derive(Debug, Clone)]
 pub struct Delegation {
-    /// Who receives.
+    /// The subject of the child.
     pub delegatee: PublicKey,
-    /// What they receive.
+    /// The scope of the child.
     pub scope: ChioScope,
-    /// When it ends.
+    /// When the child ends, in Unix seconds.
     pub expires_at: u64,
     /// The steps that led from the parent to it, as the link declares them.
     pub steps: Vec<Attenuation>,
@@ -69,7 +69,7 @@ pub struct Delegation {
     pub budget_share_bps: Option<u16>,
     /// Now, in Unix seconds.
     pub signed_at: u64,
-    /// 16 bytes that nobody used before.
+    /// 16 random bytes, never reused.
     pub nonce: [u8; 16],
 }
 
@@ -80,25 +80,25 @@ pub struct DelegationReceipt {
     /// The links before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parent_chain: Vec<DelegationLink>,
-    /// What was taken away.
+    /// The steps that narrowed the scope.
     pub attenuation: AttenuationSummary,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub signed_at: u64,
     /// 32 hex digits.
     pub nonce: String,
     /// The signed link.
     pub link: DelegationLink,
-    /// The token that was handed on.
+    /// The token that was delegated.
     pub parent_capability_id: String,
-    /// A rare profile, carried as it came.
+    /// A rare profile, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_budget: Option<AggregateBudgetMarker>,
-    /// A rare profile, carried as it came.
+    /// A rare profile, passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cumulative_approval: Option<Map<String, Value>>,
 }
 
-/// What a delegation took away, in short.
+/// A summary of what a delegation narrowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AttenuationSummary {
@@ -123,20 +123,20 @@ impl DelegationReceipt {
     }
 }
 
-/// Why authority was not handed on.
+/// Why a delegation was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DelegationError {
-    /// The parent token itself does not hold.
+    /// The parent token itself is not valid.
     #[error("the parent token does not hold: {0}")]
     Parent(#[from] TokenError),
-    /// The parent is of a profile that cannot be handed on.
+    /// The parent has a profile that cannot be delegated.
     #[error("the parent token cannot be delegated: {0}")]
     Unsupported(&'static str),
-    /// Handed on before the parent began or after it ended.
+    /// Delegated outside the parent's window.
     #[error("expected a time within the parent's window, found {0}")]
     OutsideWindow(u64),
-    /// The child began before it was handed on.
+    /// The child begins before it was delegated.
     #[error("expected the child to begin at or after {earliest}, found {found}")]
     BeforeLink {
         /// The link's time, or the parent's begin.
@@ -144,10 +144,10 @@ pub enum DelegationError {
         /// The child's begin.
         found: u64,
     },
-    /// The delegator does not hold the parent.
+    /// The delegator is not the parent's subject.
     #[error("expected the parent's subject as delegator, found another key")]
     NotHolder,
-    /// The link speaks of another token.
+    /// The link names another token.
     #[error("expected a link from token `{expected}`, found `{found}`")]
     WrongParent {
         /// The parent at hand.
@@ -188,7 +188,7 @@ pub enum DelegationError {
         /// The child's share.
         found: Option<u16>,
     },
-    /// A delegation receipt says something else than its link or its parent.
+    /// A delegation receipt contradicts its link or its parent.
     #[error("expected a delegation receipt that agrees with its link and its parent")]
     Disagrees,
     /// The chain that the link completes does not hold.
@@ -213,7 +213,7 @@ impl DelegationError {
     }
 }
 
-/// The two ends of one hand-over, as far as its rules look at them.
+/// Parent and child of one delegation, as far as its rules depend on them.
 #[derive(Debug, Clone, Copy)]
 pub struct Hop<'a> {
     /// The parent's id.
@@ -276,7 +276,7 @@ pub fn check_hop(link: &DelegationLink, hop: &Hop<'_>) -> Result<(), DelegationE
     Ok(())
 }
 
-/// Hands a part of `parent` on: signs the link that an issuer needs for the child token.
+/// Delegates a part of `parent`: signs the link that an issuer needs for the child token.
 ///
 /// # Errors
 /// When the parent does not hold, `key` is not its subject's, or the child would have more.
@@ -325,15 +325,9 @@ pub fn delegate(
 }
 
 /// A child states its share where the parent has less than the whole, and it is no larger.
-const fn check_share(parent: Option<u16>, child: Option<u16>) -> Result<(), DelegationError> {
-    let most = match parent {
-        Some(share) => share,
-        None => WHOLE_SHARE,
-    };
-    let fits = match child {
-        Some(share) => share <= most,
-        None => most >= WHOLE_SHARE,
-    };
+fn check_share(parent: Option<u16>, child: Option<u16>) -> Result<(), DelegationError> {
+    let most = parent.unwrap_or(WHOLE_SHARE);
+    let fits = child.unwrap_or(WHOLE_SHARE) <= most;
     if fits { Ok(()) } else { Err(DelegationError::ExceedsShare { most, found: child }) }
 }
 

@@ -1,4 +1,4 @@
-//! Proofs of possession: the subject signs each call, so that a stolen token is not enough.
+//! Proofs of possession: the subject signs each call, so a stolen token alone is useless.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::CapabilityToken;
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Keypair, PublicKey, Signature, SignatureError};
-use crate::signed::{ArtifactError, Signed};
+use crate::signed::{ArtifactError, Signed, signed_by};
 
-/// The schema that every proof carries.
+/// The schema of every proof.
 pub const DPOP_SCHEMA: &str = "chio.dpop_proof.v1";
 
-/// How far ahead of our clock a proof may be, in seconds.
+/// How far ahead of the verifier's clock a proof may be, in seconds.
 pub const DPOP_SKEW: u64 = 30;
 /// How long a proof may be used, in seconds. Its nonce is remembered at least as long.
 pub const DPOP_LIFETIME: u64 = 300;
@@ -24,6 +24,8 @@ pub struct DpopProof {
     /// The subject's signature over the body.
     pub signature: Signature,
 }
+
+signed_by!(DpopProof { body }, body.agent_key);
 
 /// The call that a proof is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +40,9 @@ pub struct DpopBody {
     pub tool_name: String,
     /// SHA-256 of the canonical arguments.
     pub action_hash: String,
-    /// Used once for this token.
+    /// Unique for this token: a proof is accepted once.
     pub nonce: String,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub issued_at: u64,
     /// The subject's key.
     pub agent_key: PublicKey,
@@ -66,13 +68,13 @@ pub enum DpopError {
     /// Another kind of object.
     #[error("expected schema `{DPOP_SCHEMA}`, found `{0}`")]
     Schema(String),
-    /// Signed by somebody else than the token's subject.
+    /// Not signed by the token's subject.
     #[error("expected the proof from the token's subject, found another key")]
     NotSubject,
     /// Made for another call.
     #[error("expected a proof for this call, found another `{0}`")]
     NotBound(&'static str),
-    /// Ahead of our clock.
+    /// Issued ahead of the verifier's clock.
     #[error("expected a proof issued by {latest}, found {found}")]
     TooEarly {
         /// The latest time accepted.
@@ -80,7 +82,7 @@ pub enum DpopError {
         /// The proof's time.
         found: u64,
     },
-    /// Used too late.
+    /// Issued too long ago.
     #[error("expected a proof issued at or after {earliest}, found {found}")]
     TooLate {
         /// The earliest time accepted.
@@ -121,8 +123,8 @@ impl DpopProof {
         Self { body, signature: Signature::blank() }.signed(key)
     }
 
-    /// Checks that this proof was made for this call, now. Whether its nonce was used before is
-    /// the caller's to know.
+    /// Checks that this proof was made for this call, now. Single use of its nonce
+    /// is for the caller to enforce.
     ///
     /// # Errors
     /// With the first check that does not hold.
@@ -152,23 +154,5 @@ impl DpopProof {
             return Err(DpopError::TooLate { earliest, found: body.issued_at });
         }
         Ok(body.agent_key.check(&self.signing_input()?, &self.signature)?)
-    }
-}
-
-impl Signed for DpopProof {
-    fn signer(&self) -> &PublicKey {
-        &self.body.agent_key
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn set_signature(&mut self, signature: Signature) {
-        self.signature = signature;
-    }
-
-    fn signing_input(&self) -> Result<Vec<u8>, CanonicalError> {
-        canonical::to_vec(&self.body)
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a constraint holds for a call's arguments: pure functions, one rule a constraint.
+//! Whether a constraint holds for a call's arguments: pure functions, one rule per constraint.
 
 mod host;
 mod leaves;
@@ -16,24 +16,24 @@ use self::leaves::{Leaf, members, string_leaves};
 use super::constraint::{Constraint, ModelRequirement};
 use crate::governance::ModelMetadata;
 
-/// Members that say where a message goes, lowercase.
+/// Members that name the receivers of a message, lowercase.
 const AUDIENCE_MEMBERS: [&str; 6] =
     ["recipient", "recipients", "audience", "to", "channel", "channels"];
-/// Members that say where memory is kept, lowercase.
+/// Members that name a memory store, lowercase.
 const STORE_MEMBERS: [&str; 4] = ["store", "memory_store", "collection", "namespace"];
 
-/// What a constraint says to one call.
+/// The result of a constraint for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Match {
     /// It holds.
     Holds,
-    /// The arguments cannot tell; a later stage must.
+    /// The arguments do not decide it; a later stage does.
     LeftTo(Stage),
     /// It does not hold, for this reason.
     Fails(String),
 }
 
-/// Who enforces a constraint that arguments cannot decide.
+/// The stage that enforces a constraint which the arguments do not decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The checks on governed intents and approvals.
@@ -53,23 +53,12 @@ pub struct ConstraintError {
 }
 
 impl Constraint {
-    /// Whether the constraint holds for a call with these arguments, made by this model.
+    /// Whether the constraint holds for a call with these arguments, made by this model. Patterns
+    /// are compiled once for all calls that share `patterns`.
     ///
     /// # Errors
-    /// When the constraint itself is broken, such as a pattern that is none.
+    /// When the constraint itself is broken, such as a pattern that does not compile.
     pub fn matches(
-        &self,
-        arguments: &Value,
-        model: Option<&ModelMetadata>,
-    ) -> Result<Match, ConstraintError> {
-        self.matches_with(arguments, model, &Patterns::default())
-    }
-
-    /// As [`Self::matches`], with patterns that were compiled before.
-    ///
-    /// # Errors
-    /// As [`Self::matches`].
-    pub fn matches_with(
         &self,
         arguments: &Value,
         model: Option<&ModelMetadata>,

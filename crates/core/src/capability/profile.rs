@@ -1,4 +1,4 @@
-//! Rare token profiles: carried and verified as signed members, never produced, never enforced.
+//! Rare token profiles: passed on and verified as signed members, never issued, never enforced.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::hash::sha256_hex;
 pub struct AggregateInvocationBudget {
     /// Whose calls count.
     pub scope: AggregateScope,
-    /// How many.
+    /// The most calls.
     pub max_invocations: u32,
     /// The signed root of the family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,13 +99,13 @@ pub struct SubsetWitness {
     /// Which child grant fits into which parent grant; information only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subset_relations: Vec<GrantRelation>,
-    /// What was restricted, in words; information only.
+    /// What was restricted, as readable text; information only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restricted_predicates: Vec<String>,
-    /// Carried as it came.
+    /// Passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_budget: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Carried as it came.
+    /// Passed on unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cumulative_approval: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -116,9 +116,9 @@ pub struct SubsetWitness {
 pub struct GrantRelation {
     /// Which list the grants are in.
     pub grant_kind: GrantKind,
-    /// The child's place.
+    /// The child's index in its list.
     pub child_index: u64,
-    /// The parent's place.
+    /// The parent's index in its list.
     pub parent_index: u64,
     /// Whether the child fits.
     pub subset: bool,
@@ -169,8 +169,8 @@ impl AttenuationProof {
 impl CapabilityToken {
     /// The rare profile that a decision on this token would depend on, if it has one.
     ///
-    /// Such a token verifies and is passed on unchanged; whoever decides on it denies, with this
-    /// as the reason.
+    /// Such a token verifies and is passed on unchanged; a decision on it is a denial with this
+    /// reason.
     #[must_use]
     pub fn unsupported_profile(&self) -> Option<&'static str> {
         let links = &self.delegation_chain;

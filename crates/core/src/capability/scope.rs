@@ -9,7 +9,7 @@ use crate::money::MonetaryAmount;
 /// The one wildcard of servers, tools and patterns.
 pub const WILDCARD: &str = "*";
 
-/// What a holder may do with a granted thing.
+/// What a holder may do with a granted tool, resource or prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -19,11 +19,11 @@ pub enum Operation {
     ReadResult,
     /// Read a resource.
     Read,
-    /// Be told when a resource changes.
+    /// Be notified when a resource changes.
     Subscribe,
     /// Get a prompt.
     Get,
-    /// Hand the grant on.
+    /// Delegate the grant.
     Delegate,
 }
 
@@ -41,7 +41,7 @@ pub struct ChioScope {
     pub prompt_grants: Vec<PromptGrant>,
 }
 
-/// Leave to use a tool.
+/// Permission to use a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolGrant {
     /// The tool server, or [`WILDCARD`].
@@ -53,7 +53,7 @@ pub struct ToolGrant {
     /// Conditions on each call; all must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
-    /// How many calls.
+    /// The most calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_invocations: Option<u32>,
     /// The most that one call may cost.
@@ -67,7 +67,7 @@ pub struct ToolGrant {
     pub dpop_required: Option<bool>,
 }
 
-/// Leave to use resources.
+/// Permission to use resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceGrant {
     /// A URI, [`WILDCARD`], or a prefix with one trailing `*`.
@@ -76,7 +76,7 @@ pub struct ResourceGrant {
     pub operations: Vec<Operation>,
 }
 
-/// Leave to use prompts.
+/// Permission to use prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptGrant {
     /// A name, [`WILDCARD`], or a prefix with one trailing `*`.
@@ -129,7 +129,7 @@ impl ChioScope {
 }
 
 impl ToolGrant {
-    /// Leave to do this with a tool, without constraints or limits.
+    /// Permission for these operations on a tool, without constraints or limits.
     #[must_use]
     pub fn new(
         server_id: impl Into<String>,
@@ -158,7 +158,7 @@ impl ToolGrant {
             && (parent.dpop_required != Some(true) || self.dpop_required == Some(true))
     }
 
-    /// Whether the grant speaks of this tool. A wildcard asked for is covered by a wildcard only.
+    /// Whether the grant covers this tool. A wildcard is covered by a wildcard only.
     #[must_use]
     pub fn covers(&self, server_id: &str, tool_name: &str) -> bool {
         let covers = |mine: &str, asked| mine == WILDCARD || mine == asked;
@@ -173,36 +173,24 @@ impl ToolGrant {
     }
 
     fn keeps_limits_of(&self, parent: &Self) -> bool {
-        keeps(self.max_invocations.as_ref(), parent.max_invocations.as_ref(), |c, p| c <= p)
-            && keeps(
-                self.max_cost_per_invocation.as_ref(),
-                parent.max_cost_per_invocation.as_ref(),
-                MonetaryAmount::is_within,
-            )
-            && keeps(
-                self.max_total_cost.as_ref(),
-                parent.max_total_cost.as_ref(),
-                MonetaryAmount::is_within,
-            )
+        let within = MonetaryAmount::is_within;
+        keeps(&self.max_invocations, &parent.max_invocations, |child, parent| child <= parent)
+            && keeps(&self.max_cost_per_invocation, &parent.max_cost_per_invocation, within)
+            && keeps(&self.max_total_cost, &parent.max_total_cost, within)
     }
 
     fn keeps_constraints_of(&self, parent: &Self) -> bool {
-        let kept = parent
-            .constraints
-            .iter()
-            .all(|theirs| self.constraints.iter().any(|mine| mine.preserves(theirs)));
-        // A cumulative approval budget cannot begin below its root.
-        let none_new = self
-            .constraints
-            .iter()
-            .filter(|mine| mine.is_cumulative())
-            .all(|mine| parent.constraints.iter().any(|theirs| mine.preserves(theirs)));
-        kept && none_new
+        let (own, inherited) = (&self.constraints, &parent.constraints);
+        inherited.iter().all(|theirs| own.iter().any(|mine| mine.preserves(theirs)))
+            // A cumulative approval budget cannot begin below its root.
+            && own.iter().filter(|mine| mine.is_cumulative()).all(|mine| {
+                inherited.iter().any(|theirs| mine.preserves(theirs))
+            })
     }
 }
 
-/// Whether a limit of the parent is kept: set where the parent sets it, and no higher.
-fn keeps<T>(child: Option<&T>, parent: Option<&T>, within: impl Fn(&T, &T) -> bool) -> bool {
+/// Whether a limit of the parent is preserved: set where the parent sets it, and no higher.
+fn keeps<T>(child: &Option<T>, parent: &Option<T>, within: impl Fn(&T, &T) -> bool) -> bool {
     match (child, parent) {
         (_, None) => true,
         (None, Some(_)) => false,
@@ -228,7 +216,7 @@ impl ResourceGrant {
         parent.covers(&self.uri_pattern) && are_within(&self.operations, &parent.operations)
     }
 
-    /// Whether the grant speaks of this URI (or of every URI of this pattern).
+    /// Whether the grant covers this URI (or of every URI of this pattern).
     #[must_use]
     pub fn covers(&self, uri: &str) -> bool {
         pattern_covers(&self.uri_pattern, uri)
@@ -242,7 +230,7 @@ impl PromptGrant {
         parent.covers(&self.prompt_name) && are_within(&self.operations, &parent.operations)
     }
 
-    /// Whether the grant speaks of this prompt (or of every prompt of this pattern).
+    /// Whether the grant covers this prompt (or of every prompt of this pattern).
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         pattern_covers(&self.prompt_name, name)

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::delegation::WHOLE_SHARE;
 use super::profile::AggregateScope;
 use super::{CAPABILITY_SCHEMA, CapabilityToken};
 use crate::canonical::{self, CanonicalError};
@@ -10,14 +11,11 @@ use crate::registry::ErrorCode;
 use crate::signed::{ArtifactError, Signed, contradiction};
 use crate::window::WindowError;
 
-/// The most basis points.
-const MAX_SHARE: u16 = 10_000;
-
-/// Why a token does not hold.
+/// Why a token is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Nobody we trust has issued it.
+    /// The issuer is not trusted.
     #[error("expected a trusted issuer, found `{0}`")]
     UntrustedIssuer(PublicKey),
     /// Another kind of object.
@@ -43,7 +41,7 @@ pub enum TokenError {
     /// A link is not signed by its delegator.
     #[error("the signature of link {index} of the delegation chain does not hold: {error}")]
     LinkSignature {
-        /// Which link, from 0.
+        /// The index of the link, from 0.
         index: usize,
         /// What is wrong.
         error: ArtifactError,
@@ -51,21 +49,21 @@ pub enum TokenError {
     /// Two links, or the last link and the subject, do not join.
     #[error("expected link {index} of the delegation chain to lead to the next, it does not")]
     BrokenChain {
-        /// Which link, from 0.
+        /// The index of the link, from 0.
         index: usize,
     },
     /// A link is older than the one before it.
     #[error("link {index} of the delegation chain is older than the one before it")]
     ChainOrder {
-        /// Which link, from 0.
+        /// The index of the link, from 0.
         index: usize,
     },
-    /// Handed on too often.
+    /// Delegated too many times.
     #[error("expected at most {most} delegations, found {found}")]
     ChainDepth {
         /// The most allowed.
         most: usize,
-        /// How many there are.
+        /// The number of delegations found.
         found: usize,
     },
     /// The token has no canonical form.
@@ -94,21 +92,21 @@ pub enum SignatureForm {
     Legacy,
 }
 
-/// What a verifier knows and asks for.
+/// What a verifier trusts and requires.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifyOptions<'a> {
     /// Now, in Unix seconds.
     pub now: u64,
-    /// Who may issue tokens.
+    /// The keys that may issue tokens.
     pub trusted_issuers: &'a [PublicKey],
-    /// How often a token may have been handed on; none means any number of times.
+    /// The most delegations of a token; none means no limit.
     pub max_chain_depth: Option<usize>,
 }
 
 /// Every check on a token, separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenReport {
-    /// Issued by somebody trusted.
+    /// Issued by a trusted key.
     pub issuer: Result<(), TokenError>,
     /// Well-formed, and signed by its issuer.
     pub signature: Result<SignatureForm, TokenError>,
@@ -217,7 +215,7 @@ impl CapabilityToken {
         Ok(())
     }
 
-    /// The rules on members that hold before any signature is looked at.
+    /// The rules on members, which are checked before the signature.
     fn check_members(&self) -> Result<(), TokenError> {
         if self.schema != CAPABILITY_SCHEMA {
             return Err(TokenError::Schema(self.schema.clone()));
@@ -228,7 +226,7 @@ impl CapabilityToken {
         if !self.caveats.is_empty() {
             return Err(TokenError::Structure("caveats make a token invalid, found one"));
         }
-        if self.budget_share_bps.is_some_and(|share| share > MAX_SHARE) {
+        if self.budget_share_bps.is_some_and(|share| share > WHOLE_SHARE) {
             return Err(TokenError::Structure("expected a budget share of at most 10000"));
         }
         self.check_aggregate_budget()

@@ -52,12 +52,6 @@ const SIGNATURE: Form = Form {
     post_quantum_len: 3309,
 };
 
-const HYBRID_SETS: [(&str, Algorithm); 3] = [
-    ("ed25519+mldsa65", Algorithm::Ed25519),
-    ("p256+mldsa65", Algorithm::P256),
-    ("p384+mldsa65", Algorithm::P384),
-];
-
 impl<const N: usize> Encoded<N> {
     fn parse(text: &str, form: &Form) -> Result<Self, EncodingError> {
         let read = match text.strip_prefix("hybrid:") {
@@ -68,14 +62,13 @@ impl<const N: usize> Encoded<N> {
     }
 
     fn read_classical(text: &str, form: &Form) -> Option<Self> {
-        let other = |algorithm, text: String| Some(Self::Other(algorithm, text.into()));
-        if let Some(hex) = text.strip_prefix("p256:") {
-            let bytes = const_hex::decode(hex).ok().filter(|bytes| (form.p256)(bytes))?;
-            return other(Algorithm::P256, format!("p256:{}", const_hex::encode(bytes)));
-        }
-        if let Some(hex) = text.strip_prefix("p384:") {
-            let bytes = const_hex::decode(hex).ok().filter(|bytes| (form.p384)(bytes))?;
-            return other(Algorithm::P384, format!("p384:{}", const_hex::encode(bytes)));
+        for (algorithm, has_form) in [(Algorithm::P256, form.p256), (Algorithm::P384, form.p384)] {
+            let name = algorithm.name();
+            if let Some(hex) = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
+                let bytes = const_hex::decode(hex).ok().filter(|bytes| has_form(bytes))?;
+                let text = format!("{name}:{}", const_hex::encode(bytes));
+                return Some(Self::Other(algorithm, text.into()));
+            }
         }
         let mut bytes = [0; N];
         const_hex::decode_to_slice(text, &mut bytes).ok()?;
@@ -86,13 +79,12 @@ impl<const N: usize> Encoded<N> {
     fn read_hybrid(parts: &str, form: &Form) -> Option<Self> {
         let (rest, set) = parts.rsplit_once(':')?;
         let (classical, post_quantum) = rest.rsplit_once(':')?;
-        let (_, algorithm) = HYBRID_SETS.iter().find(|(name, _)| *name == set)?;
         let classical = Self::read_classical(classical, form)?;
         let post_quantum = const_hex::decode(post_quantum)
             .ok()
             .filter(|bytes| bytes.len() == form.post_quantum_len)?;
         let text = format!("hybrid:{classical}:{}:{set}", const_hex::encode(post_quantum));
-        let fits = classical.algorithm() == *algorithm;
+        let fits = set.strip_suffix("+mldsa65") == Some(classical.algorithm().name());
         fits.then(|| Self::Other(Algorithm::Hybrid, text.into()))
     }
 
@@ -109,14 +101,19 @@ impl<const N: usize> Encoded<N> {
             Self::Other(..) => None,
         }
     }
+
+    /// Passes the text form on, without an allocation.
+    fn with_text<R>(&self, write: impl FnOnce(&str) -> R) -> R {
+        match self {
+            Self::Ed25519(bytes) => write(const_hex::Buffer::<N, false>::new().format(bytes)),
+            Self::Other(_, text) => write(text),
+        }
+    }
 }
 
 impl<const N: usize> fmt::Display for Encoded<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ed25519(bytes) => f.write_str(const_hex::Buffer::<N, false>::new().format(bytes)),
-            Self::Other(_, text) => f.write_str(text),
-        }
+        self.with_text(|text| f.write_str(text))
     }
 }
 
@@ -179,11 +176,7 @@ macro_rules! encoded_type {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match &self.0 {
-                    Encoded::Ed25519(bytes) => serializer
-                        .serialize_str(const_hex::Buffer::<$len, false>::new().format(bytes)),
-                    Encoded::Other(_, text) => serializer.serialize_str(text),
-                }
+                self.0.with_text(|text| serializer.serialize_str(text))
             }
         }
 

@@ -8,35 +8,35 @@ use crate::hash::sha256_parts;
 use crate::signed::{ArtifactError, Signed, require_hint, signed_by};
 use crate::window::{Validity, WindowError};
 
-/// What an approver said.
+/// An approver's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// Go ahead.
+    /// The call may run.
     Approved,
-    /// Do not.
+    /// The call must not run.
     Denied,
 }
 
 /// An approver's answer to one request of one subject with one intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalToken {
-    /// The approver's name for it.
+    /// The token's id, chosen by the approver.
     pub id: String,
     /// Who answers, and signs.
     pub approver: PublicKey,
     /// Who asked.
     pub subject: PublicKey,
-    /// The hash of the intent that was looked at.
+    /// The hash of the intent that was reviewed.
     pub governed_intent_hash: String,
-    /// The request that was looked at.
+    /// The request that was reviewed.
     pub request_id: String,
     /// The proposal that this is one vote of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_proposal_hash: Option<String>,
     /// The first second in which it holds, in Unix time.
     pub issued_at: u64,
-    /// The first second in which it holds no more, in Unix time.
+    /// The first second in which it no longer holds, in Unix time.
     pub expires_at: u64,
     /// The answer.
     pub decision: ApprovalDecision,
@@ -60,7 +60,7 @@ pub struct ApprovalTerms<'a> {
     pub intent_hash: &'a str,
     /// Who makes it.
     pub subject: &'a PublicKey,
-    /// Whose approval counts.
+    /// The trusted approvers.
     pub approvers: &'a [PublicKey],
 }
 
@@ -94,13 +94,13 @@ pub enum ApprovalError {
         /// The one in the approval.
         found: PublicKey,
     },
-    /// The answer is no.
+    /// The decision is `denied`.
     #[error("expected decision `approved`, found `denied`")]
     Denied,
     /// It is one vote of several, which alone approves nothing.
     #[error("expected an approval of its own, found a vote on a threshold proposal")]
     Vote,
-    /// Its approver does not count.
+    /// Its approver is not trusted.
     #[error("expected a trusted approver, found `{found}`")]
     Approver {
         /// The key in the approval.
@@ -124,7 +124,7 @@ impl ApprovalToken {
     /// The most seconds that an approval may hold.
     pub const MAX_LIFETIME: u64 = 3600;
 
-    /// What stands before the token where its digest is taken.
+    /// The prefix of the token in its digest.
     const DIGEST_DOMAIN: &'static [u8] = b"chio.governed-approval-token.v1\0";
 
     /// The digest by which receipts name this very token, signature included.
@@ -136,8 +136,8 @@ impl ApprovalToken {
         Ok(const_hex::encode(sha256_parts(&[Self::DIGEST_DOMAIN, &token])))
     }
 
-    /// Checks that this token approves what `terms` describe. That it is used only once is for
-    /// the caller to see to.
+    /// Checks that this token approves what `terms` describe. Single use is for the caller
+    /// to enforce.
     ///
     /// # Errors
     /// The first check that fails.
@@ -188,7 +188,7 @@ impl ApprovalToken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::governance::golden::{key, read_signed, text};
+    use crate::governance::tests::{key, read_signed, text};
 
     const NOW: u64 = 1_700_000_100;
 

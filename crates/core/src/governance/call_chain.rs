@@ -1,7 +1,7 @@
-//! Where a governed call comes from: the one parent it names, and what bears that out.
+//! The call chain of a governed call: the one parent it names, and the evidence for it.
 //!
-//! A caller's word is [`EvidenceClass::Asserted`]. It becomes `observed` when something that the
-//! kernel sees for itself agrees, and `verified` only with an upstream proof that was accepted.
+//! A caller's claim is [`EvidenceClass::Asserted`]. It becomes `observed` when something that the
+//! kernel sees itself agrees, and `verified` only with an upstream proof that was accepted.
 
 mod continuation;
 mod proof;
@@ -29,17 +29,17 @@ pub struct CallChainContext {
     pub parent_receipt_id: Option<String>,
     /// Who began the chain.
     pub origin_subject: String,
-    /// Who handed the call on.
+    /// Who delegated the call.
     pub delegator_subject: String,
 }
 
-/// How well it is known where a call comes from.
+/// How strong the evidence for a call's parent is.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceClass {
-    /// The caller says so.
+    /// The caller claims it.
     #[default]
     Asserted,
     /// Something that the kernel sees agrees.
@@ -48,7 +48,7 @@ pub enum EvidenceClass {
     Verified,
 }
 
-/// What agreed with a call's word about its parent.
+/// Evidence that agrees with a call's claim about its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
@@ -64,23 +64,23 @@ pub enum EvidenceSource {
     UpstreamDelegatorProof,
 }
 
-/// What a receipt says of where its call comes from.
+/// The call chain of a receipt's call, and the evidence for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallChainProvenance {
     /// The parent.
     #[serde(flatten)]
     pub context: CallChainContext,
-    /// How well it is known; always written.
+    /// How strong the evidence is; always written.
     #[serde(default)]
     pub evidence_class: EvidenceClass,
-    /// What agreed.
+    /// The evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence_sources: Vec<EvidenceSource>,
     /// The proof that was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_proof: Option<UpstreamProof>,
-    /// What the caller said, where the kernel knows better.
+    /// What the caller claimed, where the kernel knows otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asserted_context: Option<CallChainContext>,
     /// The continuation token that was accepted.
@@ -117,7 +117,7 @@ impl CallChainProvenance {
             context,
             evidence_class,
             evidence_sources: sources,
-            upstream_proof: proof.map(AcceptedProof::into_inner),
+            upstream_proof: proof.map(|proof| proof.0),
             asserted_context: None,
             continuation_token_id: None,
             session_anchor_id: None,
@@ -125,7 +125,7 @@ impl CallChainProvenance {
         }
     }
 
-    /// The caller's word, with nothing to bear it out.
+    /// The caller's claim, without evidence.
     #[must_use]
     pub fn asserted(context: CallChainContext) -> Self {
         Self::new(context, Vec::new(), None)
@@ -170,10 +170,10 @@ pub struct DelegationEnds<'a> {
     pub link_hash: &'a str,
 }
 
-/// Why a call's word about its parent was not accepted.
+/// Why a call's claim about its parent was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallChainError {
-    /// A member says nothing.
+    /// A member is blank.
     #[error("expected `{0}` to say something, found it blank")]
     Blank(&'static str),
     /// The call names itself.
@@ -189,13 +189,13 @@ pub enum CallChainError {
         /// What it is.
         found: Option<String>,
     },
-    /// Nobody is there to prove anything.
+    /// Without a delegation there is no delegator to sign a proof.
     #[error("expected a delegated capability with an upstream proof, found one without delegation")]
     Undelegated,
-    /// The signer's word does not count.
+    /// The signer is not trusted for this.
     #[error("expected a signer who is {expected}, found `{found}`")]
     Signer {
-        /// Whose word would.
+        /// The signers that are.
         expected: &'static str,
         /// The signer.
         found: PublicKey,
@@ -227,7 +227,7 @@ fn require<'a>(
 }
 
 impl CallChainContext {
-    /// Checks what the caller says against the call itself, and answers what agreed.
+    /// Checks the caller's claim against the call itself, and returns the evidence.
     ///
     /// # Errors
     /// When a member is blank, or the kernel knows it to be otherwise.
@@ -267,7 +267,7 @@ impl CallChainContext {
         }
     }
 
-    /// Checks that a signed context says what this one says.
+    /// Checks that a signed context equals this one.
     fn require_same(&self, signed: &Self) -> Result<(), CallChainError> {
         require("chainId", &*self.chain_id, &*signed.chain_id)?;
         require("parentRequestId", &*self.parent_request_id, &*signed.parent_request_id)?;

@@ -8,10 +8,11 @@ use super::call_chain::{CallChainContext, ContinuationToken, UpstreamProof};
 use crate::canonical::{self, CanonicalError};
 use crate::money::MonetaryAmount;
 use crate::strict::{self, StrictError};
+use crate::text::is_absent;
 use crate::tier::{AutonomyTier, RuntimeAssurance};
 use crate::window::{Validity, WindowError};
 
-/// The kind of `body` that is meant when there is none.
+/// The kind of an absent `body`.
 const DEFAULT_BODY_KIND: &str = "tool_invocation";
 
 const CONTROL_PLANE: [&str; 2] = ["chioControlPlane", "chio_control_plane"];
@@ -22,13 +23,13 @@ const NO_PROJECTION: [&str; 2] = ["disallowProjectedProtocols", "disallow_projec
 /// What a caller means to do with one tool, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernedTransactionIntent {
-    /// The caller's name for it.
+    /// The intent's id, chosen by the caller.
     pub id: String,
     /// The server that is to run the tool.
     pub server_id: String,
     /// The tool.
     pub tool_name: String,
-    /// Why, in words.
+    /// The purpose, as readable text.
     pub purpose: String,
     /// The most that the call may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,16 +49,12 @@ pub struct GovernedTransactionIntent {
     /// How far the caller acts on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autonomy: Option<Autonomy>,
-    /// Anything else; [`Self::route_hints`], [`Self::upstream_proof`] and [`Self::continuation`]
-    /// read what has a meaning here.
-    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
+    /// Free-form; [`Self::route_hints`], [`Self::upstream_proof`] and [`Self::continuation`] read
+    /// the members that have a meaning here.
+    #[serde(default, skip_serializing_if = "is_absent")]
     pub context: Option<Value>,
     /// What is asked for when it is not an ordinary tool call.
-    #[serde(
-        default,
-        deserialize_with = "read_body",
-        skip_serializing_if = "crate::text::is_absent"
-    )]
+    #[serde(default, deserialize_with = "read_body", skip_serializing_if = "is_absent")]
     pub body: Option<Value>,
 }
 
@@ -104,7 +101,8 @@ impl GovernedTransactionIntent {
         else {
             return Ok(RouteHints::default());
         };
-        let hints = hints.as_object().ok_or(RouteHintsError { member, found: kind(hints) })?;
+        let hints =
+            hints.as_object().ok_or(RouteHintsError { member, found: strict::kind(hints) })?;
         let value = |names| either(hints, names).map(|(_, value)| value);
         let flag = |names| value(names).and_then(Value::as_bool).unwrap_or(false);
         Ok(RouteHints {
@@ -117,7 +115,7 @@ impl GovernedTransactionIntent {
     /// The upstream proof in `context.callChainUpstreamProof`, unchecked.
     ///
     /// # Errors
-    /// When there is something else in its place.
+    /// When the member is something else.
     pub fn upstream_proof(&self) -> Result<Option<UpstreamProof>, StrictError> {
         self.in_context("callChainUpstreamProof")
     }
@@ -125,7 +123,7 @@ impl GovernedTransactionIntent {
     /// The continuation token in `context.callChainContinuation`, unchecked.
     ///
     /// # Errors
-    /// When there is something else in its place.
+    /// When the member is something else.
     pub fn continuation(&self) -> Result<Option<ContinuationToken>, StrictError> {
         self.in_context("callChainContinuation")
     }
@@ -173,8 +171,8 @@ pub struct MeteredBilling {
     /// The most units that may be billed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_billed_units: Option<u64>,
-    /// The outcome that the payment depends on, as it came.
-    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
+    /// The outcome that the payment depends on, passed on unchanged.
+    #[serde(default, skip_serializing_if = "is_absent")]
     pub verified_outcome: Option<Value>,
 }
 
@@ -210,18 +208,18 @@ pub struct RuntimeAttestation {
     pub tier: RuntimeAssurance,
     /// The first second in which it holds, in Unix time.
     pub issued_at: u64,
-    /// The first second in which it holds no more, in Unix time.
+    /// The first second in which it no longer holds, in Unix time.
     pub expires_at: u64,
     /// The digest of the evidence.
     pub evidence_sha256: String,
     /// What the runtime is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_identity: Option<String>,
-    /// What the workload is called, as it came.
-    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
+    /// What the workload is called, passed on unchanged.
+    #[serde(default, skip_serializing_if = "is_absent")]
     pub workload_identity: Option<Value>,
-    /// What else the evidence says, as it came.
-    #[serde(default, skip_serializing_if = "crate::text::is_absent")]
+    /// What else the evidence says, passed on unchanged.
+    #[serde(default, skip_serializing_if = "is_absent")]
     pub claims: Option<Value>,
 }
 
@@ -239,7 +237,7 @@ impl RuntimeAttestation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Autonomy {
-    /// How far.
+    /// The autonomy tier.
     pub tier: AutonomyTier,
     /// The bond that stands behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +247,7 @@ pub struct Autonomy {
 /// What a caller asks of the route planner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RouteHints {
-    /// The protocol it would rather have, by name.
+    /// The preferred protocol, by name.
     pub preferred_target: Option<String>,
     /// Whether the native route will do when the others are unavailable.
     pub allow_native_fallback: bool,
@@ -273,17 +271,6 @@ fn either<'v>(
     names.into_iter().find_map(|name| Some((name, object.get(name)?)))
 }
 
-const fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
 /// Reads `body`; the default kind, spelled out, is no body.
 fn read_body<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let body = Option::<Value>::deserialize(deserializer)?;
@@ -296,7 +283,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::governance::golden::{golden, text};
+    use crate::governance::tests::{golden, text};
 
     fn golden_intent() -> GovernedTransactionIntent {
         strict::from_slice(text("/intent_canonical").as_bytes()).unwrap()

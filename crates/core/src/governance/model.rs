@@ -1,19 +1,19 @@
-//! Which model asks for a call, and how far that is known.
+//! The model behind a call, and whether that was verified.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tier::SafetyTier;
 
-/// How far model metadata is known to be true.
+/// Whether model metadata was verified.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ProvenanceClass {
-    /// Somebody says so.
+    /// Claimed by the caller.
     #[default]
     Asserted,
-    /// It was checked.
+    /// Verified.
     Verified,
 }
 
@@ -35,13 +35,13 @@ pub struct ModelMetadata {
     /// Who runs the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// How far the rest is known.
+    /// Whether the rest was verified.
     #[serde(default, skip_serializing_if = "ProvenanceClass::is_asserted")]
     pub provenance_class: ProvenanceClass,
 }
 
 impl ModelMetadata {
-    /// The same metadata as a caller's word, whatever class the caller claimed.
+    /// The same metadata as the caller's claim, whatever class the caller gave.
     #[must_use]
     pub fn asserted(self) -> Self {
         Self { provenance_class: ProvenanceClass::Asserted, ..self }
@@ -74,7 +74,7 @@ pub struct RecordedModel<'a> {
 mod tests {
     use super::*;
     use crate::canonical;
-    use crate::governance::golden::text;
+    use crate::governance::tests::text;
     use crate::strict;
 
     const VERIFIED: &str =

@@ -25,7 +25,7 @@ pub struct NonceBody {
     pub nonce_id: String,
     /// The first second in which it holds, in Unix time.
     pub issued_at: i64,
-    /// The first second in which it holds no more, in Unix time.
+    /// The first second in which it no longer holds, in Unix time.
     pub expires_at: i64,
     /// The call it is good for.
     pub bound_to: NonceBinding,
@@ -57,7 +57,7 @@ pub struct NonceBinding {
 /// The first check that a nonce did not pass; the order is that of the variants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NonceError {
-    /// It is no nonce of this kernel.
+    /// It is not a nonce of this kernel.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
     /// It does not hold now.
@@ -101,8 +101,8 @@ impl ExecutionNonce {
         Ok(kernel.check(&canonical::to_vec(&self.nonce)?, &self.signature)?)
     }
 
-    /// Checks that this nonce is good for `call` at `now`. That it is used only once is for the
-    /// caller to see to.
+    /// Checks that this nonce is good for `call` at `now`. Single use is for the caller to
+    /// enforce.
     ///
     /// # Errors
     /// The first check that fails.
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::governance::golden::{key, text};
+    use crate::governance::tests::{key, text};
     use crate::strict;
 
     fn golden_nonce() -> ExecutionNonce {

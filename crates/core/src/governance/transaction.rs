@@ -1,4 +1,4 @@
-//! What a receipt keeps of a governed call.
+//! What a receipt records of a governed call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,20 +39,19 @@ pub struct GovernedTransactionReceipt {
     /// The attestation that was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_assurance: Option<AssuranceRecord>,
-    /// Where the call comes from, and how well that is known.
+    /// The call chain, and how strong its evidence is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_chain: Option<CallChainProvenance>,
     /// How far the caller acted on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autonomy: Option<Autonomy>,
-    /// Somebody's authorization of the money, as it came.
+    /// An authorization of the payment, passed on unchanged.
     #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub economic_authorization: Option<Value>,
 }
 
 impl GovernedTransactionReceipt {
-    /// What an intent says by itself: no approval, no attestation, and its call chain as the
-    /// caller's word.
+    /// The block of an intent alone: no approval, no attestation, and an asserted call chain.
     ///
     /// # Errors
     /// When the intent has no canonical form.
@@ -119,7 +118,7 @@ pub struct AssuranceRecord {
     pub verifier: String,
     /// The digest of the evidence.
     pub evidence_sha256: String,
-    /// What the workload is called, as it came.
+    /// What the workload is called, passed on unchanged.
     #[serde(default, skip_serializing_if = "crate::text::is_absent")]
     pub workload_identity: Option<Value>,
 }
@@ -130,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::canonical;
-    use crate::governance::golden::{golden, read_signed, text};
+    use crate::governance::tests::{golden, read_signed, text};
 
     #[test]
     fn the_block_keeps_what_the_intent_says_and_its_call_chain_as_asserted() {

@@ -95,13 +95,7 @@ fn check_name(member: &str, name: &str) -> Result<(), ArtifactError> {
 }
 
 /// The first element that was there before.
-fn repeated<T: Eq + Hash>(elements: impl IntoIterator<Item = T>) -> Option<T> {
+fn repeated<T: Eq + Hash + Copy>(elements: impl IntoIterator<Item = T>) -> Option<T> {
     let mut seen = HashSet::new();
-    for element in elements {
-        if seen.contains(&element) {
-            return Some(element);
-        }
-        seen.insert(element);
-    }
-    None
+    elements.into_iter().find(|element| !seen.insert(*element))
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::canonical;
 use crate::crypto::SignatureError;
 use crate::strict;
 

@@ -580,12 +580,14 @@ fn a_response_around_canonical_bytes_is_the_canonical_response() {
 
 #[test]
 fn what_arrives_is_what_was_sent() {
-    let mut tokens = TokenTexts::default();
+    let mut tokens = TokenCache::default();
     for _ in 0..2 {
         let request = request();
         let message = AgentMessage::ToolCallRequest(Box::new(request.clone()));
         let payload = canonical::to_vec(&message).unwrap();
-        let Arrived::Call(arrived) = Arrived::decode(&payload, &mut tokens).unwrap() else {
+        let ReceivedMessage::Call(arrived) =
+            ReceivedMessage::decode(&payload, &mut tokens).unwrap()
+        else {
             panic!("expected a call");
         };
         let token = request.capability_token.clone().into();
@@ -593,10 +595,10 @@ fn what_arrives_is_what_was_sent() {
     }
     for message in [AgentMessage::ListCapabilities, AgentMessage::Heartbeat] {
         let payload = canonical::to_vec(&message).unwrap();
-        let arrived = Arrived::decode(&payload, &mut tokens).unwrap();
-        assert_eq!(arrived == Arrived::Heartbeat, message == AgentMessage::Heartbeat);
+        let arrived = ReceivedMessage::decode(&payload, &mut tokens).unwrap();
+        assert_eq!(arrived == ReceivedMessage::Heartbeat, message == AgentMessage::Heartbeat);
     }
     for payload in [&b"{}"[..], b"[]", br#"{"type":"x"}"#, br#"{"type":"tool_call_request"}"#] {
-        assert!(Arrived::decode(payload, &mut tokens).is_err());
+        assert!(ReceivedMessage::decode(payload, &mut tokens).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Receipts of what happens inside a call: nested questions, reads of resources and prompts.
+//! Receipts of requests inside a call: nested questions, reads of resources and prompts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub enum OperationKind {
     Complete,
     /// Capabilities.
     ListCapabilities,
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
 }
 
@@ -78,14 +78,14 @@ pub enum OperationKind {
 pub enum TerminalState {
     /// With an answer.
     Completed,
-    /// Called off.
+    /// Cancelled.
     Cancelled {
-        /// Why.
+        /// The reason, as signed.
         reason: String,
     },
-    /// Its end is not known.
+    /// The end is unknown.
     Incomplete {
-        /// Why.
+        /// The reason, as signed.
         reason: String,
     },
 }

@@ -18,7 +18,7 @@ pub enum LoggedReceipt {
     Child(Box<ChildReceipt>),
 }
 
-/// The members that tell the kinds apart.
+/// The members that distinguish the two kinds.
 #[derive(Deserialize)]
 struct Shape {
     #[serde(default)]
@@ -28,8 +28,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Only a child has the one, only a call the other; anything else may be an extra that nobody
-    /// signed.
+    /// Only a child has the one, only a call the other; anything else may be an unsigned extra.
     const fn is_child(&self) -> bool {
         self.terminal_state.is_some() && self.receipt_kind.is_none()
     }

@@ -1,7 +1,7 @@
 //! Making a receipt: nonce, id, signature.
 //!
-//! [`ChioReceipt::signed`] makes one to look at; [`ChioReceipt::sealed`] makes the same bytes for a
-//! log, without a tree of the metadata and without writing anything twice.
+//! [`ChioReceipt::signed`] returns a typed receipt; [`ChioReceipt::sealed`] writes the same bytes
+//! for a log, without a tree of the metadata and without writing anything twice.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,9 +17,9 @@ use crate::hash::sha256_hex;
 use crate::signed::{ArtifactError, malformed, require_key};
 use crate::strict::{self, StrictError};
 
-/// Where the provisional id is kept, so that two receipts of equal content differ.
+/// The metadata member that holds the provisional id, so that two receipts of equal content differ.
 pub const NONCE_MEMBER: &str = "chio_receipt_signing_nonce";
-/// Where metadata goes that is not an object.
+/// The member that holds metadata that is not an object.
 pub const ORIGINAL_METADATA_MEMBER: &str = "original_metadata";
 
 impl ChioReceipt {
@@ -79,10 +79,10 @@ impl ChioReceipt {
     }
 }
 
-/// Members that stand in a sealed receipt at places of their own.
-const PLACED: &[&str] = &["algorithm", "bbs_signature", "id", "metadata", "signature"];
+/// Members that [`ChioReceipt::sealed`] inserts into the written text itself.
+const INSERTED: &[&str] = &["algorithm", "bbs_signature", "id", "metadata", "signature"];
 
-/// A signed receipt in its canonical form, as a log keeps it.
+/// A signed receipt in its canonical form, as a log stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedReceipt {
     /// The receipt's id.
@@ -92,18 +92,18 @@ pub struct SealedReceipt {
 }
 
 impl SealedReceipt {
-    /// The receipt to look at.
+    /// Parses the receipt.
     ///
     /// # Errors
-    /// When the bytes are no receipt.
+    /// When the bytes are not a receipt.
     pub fn open(&self) -> Result<ChioReceipt, StrictError> {
         strict::object_from_slice(&self.bytes)
     }
 }
 
 impl ChioReceipt {
-    /// Signs the receipt with this metadata in place of its own, which has the signing nonce in it
-    /// if there is to be one. The provisional id is not looked at.
+    /// Signs the receipt with this metadata instead of its own. The metadata holds the signing
+    /// nonce if there is to be one; the provisional id is ignored.
     ///
     /// # Errors
     /// As [`ChioReceipt::signed`].
@@ -115,7 +115,7 @@ impl ChioReceipt {
         require_key(&self.kernel_key, key)?;
         self.check_coherence()?;
         self.metadata = Some(Value::Object(Map::new()));
-        let (text, gaps) = canonical::to_vec_with_gaps(&self, PLACED)?;
+        let (text, gaps) = canonical::to_vec_with_gaps(&self, INSERTED)?;
         let metadata = canonical::to_vec(metadata)?;
         let [id_at, metadata_at, signature_at] = *gaps else {
             return Err(malformed("expected a receipt without hints or projections, found some"));

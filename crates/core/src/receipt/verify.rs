@@ -3,7 +3,6 @@
 use super::sign::wrap;
 use super::{BoundaryClass, ChioReceipt, ReceiptKind, TrustLevel};
 use crate::canonical;
-use crate::crypto::PublicKey;
 use crate::hash::sha256_hex;
 use crate::signed::{ArtifactError, malformed, require_hint};
 
@@ -64,12 +63,6 @@ impl ChioReceipt {
         self.check_id(&content)?;
         self.check_wrapped(&content)?;
         self.check_parameter_hash()
-    }
-
-    /// Whether the signer is one of these.
-    #[must_use]
-    pub fn is_signed_by_one_of(&self, trusted: &[PublicKey]) -> bool {
-        trusted.contains(&self.kernel_key)
     }
 
     /// Checks that kind, boundary, trust, decision and outcome go together.

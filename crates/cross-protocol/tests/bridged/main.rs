@@ -21,8 +21,8 @@ use chio_cross_protocol::{
 };
 use chio_kernel::store::ReceiptQuery;
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, Pipeline, SystemClock,
-    SystemRandomness, ToolInvocation, ToolOutput, ToolServerConnection,
+    CallContext, ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Permit, Pipeline,
+    SystemClock, SystemRandomness, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_store::{OpenStore, StoreUrl};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ impl ToolServerConnection for Server {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        _line: &Line<'_>,
+        _line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         Ok(ToolOutput::value(json!({"trace": invocation.trace_id})))
@@ -162,7 +162,7 @@ impl World {
         request: OrchestratedRequest,
         source: DiscoveryProtocol,
     ) -> (OrchestratedToolCall, ChioReceipt) {
-        let session = Session { id: "s".to_owned(), protocol: source, peer: None, tenant_id: None };
+        let session = Session::anonymous("s", source);
         let call = orchestrator.run(request, Arc::new(NoCaller::new(session))).await.unwrap();
         let receipt = call.evaluation.receipt.open().unwrap();
         receipt.verify().unwrap();

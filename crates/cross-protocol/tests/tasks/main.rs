@@ -12,8 +12,8 @@ use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_core::receipt::Decision;
 use chio_core::signed::Signed as _;
 use chio_cross_protocol::{
-    DiscoveryProtocol, OrchestratedRequest, Outcome, Presented, TaskError, TaskLimits, TaskRefused,
-    TaskState, TaskView,
+    DiscoveryProtocol, OrchestratedRequest, Outcome, Presented, Principal, TaskError, TaskLimits,
+    TaskRefused, TaskState, TaskView,
 };
 use chio_kernel::store::{Approval, ApprovalQuery};
 use chio_store::StoreUrl;
@@ -97,8 +97,10 @@ async fn a_task_is_its_owners_alone() {
         let not_theirs = TaskError::Refused(TaskRefused::NotOwner);
         assert_eq!(tasks.look(&id, stranger).await.unwrap_err(), not_theirs);
         assert_eq!(tasks.cancel(&id, stranger).await.unwrap_err(), not_theirs);
+        let subject = Some(stranger.clone());
+        let principal = Principal { subject, ..Principal::anonymous() };
         let session = chio_cross_protocol::CrossProtocolOrchestrator::new(&process.kernel)
-            .open_session(DiscoveryProtocol::A2a, Some(stranger.clone()));
+            .open_session(DiscoveryProtocol::A2a, principal);
         let caller = std::sync::Arc::new(chio_cross_protocol::NoCaller::new(session));
         let polled = tasks.result(&id, stranger, Presented::default(), caller).await;
         assert_eq!(polled.unwrap_err(), not_theirs);

@@ -11,10 +11,10 @@ use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
 use chio_core::receipt::Decision;
 use chio_cross_protocol::{
     CrossProtocolOrchestrator, DeferredTasks, DiscoveryProtocol, NoCaller, OrchestratedRequest,
-    Presented, TaskError, TaskLimits, TaskView,
+    Presented, Principal, TaskError, TaskLimits, TaskView,
 };
 use chio_kernel::{
-    ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Line, Permit, Pipeline,
+    CallContext, ChioKernel, Clock, KernelConfig, KernelError, KernelParts, Permit, Pipeline,
     SystemRandomness, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_store::{OpenStore, StoreUrl};
@@ -125,7 +125,7 @@ impl ToolServerConnection for Tools {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let run = self.told.runs.fetch_add(1, Ordering::SeqCst) + 1;
         match &*invocation.tool_name {
@@ -237,7 +237,7 @@ impl Process {
         presented: Presented,
     ) -> Result<TaskView, TaskError> {
         let orchestrator = CrossProtocolOrchestrator::new(&self.kernel);
-        let session = orchestrator.open_session(DiscoveryProtocol::A2a, None);
+        let session = orchestrator.open_session(DiscoveryProtocol::A2a, Principal::anonymous());
         let caller = Arc::new(NoCaller::new(session));
         self.tasks.result(id, owner().public_key(), presented, caller).await
     }

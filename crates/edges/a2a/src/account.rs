@@ -13,7 +13,7 @@ pub(crate) struct Account {
     /// The receipt's id and its canonical form.
     receipt: Option<(String, Arc<str>)>,
     decision: &'static str,
-    /// Why, where it is no plain yes.
+    /// Why, where the call was not simply allowed.
     reason: Option<String>,
     /// How it ended, in Chio's own dialect.
     ended: &'static str,
@@ -23,26 +23,26 @@ pub(crate) struct Account {
     pub(crate) streamed: bool,
 }
 
-/// What A2A is told of it.
+/// The form of it in A2A.
 #[derive(Serialize)]
 pub(crate) struct InA2a<'a> {
-    chio: Told<'a>,
+    chio: ChioMembers<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct ChioMembers<'a> {
     receipt_pending: bool,
     decision: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_id: Option<&'a str>,
-    /// As text: the members of a receipt are none of A2A's.
+    /// As text: A2A does not define the members of a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<&'a str>,
 }
 
 impl Account {
-    /// Nothing is decided yet.
+    /// There is no decision yet.
     pub(crate) const fn pending() -> Self {
         Self {
             receipt: None,
@@ -54,13 +54,13 @@ impl Account {
         }
     }
 
-    /// Called off before anything was decided.
-    pub(crate) fn called_off() -> Self {
+    /// Cancelled before there was a decision.
+    pub(crate) fn cancelled() -> Self {
         Self { decision: "cancelled", pending: false, ..Self::pending() }
     }
 
-    /// Decided so.
-    pub(crate) fn of(outcome: &Outcome, receipt: SealedReceipt) -> Self {
+    /// The decision of a receipt.
+    pub(crate) fn new(outcome: &Outcome, receipt: SealedReceipt) -> Self {
         let (decision, ended, reason) = match outcome {
             Outcome::Value(_) | Outcome::Stream { .. } => ("allow", "completed", None),
             Outcome::Denied(denial) => ("deny", "completed", Some(denial.reason.clone())),
@@ -70,19 +70,19 @@ impl Account {
             }
         };
         let streamed = matches!(outcome, Outcome::Stream { .. });
-        let receipt = Self::kept(receipt);
+        let receipt = Self::id_and_text(receipt);
         Self { receipt, decision, reason, ended, pending: false, streamed }
     }
 
-    /// Broken off by a kernel that stopped; it leaves a receipt, but no result.
-    pub(crate) fn broken_off(receipt: Option<SealedReceipt>) -> Self {
-        let receipt = receipt.and_then(Self::kept);
+    /// Interrupted by a kernel that stopped: there is a receipt, but no result.
+    pub(crate) fn interrupted(receipt: Option<SealedReceipt>) -> Self {
+        let receipt = receipt.and_then(Self::id_and_text);
         let reason = Some("its kernel stopped while it ran".to_owned());
         let (decision, ended) = ("incomplete", "incomplete");
         Self { receipt, decision, reason, ended, pending: false, streamed: false }
     }
 
-    fn kept(receipt: SealedReceipt) -> Option<(String, Arc<str>)> {
+    fn id_and_text(receipt: SealedReceipt) -> Option<(String, Arc<str>)> {
         // Canonical JSON is text.
         let text = String::from_utf8(receipt.bytes).ok()?;
         Some((receipt.id, text.into()))
@@ -97,7 +97,7 @@ impl Account {
     /// The member `metadata` in A2A.
     pub(crate) fn in_a2a(&self) -> InA2a<'_> {
         let receipt = self.receipt.as_ref();
-        let chio = Told {
+        let chio = ChioMembers {
             receipt_pending: self.pending,
             decision: self.decision,
             receipt_id: receipt.map(|(id, _)| &**id),

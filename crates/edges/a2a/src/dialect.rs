@@ -1,11 +1,11 @@
-//! The dialects: which method is whose, and what each decodes and encodes.
+//! The dialects: the methods of each, and how each decodes and encodes messages.
 
 mod fields;
 pub(crate) mod seed;
 pub(crate) mod v03;
 pub(crate) mod v1;
 
-use chio_cross_protocol::jsonrpc::{Body, RpcError};
+use chio_net::jsonrpc::{Body, RpcError};
 use serde_json::{Map, Value};
 
 pub(crate) use fields::Fields;
@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::message::{Send, TaskRef};
 use crate::record::TaskRecord;
 
-/// Who says how messages look.
+/// A form of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// A2A 1.0.
@@ -25,28 +25,28 @@ pub(crate) enum Dialect {
     Seed,
 }
 
-/// What is asked for.
+/// What a method does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Call a skill.
     Send,
-    /// Call a skill, and let the answer come bit by bit.
+    /// Call a skill and stream the response.
     Stream,
-    /// A task as it is.
+    /// Read a task.
     Get,
-    /// The caller's tasks.
+    /// List the caller's tasks.
     List,
-    /// Call a task off.
+    /// Cancel a task.
     Cancel,
-    /// What happens to a task, as it happens.
+    /// Stream the changes of a task.
     Subscribe,
-    /// Push notifications, whatever about them.
+    /// Anything about push notifications.
     Push,
-    /// A card for those who are known.
+    /// Read the card for authenticated clients.
     ExtendedCard,
 }
 
-/// Every method, but for the two whose dialect their messages tell.
+/// Every method but the two whose dialect depends on the message.
 const METHODS: [(&str, Dialect, Operation); 21] = {
     use Dialect::{Seed, V1, V03};
     use Operation::{Cancel, ExtendedCard, Get, List, Push, Send, Stream, Subscribe};
@@ -75,14 +75,14 @@ const METHODS: [(&str, Dialect, Operation); 21] = {
     ]
 };
 
-/// Whether anybody knows a method.
+/// Whether a dialect has this method.
 pub(crate) fn is_known(method: &str) -> bool {
     matches!(method, "message/send" | "message/stream")
         || METHODS.iter().any(|(name, ..)| *name == method)
 }
 
-/// Whose method it is, and what it asks for.
-pub(crate) fn of(method: &str, params: &Map<String, Value>) -> Option<(Dialect, Operation)> {
+/// The dialect of a request, and what its method does.
+pub(crate) fn detect(method: &str, params: &Map<String, Value>) -> Option<(Dialect, Operation)> {
     let operation = match method {
         "message/send" => Operation::Send,
         "message/stream" => Operation::Stream,
@@ -91,13 +91,13 @@ pub(crate) fn of(method: &str, params: &Map<String, Value>) -> Option<(Dialect, 
             return known.map(|(_, dialect, operation)| (*dialect, *operation));
         }
     };
-    // Clients of 0.3 always say what kind of thing a message and a part is; Chio's own never do.
+    // Clients of 0.3 always state the kind of a message and its parts; Chio's own never do.
     let message = params.get("message");
     let has_kind = |value: &Value| value.get("kind").is_some();
     let parts = message.and_then(|message| message.get("parts")).and_then(Value::as_array);
-    let says_message =
+    let is_message =
         message.and_then(|message| message.get("kind")).and_then(Value::as_str) == Some("message");
-    let is_v03 = says_message || parts.is_some_and(|parts| parts.iter().any(has_kind));
+    let is_v03 = is_message || parts.is_some_and(|parts| parts.iter().any(has_kind));
     Some((if is_v03 { Dialect::V03 } else { Dialect::Seed }, operation))
 }
 
@@ -111,7 +111,7 @@ impl Dialect {
         }
     }
 
-    /// Reads which task is asked for.
+    /// Reads the reference to a task.
     pub(crate) fn read_task(self, params: Map<String, Value>) -> Result<TaskRef, Fault> {
         match self {
             Self::V1 | Self::V03 => v1::read_task(params),
@@ -119,25 +119,25 @@ impl Dialect {
         }
     }
 
-    /// What a message to a skill came to.
+    /// Writes the response to a message.
     pub(crate) fn write_sent(self, record: &TaskRecord, history: Option<usize>) -> Body {
         match self {
-            Self::V1 => Body::written(&v1::Sent::of(record, history)),
+            Self::V1 => Body::written(&v1::Sent::new(record, history)),
             Self::V03 => v03::write_sent(record, history).into(),
             Self::Seed => seed::write(record, seed::Surface::Send).into(),
         }
     }
 
-    /// A task that was asked for.
+    /// Writes a task.
     pub(crate) fn write_task(self, record: &TaskRecord, history: Option<usize>) -> Body {
         match self {
-            Self::V1 => Body::written(&v1::Task::of(record, history, true)),
+            Self::V1 => Body::written(&v1::Task::new(record, history, true)),
             Self::V03 => v03::write_task(record, history).into(),
             Self::Seed => seed::write(record, seed::Surface::Get).into(),
         }
     }
 
-    /// Why there is none.
+    /// Writes an error.
     pub(crate) fn write_fault(self, fault: Fault) -> RpcError {
         match self {
             Self::V1 => fault.into_v1(),
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn of_params(method: &str, params: Value) -> Option<(Dialect, Operation)> {
-        of(method, &serde_json::from_value(params).unwrap())
+    fn detect_value(method: &str, params: Value) -> Option<(Dialect, Operation)> {
+        detect(method, &serde_json::from_value(params).unwrap())
     }
 
     // covers: CROSS-018
@@ -175,7 +175,7 @@ mod tests {
             ("task/list", None),
             ("", None),
         ] {
-            assert_eq!(of_params(method, json!({})), expected, "{method}");
+            assert_eq!(detect_value(method, json!({})), expected, "{method}");
             assert_eq!(is_known(method), expected.is_some(), "{method}");
         }
     }
@@ -190,7 +190,7 @@ mod tests {
             (json!({"kind": 7}), Dialect::Seed),
             (json!(null), Dialect::Seed),
         ] {
-            let found = of_params("message/send", json!({"message": message})).unwrap();
+            let found = detect_value("message/send", json!({"message": message})).unwrap();
             assert_eq!(found, (dialect, Operation::Send), "{message}");
         }
     }

@@ -1,43 +1,43 @@
-//! Why something was not done, as each way in tells it.
+//! Errors, as each dialect and binding writes them.
 
 use axum::http::StatusCode;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// No task of this name, or not theirs.
+    /// No task of the caller has this id.
     TaskNotFound,
-    /// No skill of this name.
+    /// No skill has this id.
     SkillNotFound,
-    /// The task cannot be called off any more.
+    /// The task cannot be cancelled any more.
     TaskNotCancelable,
     /// There are no push notifications.
     PushNotSupported,
-    /// It cannot be done here, or not with this task.
+    /// The operation is not supported, or not for this task.
     Unsupported,
-    /// A part of a message whose content type is not taken.
+    /// A part of a message has a content type that is not accepted.
     ContentType,
-    /// A request that does not say that it is JSON.
+    /// The content type of a request is not JSON.
     MediaType,
-    /// A version that is not spoken.
+    /// The version is not supported.
     Version,
     /// Not JSON.
     Parse,
-    /// No request.
+    /// Not a request.
     Request,
-    /// Nobody knows the method.
+    /// Unknown method.
     Method,
-    /// Params that do not fit.
+    /// Invalid params.
     Params,
-    /// A fault on our side.
+    /// An error of this server.
     Internal,
-    /// Too much at once.
+    /// Too many requests at once.
     Busy,
 }
 
-/// Why something was not done. Never repeats a value of the request.
+/// Why an operation failed. Never repeats a value of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
@@ -112,20 +112,20 @@ impl Fault {
         Self { kind, message: message.into() }
     }
 
-    /// Params that do not fit.
+    /// Invalid params.
     pub(crate) fn params(message: impl Into<String>) -> Self {
         Self::new(Kind::Params, message)
     }
 
-    /// No such task. Whose it may be is not told.
+    /// No such task, or one of another caller: the error is the same.
     pub(crate) fn no_task(id: &str) -> Self {
-        // The id is the client's own word for it, and no secret.
+        // The id came from the client, and is no secret.
         Self::new(Kind::TaskNotFound, shown(id))
     }
 
     /// No such skill.
     pub(crate) fn no_skill(id: &str) -> Self {
-        // The id is the client's own word for it, and no secret.
+        // The id came from the client, and is no secret.
         Self::new(Kind::SkillNotFound, shown(id))
     }
 
@@ -134,33 +134,33 @@ impl Fault {
         Self::new(Kind::Internal, "no receipt could be made durable, so nothing is released")
     }
 
-    /// As A2A 1.0 tells it: with the reason beside it, where A2A has one.
+    /// The error of A2A 1.0: with a reason, where A2A has one.
     pub(crate) fn into_v1(self) -> RpcError {
         let info = self.info();
-        let error = RpcError::new(self.kind.code(), self.told());
+        let error = RpcError::new(self.kind.code(), self.full_message());
         match info {
             Some(info) => error.with_data(json!([info])),
             None => error,
         }
     }
 
-    /// As A2A 0.3 tells it.
+    /// The error of A2A 0.3.
     pub(crate) fn into_v03(self) -> RpcError {
-        RpcError::new(self.kind.code(), self.told())
+        RpcError::new(self.kind.code(), self.full_message())
     }
 
-    /// As Chio's documents tell it: a code and a message.
+    /// The error of Chio's documents: a code and a message.
     pub(crate) fn into_seed(self) -> RpcError {
         RpcError::new(self.kind.seed_code(), self.message)
     }
 
-    /// As HTTP+JSON tells it.
+    /// The error of HTTP+JSON.
     pub(crate) fn to_http(&self) -> (StatusCode, Value) {
         let (status, name) = self.kind.status();
-        (status, http_error(status, name, &self.told(), self.info()))
+        (status, http_error(status, name, &self.full_message(), self.info()))
     }
 
-    fn told(&self) -> String {
+    fn full_message(&self) -> String {
         match self.kind {
             Kind::TaskNotFound => format!("there is no task `{}` of this caller", self.message),
             Kind::SkillNotFound => {
@@ -194,7 +194,7 @@ pub(crate) fn http_error(
     json!({"error": error})
 }
 
-/// A name that an error may repeat.
+/// A name in the form in which an error may repeat it.
 fn shown(name: &str) -> String {
     name.chars().filter(|character| !character.is_control()).take(64).collect()
 }
@@ -224,9 +224,9 @@ mod tests {
             let fault = Fault::new(kind, "why");
             let error = fault.clone().into_v1();
             assert_eq!(error.code, v1, "{kind:?}");
-            let told = error.data.map(|data| data[0]["reason"].clone());
-            assert_eq!(told, reason.map(Value::from), "{kind:?}");
-            assert_eq!(fault.clone().into_v03(), RpcError::new(v1, fault.told()));
+            let found = error.data.map(|data| data[0]["reason"].clone());
+            assert_eq!(found, reason.map(Value::from), "{kind:?}");
+            assert_eq!(fault.clone().into_v03(), RpcError::new(v1, fault.full_message()));
             assert_eq!(fault.into_seed(), RpcError::new(seed, "why"), "code and message only");
         }
     }
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn a_name_that_is_repeated_is_short_and_on_one_line() {
-        let told = Fault::no_task(&format!("a\n{}", "x".repeat(100))).into_seed().message;
-        assert_eq!(told.len(), 64);
-        assert!(!told.contains('\n'));
+        let message = Fault::no_task(&format!("a\n{}", "x".repeat(100))).into_seed().message;
+        assert_eq!(message.len(), 64);
+        assert!(!message.contains('\n'));
     }
 }

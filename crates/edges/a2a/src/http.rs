@@ -1,8 +1,7 @@
 //! The transport: the cards, JSON-RPC and HTTP+JSON, at every mount.
 
-mod body;
 mod cards;
-mod door;
+mod endpoint;
 mod list;
 mod operations;
 mod reply;
@@ -16,21 +15,20 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::routing::{any, get, post};
-use chio_net::door::HttpDoor;
+use chio_edge::auth::HttpAuth;
 
 use crate::card::Mount;
 use crate::service::A2aService;
-use door::Entrance;
+use endpoint::Endpoint;
 use reply::Reply;
 
 /// Where a card is, below a mount.
 const CARD: &str = "/.well-known/agent-card.json";
 
 impl A2aService {
-    /// Routes that serve the agent, for whomever the door lets in. They need the address of the
-    /// one who connects.
-    pub fn router(&self, door: impl Into<Arc<HttpDoor>>) -> Router {
-        let entrance = Entrance::new(Arc::clone(&self.shared), door.into());
+    /// Routes that serve the agent.
+    pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
+        let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
         let mut router = Router::new();
         for base in ["", "/strict", "/skills/{skill}"] {
             router = router.route(&format!("{base}{CARD}"), get(card));
@@ -43,7 +41,7 @@ impl A2aService {
                 router = router.route(&format!("{base}/rest/{{*path}}"), any(http_json));
             }
         }
-        router.with_state(entrance)
+        router.with_state(endpoint)
     }
 }
 
@@ -57,16 +55,16 @@ fn mount(request: &Request, params: &HashMap<String, String>) -> Mount {
 }
 
 async fn card(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     Path(params): Path<HashMap<String, String>>,
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
-    cards::answer(&entrance, &mount, request.headers(), request.uri())
+    cards::handle(&endpoint, &mount, request.headers(), request.uri())
 }
 
 async fn json_rpc(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     Path(params): Path<HashMap<String, String>>,
     request: Request,
@@ -74,18 +72,18 @@ async fn json_rpc(
     let mount = mount(&request, &params);
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    let answered = Box::pin(rpc::answer(&entrance, from, &head, body, mount)).await;
+    let answered = Box::pin(rpc::handle(&endpoint, from, &head, body, mount)).await;
     answered.unwrap_or_else(|reply| *reply)
 }
 
 async fn http_json(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     Path(params): Path<HashMap<String, String>>,
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
-    let path = params.get("path").cloned().unwrap_or_default();
+    let path = params.get("path").map(String::as_str).unwrap_or_default();
     let (head, body) = request.into_parts();
-    Box::pin(rest::answer(&entrance, from, &head, body, (mount, path))).await
+    Box::pin(rest::handle(&endpoint, from, &head, body, mount, path)).await
 }

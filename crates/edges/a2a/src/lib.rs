@@ -6,34 +6,31 @@
 //! read in another. `GET /.well-known/agent-card.json` says what there is; `/strict` has a card
 //! that keeps to the schema of A2A, and `/skills/{id}` one for each skill.
 
-mod about;
 mod account;
 mod arguments;
-mod book;
 mod bridge;
+mod call_metadata;
 mod caller;
 mod card;
+mod card_url;
 mod catalog;
 mod config;
 mod convert;
 mod dialect;
 mod error;
-mod guests;
 mod http;
 mod limits;
 mod message;
-mod moment;
 mod numbers;
-mod places;
+mod principals;
 mod record;
 mod send;
 mod service;
 mod tasks;
 
-pub use chio_net::door::HttpDoor;
-pub use chio_net::rate::Rate;
+pub use chio_edge::limits::Rate;
 
 pub use bridge::A2aBridge;
 pub use config::{A2aEdgeConfig, A2aError};
 pub use limits::A2aLimits;
-pub use service::A2aService;
+pub use service::{A2aService, EDGE};

@@ -1,10 +1,11 @@
-//! How much clients may ask for.
+//! What clients may use.
 
 use std::time::Duration;
 
-use chio_net::rate::Rate;
+use chio_edge::limits::Rate;
+use chio_edge::tasks::TableLimits;
 
-/// How much clients may ask for.
+/// Limits on what clients may use.
 #[derive(Debug, Clone)]
 pub struct A2aLimits {
     /// How large one body may be, in bytes.
@@ -13,22 +14,33 @@ pub struct A2aLimits {
     pub rate: Option<Rate>,
     /// How many calls run at once.
     pub running: usize,
-    /// How many tasks of one owner are kept.
+    /// How many tasks of one owner are retained.
     pub tasks_per_owner: usize,
     /// How many tasks of one owner wait to be run.
     pub deferred_per_owner: usize,
-    /// How large a message may be that is kept for later, in bytes.
+    /// How large a message may be that is stored for later, in bytes.
     pub deferred_bytes: usize,
-    /// How many tasks are kept in memory.
-    pub book_tasks: usize,
-    /// How many bytes of tasks are kept in memory.
-    pub book_bytes: usize,
-    /// How long a task is kept from when it was made.
+    /// How many tasks are retained in memory.
+    pub tasks: usize,
+    /// How many bytes of tasks are retained in memory.
+    pub task_bytes: usize,
+    /// How long a task is retained after its last change.
     pub task_lifetime: Duration,
     /// How many identities are remembered.
     pub guests: usize,
     /// For how long the capabilities of an identity are remembered.
     pub guest_lifetime: Duration,
+}
+
+impl A2aLimits {
+    pub(crate) const fn of_table(&self) -> TableLimits {
+        TableLimits {
+            tasks_per_owner: self.tasks_per_owner,
+            tasks: self.tasks,
+            bytes: self.task_bytes,
+            lifetime: self.task_lifetime,
+        }
+    }
 }
 
 impl Default for A2aLimits {
@@ -40,8 +52,8 @@ impl Default for A2aLimits {
             tasks_per_owner: 1024,
             deferred_per_owner: 256,
             deferred_bytes: 256 << 10,
-            book_tasks: 4096,
-            book_bytes: 64 << 20,
+            tasks: 4096,
+            task_bytes: 64 << 20,
             task_lifetime: Duration::from_secs(300),
             guests: 4096,
             guest_lifetime: Duration::from_secs(30),

@@ -1,9 +1,12 @@
 //! A task, as every dialect encodes it.
 
+use chio_core::crypto::PublicKey;
+use chio_edge::tasks::{self, Record};
+
 use crate::account::Account;
 use crate::message::{Message, Part};
 
-/// How far a task has come.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Working,
@@ -15,7 +18,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Whether nothing will happen to it any more.
+    /// Whether the state is final.
     pub(crate) const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
@@ -37,40 +40,69 @@ impl State {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskRecord {
     pub(crate) id: String,
-    /// What it belongs to; unknown for a task that was called off before a restart.
+    /// The conversation that it belongs to; unknown for a task that was cancelled before a restart.
     pub(crate) context_id: Option<String>,
-    /// The skill that it is for.
     pub(crate) skill: String,
     pub(crate) state: State,
-    /// What came of it.
     pub(crate) output: Vec<Part>,
-    /// Why it is so, or what is asked.
+    /// Why it is in its state, or what its agent asks.
     pub(crate) words: Vec<Part>,
-    /// The messages, the newest last.
+    /// Messages, the newest last.
     pub(crate) history: Vec<Message>,
     pub(crate) account: Account,
-    /// Whether the tool asked for the answer to be a message and no task.
+    /// Whether the tool wants a message as response and no task.
     pub(crate) replies: bool,
-    /// When it came into its state, in Unix seconds.
+    /// When it entered its state, in Unix seconds.
     pub(crate) updated_at: u64,
 }
 
-impl TaskRecord {
-    /// About how many bytes it takes.
-    pub(crate) fn size(&self) -> usize {
+/// The tasks of this process, by the keys of their callers.
+pub(crate) type TaskTable = tasks::TaskTable<PublicKey, TaskRecord>;
+pub(crate) type TaskEntry = tasks::TaskEntry<PublicKey, TaskRecord>;
+
+impl Record for TaskRecord {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn size(&self) -> usize {
         let parts = self.output.iter().chain(&self.words).map(Part::size);
         let messages = self.history.iter().map(Message::size);
         512 + parts.sum::<usize>() + messages.sum::<usize>() + self.account.size()
     }
+}
 
-    /// The newest messages, so many at most.
-    pub(crate) fn newest(&self, most: Option<usize>) -> &[Message] {
-        let most = most.unwrap_or(self.history.len());
-        let from = self.history.len().saturating_sub(most);
+impl TaskRecord {
+    /// A task without a result.
+    pub(crate) const fn working(
+        id: String,
+        context_id: Option<String>,
+        skill: String,
+        history: Vec<Message>,
+        updated_at: u64,
+    ) -> Self {
+        Self {
+            id,
+            context_id,
+            skill,
+            state: State::Working,
+            output: Vec::new(),
+            words: Vec::new(),
+            history,
+            account: Account::pending(),
+            replies: false,
+            updated_at,
+        }
+    }
+
+    /// The newest messages, at most `limit`; all when absent.
+    pub(crate) fn newest(&self, limit: Option<usize>) -> &[Message] {
+        let limit = limit.unwrap_or(self.history.len());
+        let from = self.history.len().saturating_sub(limit);
         self.history.get(from..).unwrap_or_default()
     }
 
-    /// The number in its name.
+    /// The number in its id.
     pub(crate) fn number(&self) -> u64 {
         self.id.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
     }

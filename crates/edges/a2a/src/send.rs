@@ -4,25 +4,24 @@ use std::sync::Arc;
 
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    CrossProtocolCapabilityRef, DiscoveryProtocol, Enduring, Evaluation, KernelError,
+    CrossProtocolCapabilityRef, DetachOnDrop, DiscoveryProtocol, Evaluation, KernelError,
     OrchestratedRequest, TaskError, TaskRefused,
 };
+use chio_edge::call_metadata::CallMetadata;
+use chio_edge::limits::ConcurrencyPermit;
+use chio_edge::tasks::InsertError;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::about::About;
 use crate::account::Account;
 use crate::arguments::Names;
-use crate::book::{Entry, NotTaken};
 use crate::caller::A2aCaller;
 use crate::catalog::Skill;
 use crate::convert::ending;
 use crate::error::{Fault, Kind};
-use crate::guests::Guest;
 use crate::message::{Message, Role, Send};
-use crate::places::Place;
-use crate::record::{State, TaskRecord};
+use crate::principals::AdmittedPrincipal;
+use crate::record::{State, TaskEntry, TaskRecord};
 use crate::service::Shared;
 use crate::tasks::{Known, find};
 
@@ -32,7 +31,7 @@ const MAX_REMEMBERED: usize = 256 << 10;
 /// A message to a skill, on its way.
 pub(crate) struct Sending {
     pub(crate) send: Send,
-    pub(crate) about: About,
+    pub(crate) metadata: CallMetadata,
     /// The skill whose own address was used.
     pub(crate) mounted: Option<String>,
     /// Whether a task is wanted that runs when it is asked for.
@@ -42,14 +41,16 @@ pub(crate) struct Sending {
 /// Sends a message to a skill. Gives the task that it came to.
 pub(crate) async fn send(
     shared: &Arc<Shared>,
-    guest: &Arc<Guest>,
+    principal: &Arc<AdmittedPrincipal>,
     mut sending: Sending,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let continued = continued(shared, guest, &sending.send.message).await?;
+    let continued = continued(shared, principal, &sending.send.message).await?;
     let skill = resolve(shared, &sending, continued.as_ref())?;
-    let nobody = || Fault::new(Kind::Request, "there is no capability for this caller");
-    let token = guest.token_for(&skill.server, &skill.tool).cloned().ok_or_else(nobody)?;
-    let agent = guest.peer.subject.clone().unwrap_or_else(|| token.subject.clone());
+    let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
+    let token =
+        principal.token_for(&skill.server, &skill.tool).cloned().ok_or_else(without_token)?;
+    let agent =
+        principal.session.principal.subject.clone().unwrap_or_else(|| token.subject.clone());
     let message = &sending.send.message;
     let context_id = match &continued {
         Some(entry) => entry.record.context_id.clone().unwrap_or_default(),
@@ -65,15 +66,18 @@ pub(crate) async fn send(
     let names = Names { message_id: message.id.as_deref(), context_id: &context_id, task_id: &id };
     let check_modes = shared.options.check_input_modes;
     let arguments = skill.intake.arguments(message, &names, check_modes)?;
-    let about = &mut sending.about;
-    // Whoever was handed a capability here refers to one of their own organisation's.
-    let foreign =
-        about.capability_ref.take_if(|it| !guest.brought && it.chio_capability_id != token.id);
+    let metadata = &mut sending.metadata;
+    // A caller whose capability was issued here may refer to one of its own organisation.
+    let foreign = metadata
+        .capability_ref
+        .take_if(|it| principal.presented.is_none() && it.chio_capability_id != token.id);
     let last = token.delegation_chain.last().map(|link| link.delegator.clone());
-    let counts = |signer: &PublicKey| {
+    let is_trusted = |signer: &PublicKey| {
         last.as_ref() == Some(signer) || shared.orchestrator.trusts_kernel(signer)
     };
-    let intent = about.take_intent(&id, (&skill.server, &skill.tool), counts);
+    let purpose = format!("A2A message to `{}`", skill.tool);
+    let intent_id = format!("a2a-{id}");
+    let intent = metadata.take_intent(intent_id, &skill.server, &skill.tool, purpose, is_trusted);
     let mut request = OrchestratedRequest::new(
         id.clone(),
         token,
@@ -84,36 +88,43 @@ pub(crate) async fn send(
     request.agent = agent.clone();
     request.protocol_context = Some(context(&skill, &names, foreign));
     request.governed_intent = intent;
-    request.capability_ref = about.capability_ref.take();
-    request.model = about.model.take();
-    request.dpop_proof = about.proof.take();
-    let expected = continued.as_ref().map(|entry| Arc::clone(&entry.record));
+    request.capability_ref = metadata.capability_ref.take();
+    request.model = metadata.model.take();
+    request.dpop_proof = metadata.proof.take();
+    let before = continued.as_ref().map(|entry| Arc::clone(&entry.record));
     let stored = continued.clone().filter(|entry| entry.durable);
-    let record = begun(shared, &skill, (id, context_id), continued, sending.send.message);
+    let record = begun(shared, &skill, id, context_id, continued, sending.send.message);
     if let Some(asking) = stored {
-        // Whoever takes it out of the store is the only one who goes on with it.
-        let taken = shared.deferred.forget(&record.id, &request.agent).await;
-        if !taken.map_err(|error| of_task(shared, &record.id, &error))? {
-            return Err(takes_none("not asking for anything"));
-        }
-        // Until this answer is taken, the question stands: another one may have to be given.
-        let asking = Entry { durable: false, ..asking };
-        let _ = shared.book.insert(asking, None, shared.orchestrator.now());
+        take_question(shared, asking, &request.agent).await?;
     }
     if sending.deferred {
-        return keep(shared, guest, request, (record, expected)).await;
+        return defer_detached(shared, principal, request, record, before).await;
     }
-    run(shared, guest, request, (record, expected)).await
+    run(shared, principal, request, record, before).await
 }
 
-/// The task that a message goes on with.
+/// Takes a question that the store has, for the message that answers it.
+async fn take_question(shared: &Shared, asking: TaskEntry, owner: &PublicKey) -> Result<(), Fault> {
+    let id = &asking.record.id;
+    // Of several messages, the one that removes it from the store continues it.
+    let removed = shared.deferred.forget(id, owner).await;
+    if !removed.map_err(|error| of_task(shared, id, &error))? {
+        return Err(takes_none("not asking for anything"));
+    }
+    // Until the answer is accepted, the question stands: another one may have to be given.
+    let asking = TaskEntry { durable: false, ..asking };
+    let _ = shared.tasks.insert(asking, None, shared.orchestrator.now());
+    Ok(())
+}
+
+/// The task that a message continues.
 async fn continued(
     shared: &Shared,
-    guest: &Guest,
+    principal: &AdmittedPrincipal,
     message: &Message,
-) -> Result<Option<Entry>, Fault> {
+) -> Result<Option<TaskEntry>, Fault> {
     let Some(id) = &message.task_id else { return Ok(None) };
-    let entry = match find(shared, guest, id).await? {
+    let entry = match find(shared, principal, id).await? {
         Known::Here(entry) => entry,
         Known::Stored(view, _) => {
             let what = if view.state.is_over() { "over" } else { "not asking for anything" };
@@ -139,11 +150,11 @@ fn takes_none(what: &str) -> Fault {
 fn resolve(
     shared: &Shared,
     sending: &Sending,
-    continued: Option<&Entry>,
+    continued: Option<&TaskEntry>,
 ) -> Result<Arc<Skill>, Fault> {
     let mut named: Option<&str> = None;
     let of_task = continued.map(|entry| entry.record.skill.as_str());
-    for name in [sending.mounted.as_deref(), of_task, sending.about.skill.as_deref()] {
+    for name in [sending.mounted.as_deref(), of_task, sending.metadata.target.as_deref()] {
         match (named, name) {
             (Some(one), Some(other)) if one != other => {
                 return Err(Fault::params("expected one skill, found two that differ"));
@@ -155,7 +166,7 @@ fn resolve(
     shared.catalogs.find(named, &shared.orchestrator, &shared.options)
 }
 
-/// What tools are told about the message that calls them.
+/// The context that a tool gets about the message that calls it.
 fn context(skill: &Skill, names: &Names<'_>, foreign: Option<CrossProtocolCapabilityRef>) -> Value {
     let mut context =
         json!({"skillId": skill.id, "contextId": names.context_id, "taskId": names.task_id});
@@ -172,72 +183,59 @@ fn context(skill: &Skill, names: &Names<'_>, foreign: Option<CrossProtocolCapabi
 fn begun(
     shared: &Shared,
     skill: &Skill,
-    (id, context_id): (String, String),
-    continued: Option<Entry>,
+    id: String,
+    context_id: String,
+    continued: Option<TaskEntry>,
     message: Message,
 ) -> TaskRecord {
     let mut history = Vec::new();
     if let Some(entry) = continued {
         history.clone_from(&entry.record.history);
-        // What was asked has become part of the talk.
+        // The question has become part of the conversation.
         let asked = Message::new(Role::Agent, entry.record.words.clone());
         let named = format!("{id}-question-{}", history.len());
         history.push(Message { id: Some(named), ..asked });
     }
-    // SECURITY: a capability may stand there, which nobody should find in a history.
+    // SECURITY: metadata may hold a capability, which must not be readable in a history.
     let message = Message { metadata: None, ..message };
     if message.size() <= MAX_REMEMBERED {
         history.push(message);
     }
-    TaskRecord {
-        id,
-        context_id: Some(context_id),
-        skill: skill.id.clone(),
-        state: State::Working,
-        output: Vec::new(),
-        words: Vec::new(),
-        history,
-        account: Account::pending(),
-        replies: false,
-        updated_at: shared.orchestrator.now(),
-    }
+    let now = shared.orchestrator.now();
+    TaskRecord::working(id, Some(context_id), skill.id.clone(), history, now)
 }
 
-/// A place among the calls that run.
-pub(crate) fn place(shared: &Shared, owner: &PublicKey) -> Result<Place, Fault> {
+/// A permit to run a call.
+pub(crate) fn acquire(shared: &Shared, owner: &PublicKey) -> Result<ConcurrencyPermit, Fault> {
     let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
-    shared.places.take(owner).ok_or_else(busy)
+    shared.running.try_acquire(owner).ok_or_else(busy)
 }
 
-/// Runs a call to its end. It goes on when its client leaves.
+/// Runs a call to its end. It continues when its client disconnects.
 async fn run(
     shared: &Arc<Shared>,
-    guest: &Guest,
+    principal: &AdmittedPrincipal,
     request: OrchestratedRequest,
-    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
+    record: TaskRecord,
+    before: Option<Arc<TaskRecord>>,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let place = place(shared, &request.agent)?;
-    let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
+    let permit = acquire(shared, &request.agent)?;
     let record = Arc::new(record);
-    let entry = Entry {
-        owner: request.agent.clone(),
-        record: Arc::clone(&record),
-        durable: false,
-        cancellation: cancellation.clone(),
-        ended: ended.clone(),
-    };
-    let taken = shared.book.insert(entry, before.as_ref(), shared.orchestrator.now());
-    taken.map_err(not_taken)?;
-    let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
+    let owner = request.agent.clone();
+    let entry = TaskEntry::running(owner, Arc::clone(&record), false, &shared.closing);
+    let inserted = shared.tasks.insert(entry.clone(), before.as_ref(), shared.orchestrator.now());
+    inserted.map_err(not_inserted)?;
+    let session = principal.session.clone();
+    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, permit));
     let runner = Arc::clone(shared);
-    let work = Enduring::new(async move {
-        // Whatever happens in here, nobody waits for it in vain.
-        let _ended = ended.drop_guard();
+    let work = DetachOnDrop::new(async move {
+        // Also when the call panics, tasks that wait for its end continue.
+        let _ended = entry.ended.drop_guard();
         let what = format!("{}/{}", request.server_id, request.tool_name);
         match runner.orchestrator.run(request, Arc::clone(&caller) as _).await {
             Ok(ran) => Ok(finish(&runner, &record, ran.evaluation, &caller.take_chunks())),
             Err(error) => {
-                runner.book.forget(&record.id);
+                runner.tasks.remove(&record.id);
                 Err(fault_of(&runner, &what, &error))
             }
         }
@@ -245,15 +243,15 @@ async fn run(
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 
-fn not_taken(why: NotTaken) -> Fault {
-    match why {
-        NotTaken::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
+fn not_inserted(error: InsertError) -> Fault {
+    match error {
+        InsertError::Full => Fault::new(Kind::Busy, "expected fewer tasks of one caller at once"),
         // Another message was faster.
-        NotTaken::Runs => takes_none("not asking for anything"),
+        InsertError::Taken => takes_none("not asking for anything"),
     }
 }
 
-/// Writes down what a call came to.
+/// Records the outcome of a call.
 fn finish(
     shared: &Shared,
     before: &TaskRecord,
@@ -266,67 +264,67 @@ fn finish(
         output: ending.output,
         words: ending.words,
         replies: ending.replies,
-        account: Account::of(&evaluation.outcome, evaluation.receipt),
+        account: Account::new(&evaluation.outcome, evaluation.receipt),
         updated_at: shared.orchestrator.now(),
         ..before.clone()
     });
     if record.replies && before.history.len() < 2 {
-        // There is no task to come back to; one that was gone on with, its client knows.
-        shared.book.forget(&record.id);
+        // There is no task to return to; one that was continued is known to its client.
+        shared.tasks.remove(&record.id);
     } else {
-        shared.book.update(Arc::clone(&record));
+        shared.tasks.update(Arc::clone(&record), record.updated_at);
     }
     record
 }
 
-/// Keeps a call for when it is asked for, also when its client leaves.
-async fn keep(
+/// Stores a call until it is asked for, also when its client disconnects.
+async fn defer_detached(
     shared: &Arc<Shared>,
-    guest: &Arc<Guest>,
+    principal: &Arc<AdmittedPrincipal>,
     request: OrchestratedRequest,
-    records: (TaskRecord, Option<Arc<TaskRecord>>),
+    record: TaskRecord,
+    before: Option<Arc<TaskRecord>>,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (shared, guest) = (Arc::clone(shared), Arc::clone(guest));
-    let work = Enduring::new(async move { defer(&shared, &guest, request, records).await });
+    let shared = Arc::clone(shared);
+    let principal = Arc::clone(principal);
+    let work =
+        DetachOnDrop::new(async move { defer(&shared, &principal, request, record, before).await });
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 
-/// Has the store keep a call.
+/// Stores a call.
 async fn defer(
     shared: &Arc<Shared>,
-    guest: &Guest,
+    principal: &AdmittedPrincipal,
     mut request: OrchestratedRequest,
-    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
+    record: TaskRecord,
+    before: Option<Arc<TaskRecord>>,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (owner, proof) = (request.agent.clone(), request.dpop_proof.take());
-    let (record, now) = (Arc::new(record), shared.orchestrator.now());
-    let page = |record: &Arc<TaskRecord>, durable: bool, runs: bool| {
-        let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
-        if !runs {
-            ended.cancel();
-        }
-        Entry { owner: owner.clone(), record: Arc::clone(record), durable, cancellation, ended }
-    };
+    let owner = request.agent.clone();
+    let proof = request.dpop_proof.take();
+    let record = Arc::new(record);
+    let now = shared.orchestrator.now();
     if before.is_some() {
-        // Of several answers to one question, the first has it while it is being kept.
-        let taken = shared.book.insert(page(&record, false, true), before.as_ref(), now);
-        taken.map_err(not_taken)?;
+        // Of several answers to one question, the first has it while it is being stored.
+        let entry = TaskEntry::running(owner.clone(), Arc::clone(&record), false, &shared.closing);
+        shared.tasks.insert(entry, before.as_ref(), now).map_err(not_inserted)?;
     }
-    let kept = request.clone();
-    let taken = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;
-    // The store has it, and the book only knows the messages; or the question stands as before.
-    shared.book.forget(&record.id);
-    let (after, durable) = match (&taken, &before) {
-        (Ok(_), _) => (Some(&record), true),
-        (Err(_), before) => (before.as_ref(), false),
-    };
-    let _ = after.map(|after| shared.book.insert(page(after, durable, false), None, now));
-    match taken {
+    let retained = request.clone();
+    let stored = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;
+    // The store has it, and the table only its messages; or the question stands as before.
+    shared.tasks.remove(&record.id);
+    let after = if stored.is_ok() { Some(&record) } else { before.as_ref() };
+    if let Some(after) = after {
+        let entry = TaskEntry::idle(owner, Arc::clone(after), stored.is_ok(), &shared.closing);
+        let _ = shared.tasks.insert(entry, None, now);
+    }
+    match stored {
         Ok(_) => Ok(record),
         Err(TaskError::Denied(denial)) => {
             // Nothing runs, and the refusal leaves a receipt.
-            let refused = OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..kept };
-            run(shared, guest, refused, ((*record).clone(), before)).await
+            let refused =
+                OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..retained };
+            run(shared, principal, refused, (*record).clone(), before).await
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {

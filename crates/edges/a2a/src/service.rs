@@ -1,19 +1,110 @@
-//! What every request is served with.
+//! The A2A edge: what all its requests share.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use axum::Router;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
-use chio_net::rate::Turnstile;
+use chio_edge::auth::HttpAuth;
+use chio_edge::limits::{ConcurrencyLimit, Rate, RateLimiter};
+use chio_edge::{Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings};
 use tokio_util::sync::CancellationToken;
 
-use crate::book::Book;
+use crate::card_url;
 use crate::catalog::Catalogs;
 use crate::config::{A2aEdgeConfig, A2aError};
-use crate::guests::Guests;
 use crate::numbers::Numbers;
-use crate::places::Places;
+use crate::principals::PrincipalCache;
+use crate::record::TaskTable;
+
+/// The entry in the list of edges.
+pub const EDGE: EdgeKind = EdgeKind {
+    name: "a2a",
+    announcement: "A2A on ",
+    path: "",
+    default_listener: "http",
+    asks_users: false,
+    settings: &[
+        Setting {
+            name: "name",
+            form: Form::Text,
+            default: "Chio A2A Edge",
+            help: "the agent's name",
+        },
+        Setting {
+            name: "description",
+            form: Form::Text,
+            default: "a general one",
+            help: "what the agent is, for people",
+        },
+        Setting {
+            name: "url",
+            form: Form::Text,
+            default: "where it listens",
+            help: "where clients reach it",
+        },
+        Setting {
+            name: "http_json",
+            form: Form::Flag,
+            default: "true",
+            help: "whether HTTP+JSON is served, below /rest",
+        },
+        Setting {
+            name: "tags",
+            form: Form::TextLists,
+            default: "{}",
+            help: "tags of skills, by id",
+        },
+        Setting {
+            name: "rate",
+            form: Form::Number(u32::MAX as u64),
+            default: "no limit",
+            help: "requests of a caller in a minute",
+        },
+    ],
+    check: |settings, listens| match settings.text("url") {
+        Some(url) => card_url::read(url).map(drop).map_err(|message| wrong("url", message)),
+        None if listens.is_some_and(|address| address.ip().is_unspecified()) => {
+            let message = "expected where clients reach it, since it listens at every address";
+            Err(wrong("url", message.to_owned()))
+        }
+        None => Ok(()),
+    },
+    start: |context, settings| {
+        let options = A2aEdgeConfig::from_settings(&context, settings)?;
+        let service = A2aService::new(context.orchestrator, context.admission, options);
+        let service =
+            service.map_err(|error| SettingError { key: None, message: error.to_string() })?;
+        Ok(Arc::new(service))
+    },
+};
+
+fn wrong(key: &'static str, message: String) -> SettingError {
+    SettingError { key: Some(key), message }
+}
+
+impl A2aEdgeConfig {
+    fn from_settings(context: &EdgeContext, settings: &Settings) -> Result<Self, SettingError> {
+        let url = match settings.text("url") {
+            Some(url) => card_url::read(url).map_err(|message| wrong("url", message))?,
+            None => context.base_url.clone(),
+        };
+        let mut options = Self::new(context.servers.clone(), url);
+        if let Some(name) = settings.text("name") {
+            name.clone_into(&mut options.agent_name);
+        }
+        if let Some(description) = settings.text("description") {
+            description.clone_into(&mut options.agent_description);
+        }
+        options.http_json = settings.flag("http_json").unwrap_or(true);
+        options.tags = settings.text_lists("tags");
+        options.limits.rate = settings.number("rate").map(Rate::per_minute);
+        options.log = context.log.clone();
+        Ok(options)
+    }
+}
 
 /// How long running calls may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -30,13 +121,13 @@ pub(crate) struct Shared {
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) options: A2aEdgeConfig,
     pub(crate) catalogs: Catalogs,
-    pub(crate) guests: Guests,
-    pub(crate) book: Book,
+    pub(crate) principals: PrincipalCache,
+    pub(crate) tasks: TaskTable,
     pub(crate) deferred: DeferredTasks,
     pub(crate) numbers: Numbers,
-    pub(crate) turnstile: Turnstile,
-    /// The places of calls that run.
-    pub(crate) places: Places,
+    pub(crate) rate_limiter: RateLimiter,
+    /// Bounds the calls that run.
+    pub(crate) running: ConcurrencyLimit,
     /// Cancelled when everything ends.
     pub(crate) closing: CancellationToken,
 }
@@ -48,13 +139,6 @@ impl fmt::Debug for Shared {
 }
 
 impl A2aService {
-    /// Host and port of the URL that the cards name.
-    #[must_use]
-    pub fn authority(&self) -> Option<String> {
-        let url = url::Url::parse(&self.shared.options.url).ok()?;
-        Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
-    }
-
     /// A service in front of this orchestrator.
     ///
     /// # Errors
@@ -74,11 +158,11 @@ impl A2aService {
         let shared = Shared {
             catalogs: Catalogs::new(&orchestrator, &options)?,
             deferred: DeferredTasks::new((*orchestrator).clone(), of_tasks),
-            book: Book::new(limits.clone()),
-            places: Places::new(limits.running),
-            guests: Guests::default(),
+            tasks: TaskTable::new(limits.of_table()),
+            running: ConcurrencyLimit::new(limits.running),
+            principals: PrincipalCache::default(),
             numbers: Numbers::default(),
-            turnstile: Turnstile::default(),
+            rate_limiter: RateLimiter::default(),
             closing: CancellationToken::new(),
             orchestrator,
             admission,
@@ -86,16 +170,27 @@ impl A2aService {
         };
         Ok(Self { shared: Arc::new(shared) })
     }
+}
 
-    /// Takes no more calls. What runs may end first, for a while; then it is called off.
-    pub async fn close(&self) {
+#[async_trait]
+impl Edge for A2aService {
+    fn routes(&self, auth: Arc<HttpAuth>) -> Option<Router> {
+        Some(self.router(auth))
+    }
+
+    fn public_host(&self) -> Option<String> {
+        let url = url::Url::parse(&self.shared.options.url).ok()?;
+        Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+    }
+
+    async fn close(&self) {
         let shared = &self.shared;
-        if !shared.places.emptied(DRAIN).await {
+        if !shared.running.wait_idle(DRAIN).await {
             shared.closing.cancel();
             // Whatever does not end by then ends with the process.
-            shared.places.emptied(DRAIN).await;
+            shared.running.wait_idle(DRAIN).await;
         }
-        shared.places.close();
+        shared.running.close();
         shared.closing.cancel();
     }
 }

@@ -1,48 +1,50 @@
-//! Tasks that are asked for: one, all, or one to be called off.
+//! Reading, listing and cancelling tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::capability::DpopProof;
 use chio_core::crypto::PublicKey;
 use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Enduring, Presented, TaskError, TaskRefused, TaskState, TaskView,
+    DetachOnDrop, DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
-use crate::about::About;
 use crate::account::Account;
-use crate::book::Entry;
 use crate::caller::A2aCaller;
 use crate::convert::ending;
 use crate::error::{Fault, Kind};
-use crate::guests::Guest;
 use crate::message::{Message, Part};
-use crate::record::{State, TaskRecord};
-use crate::send::{of_task, place};
+use crate::principals::AdmittedPrincipal;
+use crate::record::{State, TaskEntry, TaskRecord};
+use crate::send::{acquire, of_task};
 use crate::service::Shared;
 
-/// How long a call may take to end that was called off.
-const CALLED_OFF: Duration = Duration::from_secs(30);
+/// How long a cancelled call may take to end.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn owner_of<'a>(guest: &'a Guest, id: &str) -> Result<&'a PublicKey, Fault> {
-    guest.owner().ok_or_else(|| Fault::no_task(id))
+fn owner_of<'a>(principal: &'a AdmittedPrincipal, id: &str) -> Result<&'a PublicKey, Fault> {
+    principal.owner().ok_or_else(|| Fault::no_task(id))
 }
 
 /// A task of this caller: of this process, or as the store has it.
 pub(crate) enum Known {
     /// Only this process has it.
-    Here(Entry),
+    Here(TaskEntry),
     /// The store has it, and these are its messages.
     Stored(Box<TaskView>, Vec<Message>),
 }
 
 /// Finds a task of this caller. Nothing is run.
-pub(crate) async fn find(shared: &Shared, guest: &Guest, id: &str) -> Result<Known, Fault> {
-    let owner = owner_of(guest, id)?;
+pub(crate) async fn find(
+    shared: &Shared,
+    principal: &AdmittedPrincipal,
+    id: &str,
+) -> Result<Known, Fault> {
+    let owner = owner_of(principal, id)?;
     let now = shared.orchestrator.now();
-    let entry = shared.book.find(id, owner, now);
+    let entry = shared.tasks.find(id, owner, now);
     if let Some(entry) = entry.as_ref().filter(|entry| !entry.durable) {
         return Ok(Known::Here(entry.clone()));
     }
@@ -57,62 +59,49 @@ pub(crate) async fn find(shared: &Shared, guest: &Guest, id: &str) -> Result<Kno
     if record.state != State::InputRequired {
         return Ok(Known::Stored(Box::new(view), history));
     }
-    // For the store it is over. Whoever goes on with it takes it out of there.
-    Ok(Known::Here(at_rest(shared, owner.clone(), Arc::new(record), true)))
+    // For the store it is over. The message that continues it removes it there.
+    Ok(Known::Here(TaskEntry::idle(owner.clone(), Arc::new(record), true, &shared.closing)))
 }
 
-/// A page for a task that nobody works on.
-fn at_rest(shared: &Shared, owner: PublicKey, record: Arc<TaskRecord>, durable: bool) -> Entry {
-    let ended = CancellationToken::new();
-    ended.cancel();
-    let cancellation = shared.closing.child_token();
-    Entry { owner, record, durable, cancellation, ended }
-}
-
-/// A task as it is. One that waits is run first.
+/// The current state of a task. One that waits is run first.
 pub(crate) async fn get(
     shared: &Arc<Shared>,
-    guest: &Guest,
+    principal: &AdmittedPrincipal,
     id: &str,
-    mut about: About,
+    proof: Option<Box<DpopProof>>,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (view, history) = match find(shared, guest, id).await? {
+    let (view, history) = match find(shared, principal, id).await? {
         Known::Here(entry) => return Ok(entry.record),
         Known::Stored(view, history) => (*view, history),
     };
     if view.state != TaskState::Waiting {
         return Ok(Arc::new(of_view(view, history)));
     }
-    let proof = about.proof.take();
-    resolve(shared, guest, (view, history), Presented { dpop_proof: proof, approval: None }).await
+    let presented = Presented { dpop_proof: proof, approval: None };
+    run_deferred(shared, principal, view, history, presented).await
 }
 
-/// Runs a task that waits. It goes on when its client leaves.
-async fn resolve(
+/// Runs a task that waits. It continues when its client disconnects.
+async fn run_deferred(
     shared: &Arc<Shared>,
-    guest: &Guest,
-    (view, history): (TaskView, Vec<Message>),
+    principal: &AdmittedPrincipal,
+    view: TaskView,
+    history: Vec<Message>,
     presented: Presented,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let id = view.id.clone();
-    let owner = owner_of(guest, &id)?.clone();
-    let place = place(shared, &owner)?;
-    let (cancellation, ended) = (shared.closing.child_token(), CancellationToken::new());
-    let before = of_view(view, history.clone());
-    let entry = Entry {
-        owner: owner.clone(),
-        record: Arc::new(before),
-        durable: true,
-        cancellation: cancellation.clone(),
-        ended: ended.clone(),
-    };
-    // Without a page in the book it runs all the same, but cannot be called off.
-    let _ = shared.book.insert(entry, None, shared.orchestrator.now());
-    let caller = Arc::new(A2aCaller::new(guest.peer.session.clone(), cancellation, place));
+    let owner = owner_of(principal, &id)?.clone();
+    let permit = acquire(shared, &owner)?;
+    let before = Arc::new(of_view(view, history.clone()));
+    let entry = TaskEntry::running(owner.clone(), before, true, &shared.closing);
+    // Without an entry in the table it runs all the same, but cannot be cancelled.
+    let _ = shared.tasks.insert(entry.clone(), None, shared.orchestrator.now());
+    let session = principal.session.clone();
+    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, permit));
     let runner = Arc::clone(shared);
-    let work = Enduring::new(async move {
-        // Whatever happens in here, nobody waits for it in vain.
-        let _ended = ended.drop_guard();
+    let work = DetachOnDrop::new(async move {
+        // Also when the call panics, tasks that wait for its end continue.
+        let _ended = entry.ended.drop_guard();
         let view = runner.deferred.result(&id, &owner, presented, caller).await;
         let view = view.map_err(|error| of_task(&runner, &id, &error))?;
         Ok(Arc::new(of_view(view, history)))
@@ -120,14 +109,14 @@ async fn resolve(
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 
-/// Calls a task off. `again` tells whether one may be that was called off before.
+/// Cancels a task. With `again`, one that is cancelled already may be.
 pub(crate) async fn cancel(
     shared: &Shared,
-    guest: &Guest,
+    principal: &AdmittedPrincipal,
     id: &str,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (mut view, history) = match find(shared, guest, id).await? {
+    let (mut view, history) = match find(shared, principal, id).await? {
         Known::Here(entry) => return cancel_here(shared, &entry, again).await,
         Known::Stored(view, history) => (*view, history),
     };
@@ -135,52 +124,52 @@ pub(crate) async fn cancel(
     if is_over {
         return Err(not_cancelable());
     }
-    let owner = owner_of(guest, id)?;
+    let owner = owner_of(principal, id)?;
     let context = view.context.take();
-    let mut called_off = match shared.deferred.cancel(id, owner).await {
+    let mut cancelled = match shared.deferred.cancel(id, owner).await {
         Ok(view) => view,
         Err(TaskError::Refused(TaskRefused::Running)) => {
-            let running = shared.book.find(id, owner, shared.orchestrator.now());
-            wait_for(running.as_ref()).await;
+            let running = shared.tasks.find(id, owner, shared.orchestrator.now());
+            cancel_and_wait(running.as_ref()).await;
             let view = shared.deferred.look(id, owner).await;
             view.map_err(|error| of_task(shared, id, &error))?
         }
         Err(TaskError::Refused(TaskRefused::Over(_))) => return Err(not_cancelable()),
         Err(error) => return Err(of_task(shared, id, &error)),
     };
-    if called_off.state != TaskState::Cancelled {
+    if cancelled.state != TaskState::Cancelled {
         return Err(not_cancelable());
     }
-    // What was kept went with the task.
-    called_off.context = called_off.context.or(context);
-    let record = Arc::new(of_view(called_off, history));
-    // The page in the book, if there is one, keeps what the store has forgotten.
-    shared.book.update(Arc::clone(&record));
+    // The store has removed the context with the task.
+    cancelled.context = cancelled.context.or(context);
+    let record = Arc::new(of_view(cancelled, history));
+    // The table, if it has the task, retains what the store has removed.
+    shared.tasks.update(Arc::clone(&record), record.updated_at);
     Ok(record)
 }
 
-/// Calls off what this process runs, and waits until that has ended.
-async fn wait_for(entry: Option<&Entry>) {
+/// Cancels what this process runs for a task, and waits until that has ended.
+async fn cancel_and_wait(entry: Option<&TaskEntry>) {
     let Some(entry) = entry else { return };
     entry.cancellation.cancel();
-    let _ = tokio::time::timeout(CALLED_OFF, entry.ended.cancelled()).await;
+    let _ = tokio::time::timeout(CANCEL_TIMEOUT, entry.ended.cancelled()).await;
 }
 
 fn not_cancelable() -> Fault {
     Fault::new(Kind::TaskNotCancelable, "the task cannot be called off any more")
 }
 
-/// Calls off a task that only this process knows.
+/// Cancels a task that only this process has.
 async fn cancel_here(
     shared: &Shared,
-    entry: &Entry,
+    entry: &TaskEntry,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
     match entry.record.state {
         State::Working => {
-            wait_for(Some(entry)).await;
+            cancel_and_wait(Some(entry)).await;
             let now = shared.orchestrator.now();
-            let after = shared.book.find(&entry.record.id, &entry.owner, now);
+            let after = shared.tasks.find(&entry.record.id, &entry.owner, now);
             match after.map(|entry| entry.record) {
                 Some(record) if record.state == State::Canceled => Ok(record),
                 _ => Err(not_cancelable()),
@@ -194,16 +183,17 @@ async fn cancel_here(
                 ..(*entry.record).clone()
             });
             if !entry.durable {
-                shared.book.update(Arc::clone(&record));
+                shared.tasks.update(Arc::clone(&record), record.updated_at);
                 return Ok(record);
             }
-            let taken = shared.deferred.forget(&record.id, &entry.owner).await;
-            if !taken.map_err(|error| of_task(shared, &record.id, &error))? {
+            let removed = shared.deferred.forget(&record.id, &entry.owner).await;
+            if !removed.map_err(|error| of_task(shared, &record.id, &error))? {
                 return Err(not_cancelable());
             }
-            shared.book.forget(&record.id);
-            let page = at_rest(shared, entry.owner.clone(), Arc::clone(&record), false);
-            let _ = shared.book.insert(page, None, record.updated_at);
+            shared.tasks.remove(&record.id);
+            let owner = entry.owner.clone();
+            let entry = TaskEntry::idle(owner, Arc::clone(&record), false, &shared.closing);
+            let _ = shared.tasks.insert(entry, None, record.updated_at);
             Ok(record)
         }
         State::Canceled if again => Ok(Arc::clone(&entry.record)),
@@ -212,11 +202,14 @@ async fn cancel_here(
 }
 
 /// The tasks of a caller: those of this process, and those that the store has.
-pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskRecord>>, Fault> {
-    let Some(owner) = guest.owner() else { return Ok(Vec::new()) };
-    let mut known = shared.book.of(owner, shared.orchestrator.now());
-    let most = shared.options.limits.tasks_per_owner;
-    let views = shared.deferred.list(owner, DiscoveryProtocol::A2a, most).await;
+pub(crate) async fn list(
+    shared: &Shared,
+    principal: &AdmittedPrincipal,
+) -> Result<Vec<Arc<TaskRecord>>, Fault> {
+    let Some(owner) = principal.owner() else { return Ok(Vec::new()) };
+    let mut known = shared.tasks.list(owner, shared.orchestrator.now());
+    let limit = shared.options.limits.tasks_per_owner;
+    let views = shared.deferred.list(owner, DiscoveryProtocol::A2a, limit).await;
     let views = views.map_err(|error| of_task(shared, "", &error))?;
     let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
     for view in views {
@@ -232,11 +225,11 @@ pub(crate) async fn list(shared: &Shared, guest: &Guest) -> Result<Vec<Arc<TaskR
     Ok(records)
 }
 
-/// A task of the store, with what it has forgotten and its page in the book knows.
-fn with_context(mut view: TaskView, entry: Option<&Entry>) -> TaskView {
+/// A task of the store, with the context that only the table still has.
+fn with_context(mut view: TaskView, entry: Option<&TaskEntry>) -> TaskView {
     let Some(record) = entry.map(|entry| &entry.record) else { return view };
-    let of_page = || json!({"contextId": record.context_id, "skillId": record.skill});
-    view.context.get_or_insert_with(of_page);
+    let context = || json!({"contextId": record.context_id, "skillId": record.skill});
+    view.context.get_or_insert_with(context);
     view
 }
 
@@ -252,35 +245,28 @@ fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
         let value = view.context.as_ref().and_then(|context| context.get(name));
         value.and_then(Value::as_str).map(str::to_owned)
     };
-    let mut record = TaskRecord {
-        context_id: named("contextId"),
-        skill: named("skillId").unwrap_or_default(),
-        id: view.id,
-        state: State::Working,
-        output: Vec::new(),
-        words: Vec::new(),
-        history,
-        account: Account::pending(),
-        replies: false,
-        updated_at: view.receipt.as_ref().and_then(signed_at).unwrap_or(view.created_at),
-    };
+    let context_id = named("contextId");
+    let skill = named("skillId").unwrap_or_default();
+    let updated_at = view.receipt.as_ref().and_then(signed_at).unwrap_or(view.created_at);
+    let mut record = TaskRecord::working(view.id, context_id, skill, history, updated_at);
     match (view.state, view.result, view.receipt) {
         (TaskState::Waiting | TaskState::Running, ..) => {}
         (_, Some(result), Some(receipt)) => {
             let ending = ending(&result.outcome, &result.chunks);
-            (record.state, record.output, record.words) =
-                (ending.state, ending.output, ending.words);
-            record.account = Account::of(&result.outcome, receipt);
+            record.state = ending.state;
+            record.output = ending.output;
+            record.words = ending.words;
+            record.account = Account::new(&result.outcome, receipt);
         }
         (TaskState::Cancelled, ..) => {
             record.state = State::Canceled;
             record.words = vec![Part::text("called off by the caller")];
-            record.account = Account::called_off();
+            record.account = Account::cancelled();
         }
         (_, _, receipt) => {
             record.state = State::Failed;
             record.words = vec![Part::text("the kernel stopped while the task ran")];
-            record.account = Account::broken_off(receipt);
+            record.account = Account::interrupted(receipt);
         }
     }
     record

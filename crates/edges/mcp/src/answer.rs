@@ -1,10 +1,10 @@
 //! Results of `tools/call`: what the kernel answered, as MCP writes it, with the receipt named.
 
-use chio_cross_protocol::jsonrpc::RpcError;
 use chio_cross_protocol::{
     CrossProtocolTargetRequest, Denial, DiscoveryProtocol, Evaluation, McpTargetExecutor, Outcome,
     TargetProtocolExecutor,
 };
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use crate::error::{CANCELLED, guidance, unreleased};

@@ -1,30 +1,30 @@
-//! The client, as the kernel sees it while one request runs, and outside of any.
+//! The client as the kernel sees it, while one request runs and outside of requests.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::receipt::OperationKind;
-use chio_cross_protocol::jsonrpc::{Notification, Params, RequestId};
 use chio_cross_protocol::{
-    ApprovalRequest, AskError, Caller, Gone, Notice, Question, Session, failed_task,
+    ApprovalRequest, AskError, Caller, Gone, Question, ServerNotification, Session, failed_task,
 };
+use chio_edge::chunks::ChunkCollector;
+use chio_net::jsonrpc::{Notification, Params, RequestId};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{NOTIFICATIONS, StreamId};
 use crate::session::{McpSession, Running};
 
-/// The most bytes of chunks that are collected for one result.
-const MAX_COLLECTED: usize = 8 << 20;
-/// How often a client that waits for an approval hears of it.
+/// How often a client whose call waits for an approval is reminded.
 const REMINDER: Duration = Duration::from_secs(10);
 const PROGRESS: &str = "notifications/progress";
 /// The member of `_meta` that names a task.
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
 
-/// What a client is asked by.
+/// The method that asks a client something.
 pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
     match kind {
         OperationKind::CreateMessage => Some("sampling/createMessage"),
@@ -34,36 +34,31 @@ pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
     }
 }
 
-/// The request that a client is asked and told things for. Outside of any, nothing is set.
+/// The request that questions and notifications to the client belong to. Outside of requests, it
+/// is empty.
 #[derive(Debug, Default)]
-pub(crate) struct About {
-    /// The client's name for the request.
+pub(crate) struct RequestScope {
+    /// The client's id of the request.
     pub(crate) id: Option<RequestId>,
-    /// The client's name for its progress.
+    /// The client's progress token.
     pub(crate) progress: Option<Value>,
-    /// The task that it is.
+    /// The id of the task that the request became.
     pub(crate) task: Option<String>,
-    /// Its place among those that run: the kernel finishes what its client has left.
+    /// Counts as running until the kernel is done, also when the client disconnects.
     pub(crate) _running: Option<Running>,
 }
 
-/// The client of a session, for one request or outside of any.
+/// The client of a session, for one request or outside of requests.
 pub(crate) struct McpCaller {
     session: Arc<McpSession>,
     stream: StreamId,
     cancellation: CancellationToken,
-    request: About,
-    collected: Mutex<Collected>,
+    request: RequestScope,
+    chunks: ChunkCollector,
+    /// Whether the last chunk reports that the tool failed.
+    failed: AtomicBool,
     /// Cancelled when the call waits for no approval.
     waiting: Mutex<Option<CancellationToken>>,
-}
-
-#[derive(Default)]
-struct Collected {
-    chunks: Vec<Value>,
-    bytes: usize,
-    /// Whether the last chunk says that the tool failed.
-    failed: bool,
 }
 
 impl McpCaller {
@@ -72,24 +67,25 @@ impl McpCaller {
         session: &Arc<McpSession>,
         stream: StreamId,
         cancellation: CancellationToken,
-        request: About,
+        request: RequestScope,
     ) -> Arc<Self> {
         Arc::new(Self {
             session: Arc::clone(session),
             stream,
             cancellation,
             request,
-            collected: Mutex::default(),
+            chunks: ChunkCollector::default(),
+            failed: AtomicBool::default(),
             waiting: Mutex::default(),
         })
     }
 
-    /// The client outside of any request.
+    /// The client outside of requests.
     pub(crate) fn for_session(session: &Arc<McpSession>) -> Arc<Self> {
-        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), About::default())
+        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), RequestScope::default())
     }
 
-    /// Names the task that a message belongs to.
+    /// Adds the task that a message belongs to.
     fn relate(&self, params: &mut Map<String, Value>) {
         let Some(task) = &self.request.task else { return };
         let meta = params.entry("_meta").or_insert_with(|| json!({}));
@@ -98,15 +94,14 @@ impl McpCaller {
         }
     }
 
-    /// The chunks that a streaming tool gave.
+    /// The chunks of a streaming tool.
     pub(crate) fn take_chunks(&self) -> Vec<Value> {
-        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut collected.chunks)
+        self.chunks.take()
     }
 
-    /// Whether a stream ended with a chunk that says that the tool failed.
+    /// Whether a stream ended with a chunk that reports that the tool failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner).failed
+        self.failed.load(Ordering::Acquire)
     }
 
     fn report(
@@ -117,7 +112,7 @@ impl McpCaller {
     ) {
         let message = |method: &str, params: Value| {
             let Value::Object(params) = params else { return };
-            session.notify(stream, Notice { method: method.to_owned(), params });
+            session.notify(stream, ServerNotification { method: method.to_owned(), params });
         };
         if let Some((token, step)) = progress {
             // Progress has to grow, and the tool has not begun: hardly any.
@@ -129,8 +124,8 @@ impl McpCaller {
         message("notifications/message", data);
     }
 
-    /// Tells the client that its call waits, now and then again, and asks its user where policy
-    /// allows that.
+    /// Notifies the client repeatedly that its call waits, and asks its user where policy allows
+    /// that.
     fn wait(&self, request: &ApprovalRequest) {
         let waiting = self.cancellation.child_token();
         let mut current = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +178,7 @@ async fn ask_user(session: &McpSession, stream: StreamId, request: &ApprovalRequ
     let approved = match answer.get("action").and_then(Value::as_str) {
         Some("accept") => answer.pointer("/content/approve") == Some(&Value::Bool(true)),
         Some("decline") => false,
-        // Whoever closed the question has not answered it.
+        // A user who closed the question has not answered it.
         _ => return,
     };
     if let Err(problem) = approvals.answer(request, approved).await {
@@ -194,12 +189,11 @@ async fn ask_user(session: &McpSession, stream: StreamId, request: &ApprovalRequ
 #[async_trait]
 impl Caller for McpCaller {
     fn session(&self) -> &Session {
-        &self.session.peer.session
+        &self.session.kernel_session
     }
 
     async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
-        let failed = failed_task(&data).is_some();
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner).failed = failed;
+        self.failed.store(failed_task(&data).is_some(), Ordering::Release);
         if let Some(request) = self.request.id.as_ref().filter(|_| self.session.takes_chunks()) {
             let params = json!({"requestId": request, "chunkIndex": index, "chunk": data});
             let Value::Object(params) = params else { return Err(Gone) };
@@ -210,15 +204,7 @@ impl Caller for McpCaller {
             let sent = self.session.outlet.send_in_time(self.stream, text).await;
             return if sent { Ok(()) } else { Err(Gone) };
         }
-        let size = data.to_string().len();
-        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-        collected.bytes = collected.bytes.saturating_add(size);
-        if collected.bytes > MAX_COLLECTED {
-            // One result has to hold them all.
-            return Err(Gone);
-        }
-        collected.chunks.push(data);
-        Ok(())
+        self.chunks.push(data)
     }
 
     async fn ask(&self, question: Question) -> Result<Value, AskError> {
@@ -245,10 +231,10 @@ impl Caller for McpCaller {
         }
     }
 
-    async fn notice(&self, notice: Notice) {
-        let Notice { method, mut params } = notice;
+    async fn notice(&self, notice: ServerNotification) {
+        let ServerNotification { method, mut params } = notice;
         if method == PROGRESS {
-            // Nobody hears of progress that nobody asked for.
+            // Progress is only for clients that asked for it.
             let Some(token) = &self.request.progress else { return };
             let mut named = Map::new();
             named.insert("progressToken".to_owned(), token.clone());
@@ -257,7 +243,7 @@ impl Caller for McpCaller {
             params = named;
         }
         self.relate(&mut params);
-        self.session.notify(self.stream, Notice { method, params });
+        self.session.notify(self.stream, ServerNotification { method, params });
     }
 
     fn wants_progress(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Errors as the protocol carries them: JSON-RPC codes, with the registry's account beside them.
 
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
 
 /// The code of a session that is not ready, and of a resource that is not there.

@@ -2,7 +2,7 @@
 
 mod body;
 mod delete;
-mod door;
+mod endpoint;
 mod get;
 mod post;
 mod reply;
@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::post as on_post;
-use chio_net::door::HttpDoor;
+use chio_edge::auth::HttpAuth;
 
 use crate::service::McpService;
-use door::Entrance;
+use endpoint::Endpoint;
 
 /// Where the protocol is served.
-const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
 
 impl McpService {
-    /// Routes that serve the protocol at `/mcp`, for whomever the door lets in.
-    pub fn router(&self, door: impl Into<Arc<HttpDoor>>) -> Router {
-        let entrance = Entrance::new(self.shared.clone(), door.into());
+    /// Routes that serve the protocol at `/mcp`.
+    pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
+        let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
         Router::new()
             .route(PATH, on_post(post::handle).get(get::handle).delete(delete::handle))
-            .with_state(entrance)
+            .with_state(endpoint)
     }
 }

@@ -17,18 +17,13 @@ mod methods;
 mod names;
 mod negotiation;
 mod outlet;
-mod pending;
 mod service;
 mod session;
 mod sessions;
 mod stdio;
 mod tasks;
 
-pub use chio_net::door::HttpDoor;
-pub use chio_net::rate::Rate;
-
 pub use bridge::McpBridge;
-pub use limits::McpLimits;
 pub use names::server_prefix;
 pub use negotiation::SUPPORTED;
-pub use service::{McpOptions, McpService, UserApprovals};
+pub use service::EDGE;

@@ -2,39 +2,39 @@
 
 use std::time::Duration;
 
-use chio_net::rate::Rate;
+use chio_edge::limits::Rate;
 
 /// How much a client may ask for.
 #[derive(Debug, Clone)]
-pub struct McpLimits {
+pub(crate) struct McpLimits {
     /// How many sessions there may be.
-    pub sessions: usize,
+    pub(crate) sessions: usize,
     /// How many of them one identity may have.
-    pub sessions_per_identity: usize,
+    pub(crate) sessions_per_identity: usize,
     /// How long a session lives that nobody uses.
-    pub idle: Duration,
+    pub(crate) idle: Duration,
     /// How many requests one identity may send; no limit when absent.
-    pub rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
     /// How large one message may be, in bytes.
-    pub message_bytes: usize,
+    pub(crate) message_bytes: usize,
     /// How many requests of one session run at once.
-    pub running: usize,
+    pub(crate) running: usize,
     /// How many events of a session are kept for clients that come back.
-    pub window_events: usize,
+    pub(crate) window_events: usize,
     /// How many bytes of them. The newest is always kept.
-    pub window_bytes: usize,
+    pub(crate) window_bytes: usize,
     /// How many bytes of events all sessions together keep.
-    pub retained_bytes: usize,
+    pub(crate) retained_bytes: usize,
     /// How many notifications wait for a reader that is slow; more are dropped.
-    pub queued_notifications: usize,
+    pub(crate) queued_notifications: usize,
     /// How many entries a page of a list has.
-    pub page: usize,
+    pub(crate) page: usize,
     /// How long a deferred task is kept when its caller does not say.
-    pub task_ttl: Duration,
+    pub(crate) task_ttl: Duration,
     /// How long a deferred task is kept at most.
-    pub max_task_ttl: Duration,
+    pub(crate) max_task_ttl: Duration,
     /// How many tasks a session may have.
-    pub tasks: usize,
+    pub(crate) tasks: usize,
 }
 
 impl Default for McpLimits {

@@ -1,4 +1,4 @@
-//! The methods of the protocol: one request or notification at a time.
+//! The methods of the protocol: dispatches one request or notification.
 
 mod call;
 mod control;
@@ -9,14 +9,13 @@ mod reads;
 use std::sync::Arc;
 
 use chio_core::capability::DpopProof;
+use chio_cross_protocol::ListKind;
 use chio_cross_protocol::ReadKind;
-use chio_cross_protocol::Shelf;
-use chio_cross_protocol::jsonrpc::{Notification, Request, RequestId, RpcError};
+use chio_net::jsonrpc::{Notification, Request, RequestId, RpcError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use call::Arguments;
-pub(crate) use initialize::{Client, open};
+pub(crate) use initialize::open;
 pub(crate) use lists::page;
 
 use crate::error::{invalid, not_ready};
@@ -25,34 +24,34 @@ use crate::negotiation::types_results;
 use crate::session::{McpSession, Running, Stage};
 use crate::tasks;
 
-/// A request while it is answered.
-pub(crate) struct Turn<'a> {
+/// A request while it is handled.
+pub(crate) struct RequestContext<'a> {
     pub(crate) session: &'a Arc<McpSession>,
     pub(crate) id: RequestId,
     pub(crate) params: Map<String, Value>,
-    /// Where what belongs to it goes.
+    /// The stream of its messages.
     pub(crate) stream: StreamId,
     pub(crate) cancellation: CancellationToken,
     /// Proof that the caller holds the key of its capability.
     pub(crate) proof: Option<Box<DpopProof>>,
-    /// Its place among the requests that run.
+    /// Counts it among the requests that run.
     pub(crate) running: Option<Running>,
 }
 
-impl Turn<'_> {
-    /// The client's name for the progress of this request.
+impl RequestContext<'_> {
+    /// The client's progress token for this request.
     pub(crate) fn progress(&self) -> Option<Value> {
         let token = self.params.get("_meta")?.get("progressToken")?;
         (token.is_string() || token.is_i64() || token.is_u64()).then(|| token.clone())
     }
 }
 
-/// Whether answers to a method go over a stream that a client can go on with.
+/// Whether responses of a method go over a stream that a client can resume.
 pub(crate) fn streams(method: &str) -> bool {
     matches!(method, "tools/call" | "tasks/result")
 }
 
-/// Answers one request.
+/// Handles a request.
 pub(crate) async fn answer(
     session: &Arc<McpSession>,
     request: Request,
@@ -77,8 +76,8 @@ pub(crate) async fn answer(
     let params = params.into_object()?;
     let (cancellation, running) = session.begin(&id)?;
     let running = Some(running);
-    let turn = Turn { session, id, params, stream, cancellation, proof, running };
-    let mut result = dispatch(&method, turn).await?;
+    let context = RequestContext { session, id, params, stream, cancellation, proof, running };
+    let mut result = dispatch(&method, context).await?;
     if types_results(&session.version)
         && let Value::Object(members) = &mut result
     {
@@ -91,28 +90,28 @@ pub(crate) async fn answer(
     Ok(result)
 }
 
-async fn dispatch(method: &str, turn: Turn<'_>) -> Result<Value, RpcError> {
+async fn dispatch(method: &str, context: RequestContext<'_>) -> Result<Value, RpcError> {
     match method {
-        "tools/call" => call::answer(turn).await,
-        "tools/list" => lists::answer(turn, Shelf::Tools).await,
-        "resources/list" => lists::answer(turn, Shelf::Resources).await,
-        "resources/templates/list" => lists::answer(turn, Shelf::ResourceTemplates).await,
-        "prompts/list" => lists::answer(turn, Shelf::Prompts).await,
-        "resources/read" => reads::answer(turn, ReadKind::Resource).await,
-        "resources/subscribe" => reads::answer(turn, ReadKind::Subscribe).await,
-        "resources/unsubscribe" => reads::answer(turn, ReadKind::Unsubscribe).await,
-        "prompts/get" => reads::answer(turn, ReadKind::Prompt).await,
-        "completion/complete" => reads::answer(turn, ReadKind::Completion).await,
-        "logging/setLevel" => control::set_log_level(turn).await,
-        "tasks/get" => tasks::get(turn).await,
-        "tasks/list" => tasks::list(&turn),
-        "tasks/result" => tasks::result(turn).await,
-        "tasks/cancel" => tasks::cancel(turn).await,
+        "tools/call" => call::call(context).await,
+        "tools/list" => lists::list(context, ListKind::Tools).await,
+        "resources/list" => lists::list(context, ListKind::Resources).await,
+        "resources/templates/list" => lists::list(context, ListKind::ResourceTemplates).await,
+        "prompts/list" => lists::list(context, ListKind::Prompts).await,
+        "resources/read" => reads::read(context, ReadKind::Resource).await,
+        "resources/subscribe" => reads::read(context, ReadKind::Subscribe).await,
+        "resources/unsubscribe" => reads::read(context, ReadKind::Unsubscribe).await,
+        "prompts/get" => reads::read(context, ReadKind::Prompt).await,
+        "completion/complete" => reads::read(context, ReadKind::Completion).await,
+        "logging/setLevel" => control::set_log_level(context).await,
+        "tasks/get" => tasks::get(context).await,
+        "tasks/list" => tasks::list(&context),
+        "tasks/result" => tasks::result(context).await,
+        "tasks/cancel" => tasks::cancel(context).await,
         _ => Err(RpcError::method_not_found()),
     }
 }
 
-/// Takes a notification. One that nobody knows is dropped.
+/// Handles a notification. An unknown one is dropped.
 pub(crate) async fn take(session: &Arc<McpSession>, notification: Notification) {
     session.touch();
     let Ok(params) = notification.params.into_object() else { return };

@@ -2,7 +2,7 @@
 //! supported, and no other.
 
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use crate::error::chio_error;

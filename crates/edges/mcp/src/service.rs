@@ -1,18 +1,21 @@
-//! What sessions are served with, whichever door they come in by.
+//! The MCP edge: what all its sessions share.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chio_cross_protocol::{
-    Admission, ApprovalRequest, CrossProtocolOrchestrator, DeferredTasks, Log, TaskLimits,
+use axum::Router;
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, Log, TaskLimits};
+use chio_edge::auth::HttpAuth;
+use chio_edge::limits::{Rate, RateLimiter};
+use chio_edge::{
+    Edge, EdgeContext, EdgeKind, Form, Setting, Settings, StreamError, Streams, UserApprovals,
 };
-use chio_net::rate::Turnstile;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{Retained, Window};
+use crate::http;
 use crate::limits::McpLimits;
 use crate::names::Names;
 use crate::negotiation::SUPPORTED;
@@ -27,69 +30,80 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// How long servers may take to end what they keep for sessions.
 const LEAVE: Duration = Duration::from_secs(6);
 
-/// Answers requests for approval by the word of the client's own user. The binary implements it.
-#[async_trait]
-pub trait UserApprovals: Send + Sync {
-    /// Whether the client's user may answer this one: policy has to say so.
-    fn may_ask(&self, request: &ApprovalRequest) -> bool;
-
-    /// Takes the answer.
-    ///
-    /// # Errors
-    /// When it cannot be kept; then the request waits on.
-    async fn answer(&self, request: &ApprovalRequest, approved: bool) -> Result<(), String>;
-}
+/// The entry in the list of edges.
+pub const EDGE: EdgeKind = EdgeKind {
+    name: "mcp",
+    announcement: "listening on ",
+    path: http::PATH,
+    default_listener: "http",
+    asks_users: true,
+    settings: &[
+        Setting {
+            name: "versions",
+            form: Form::Texts,
+            default: "all",
+            help: "the versions of MCP that are spoken",
+        },
+        Setting {
+            name: "max_sessions",
+            form: Form::Number(1_000_000),
+            default: "1024",
+            help: "how many sessions there may be",
+        },
+        Setting {
+            name: "session_idle",
+            form: Form::Duration,
+            default: "15m",
+            help: "how long an unused session lives",
+        },
+        Setting {
+            name: "rate",
+            form: Form::Number(u32::MAX as u64),
+            default: "no limit",
+            help: "requests of a caller in a minute",
+        },
+        Setting {
+            name: "rotate_streams",
+            form: Form::Duration,
+            default: "never",
+            help: "when clients have to come back",
+        },
+    ],
+    check: |_, _| Ok(()),
+    start: |context, settings| Ok(Arc::new(McpService::new(context, settings))),
+};
 
 /// How sessions are served.
-#[derive(Clone)]
-pub struct McpOptions {
-    /// The tool servers that are offered, by id, in order. With several, names of tools and prompts
-    /// are `server__name`.
-    pub servers: Vec<String>,
+pub(crate) struct McpOptions {
     /// The versions of the protocol that are spoken.
-    pub versions: Vec<String>,
+    pub(crate) versions: Vec<String>,
     /// How much clients may ask for.
-    pub limits: McpLimits,
+    pub(crate) limits: McpLimits,
     /// After how long a stream is closed for its client to come back.
-    pub rotate_streams: Option<Duration>,
+    pub(crate) rotate_streams: Option<Duration>,
     /// After how long a client whose stream was closed should come back.
-    pub retry: Duration,
-    /// Who takes the answers of clients' users to requests for approval; nobody when absent.
-    pub user_approvals: Option<Arc<dyn UserApprovals>>,
-    /// Where an operator reads what happens.
-    pub log: Log,
+    pub(crate) retry: Duration,
+    /// Records the answers of clients' users to approval requests.
+    pub(crate) user_approvals: Option<Arc<dyn UserApprovals>>,
+    /// Where the operator reads what happens.
+    pub(crate) log: Log,
 }
 
-impl McpOptions {
-    /// The usual options for these tool servers.
-    #[must_use]
-    pub fn new(servers: Vec<String>) -> Self {
-        Self {
-            servers,
-            versions: SUPPORTED.map(str::to_owned).to_vec(),
-            limits: McpLimits::default(),
-            rotate_streams: None,
-            retry: Duration::from_millis(1000),
-            user_approvals: None,
-            log: Log::default(),
+impl McpLimits {
+    fn new(settings: &Settings) -> Self {
+        let mut limits = Self::default();
+        if let Some(most) = settings.number("max_sessions") {
+            (limits.sessions, limits.sessions_per_identity) = (most, most);
         }
-    }
-}
-
-impl fmt::Debug for McpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpOptions")
-            .field("servers", &self.servers)
-            .field("versions", &self.versions)
-            .field("limits", &self.limits)
-            .field("rotate_streams", &self.rotate_streams)
-            .finish_non_exhaustive()
+        limits.idle = settings.duration("session_idle").unwrap_or(limits.idle);
+        limits.rate = settings.number("rate").map(Rate::per_minute);
+        limits
     }
 }
 
 /// Serves sessions.
-#[derive(Debug, Clone)]
-pub struct McpService {
+#[derive(Clone)]
+pub(crate) struct McpService {
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -101,15 +115,9 @@ pub(crate) struct Shared {
     pub(crate) names: Names,
     pub(crate) sessions: Sessions,
     pub(crate) retained: Arc<Retained>,
-    pub(crate) turnstile: Turnstile,
+    pub(crate) rate_limiter: RateLimiter,
     /// Cancelled when everything ends.
     pub(crate) closing: CancellationToken,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpService").field("options", &self.options).finish_non_exhaustive()
-    }
 }
 
 impl Shared {
@@ -136,20 +144,27 @@ impl Shared {
 }
 
 impl McpService {
-    /// A service in front of this orchestrator. Must be made within a runtime.
-    #[must_use]
-    pub fn new(
-        orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
-        admission: Arc<dyn Admission>,
-        options: McpOptions,
-    ) -> Self {
+    /// A service of these settings. Must be made within a runtime.
+    fn new(context: EdgeContext, settings: &Settings) -> Self {
+        let versions = match settings.texts("versions") {
+            [] => SUPPORTED.map(str::to_owned).to_vec(),
+            versions => versions.to_vec(),
+        };
+        let options = McpOptions {
+            versions,
+            limits: McpLimits::new(settings),
+            rotate_streams: settings.duration("rotate_streams"),
+            retry: Duration::from_millis(1000),
+            user_approvals: context.user_approvals,
+            log: context.log,
+        };
         let shared = Arc::new(Shared {
-            orchestrator,
-            admission,
-            names: Names::new(options.servers.clone()),
+            orchestrator: context.orchestrator,
+            admission: context.admission,
+            names: Names::new(context.servers),
             sessions: Sessions::default(),
             retained: Arc::default(),
-            turnstile: Turnstile::default(),
+            rate_limiter: RateLimiter::default(),
             closing: CancellationToken::new(),
             options,
         });
@@ -168,16 +183,25 @@ impl McpService {
         });
         Self { shared }
     }
+}
 
-    /// How many sessions are open.
-    #[must_use]
-    pub fn open_sessions(&self) -> usize {
-        self.shared.sessions.count()
+#[async_trait]
+impl Edge for McpService {
+    fn routes(&self, auth: Arc<HttpAuth>) -> Option<Router> {
+        Some(self.router(auth))
+    }
+
+    async fn serve_streams(
+        &self,
+        streams: Streams,
+        shutdown: CancellationToken,
+    ) -> Result<(), StreamError> {
+        Ok(self.serve_lines(streams, shutdown).await?)
     }
 
     /// Ends every session, and what their servers keep for them. What runs may end first, for a
     /// while.
-    pub async fn close(&self) {
+    async fn close(&self) {
         for session in self.shared.sessions.all() {
             session.drain();
         }

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
-use chio_cross_protocol::jsonrpc::{Notification, Params, Request, RequestId, RpcError};
-use chio_cross_protocol::{AskError, Notice, Peer, Question, Refused};
+use chio_cross_protocol::{AskError, Question, Refused, ServerNotification, Session};
+use chio_edge::pending::PendingRequests;
+use chio_edge::tasks::TableLimits;
+use chio_net::jsonrpc::{Notification, Params, Request, RequestId, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +20,6 @@ use crate::error::invalid;
 use crate::events::{Form, Priming, StreamId};
 use crate::negotiation::primes;
 use crate::outlet::Outlet;
-use crate::pending::Pending;
 use crate::service::Shared;
 use crate::tasks::TaskTable;
 
@@ -76,22 +77,24 @@ impl Stage {
 
 /// One session.
 pub(crate) struct McpSession {
-    /// Its name on the transport. Whoever knows it may be its client, so it stays out of receipts.
+    /// Its id on the transport. It is a secret of the client, so it stays out of receipts.
     pub(crate) id: String,
-    /// Who opened it.
-    pub(crate) identity: String,
-    /// Whom the kernel knows them as.
-    pub(crate) peer: Peer,
+    /// The principal that it belongs to, see [`Principal::owner_id`].
+    pub(crate) owner: String,
+    /// The session as the kernel knows it.
+    pub(crate) kernel_session: Session,
     /// The version of the protocol.
     pub(crate) version: String,
     /// What the client can do, as it says itself.
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingRequests,
     pub(crate) tasks: TaskTable,
     stage: AtomicU8,
     held: Mutex<Arc<[PresentedToken]>>,
+    /// The capability that was last presented and verified; none when capabilities are issued.
+    presented: Mutex<Option<PresentedToken>>,
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     log_level: Mutex<Option<usize>>,
     last_used: Mutex<Instant>,
@@ -102,7 +105,7 @@ pub(crate) struct McpSession {
 impl fmt::Debug for McpSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpSession")
-            .field("session", &self.peer.session.id)
+            .field("session", &self.kernel_session.id)
             .field("stage", &self.stage())
             .finish_non_exhaustive()
     }
@@ -111,11 +114,13 @@ impl fmt::Debug for McpSession {
 /// What a session is opened with.
 pub(crate) struct Opening {
     pub(crate) id: String,
-    pub(crate) identity: String,
-    pub(crate) peer: Peer,
+    pub(crate) owner: String,
+    pub(crate) kernel_session: Session,
     pub(crate) version: String,
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
+    /// The capability that the client presented, if any.
+    pub(crate) presented: Option<PresentedToken>,
     pub(crate) tokens: Vec<PresentedToken>,
 }
 
@@ -136,15 +141,16 @@ impl McpSession {
     pub(crate) fn new(shared: &Arc<Shared>, opening: Opening) -> Arc<Self> {
         Arc::new(Self {
             id: opening.id,
-            identity: opening.identity,
-            peer: opening.peer,
+            owner: opening.owner,
+            kernel_session: opening.kernel_session,
             version: opening.version,
             client: opening.client,
             outlet: opening.outlet,
             shared: Arc::clone(shared),
-            pending: Pending::default(),
-            tasks: TaskTable::default(),
+            pending: PendingRequests::default(),
+            tasks: TaskTable::new(TableLimits::default()),
             stage: AtomicU8::new(0),
+            presented: Mutex::new(opening.presented),
             held: Mutex::new(opening.tokens.into()),
             running: Mutex::default(),
             log_level: Mutex::default(),
@@ -206,14 +212,28 @@ impl McpSession {
             && now.duration_since(*lock(&self.last_used)) >= idle
     }
 
+    /// Whether a request presents the capability that was verified last, or none where capabilities
+    /// are issued.
+    pub(crate) fn has_verified(&self, capability: Option<&PresentedToken>) -> bool {
+        lock(&self.presented).as_ref() == capability
+    }
+
+    /// Goes on with a capability of the same subject that was verified.
+    pub(crate) fn refresh(&self, capability: PresentedToken) {
+        *lock(&self.held) = Arc::from([capability.clone()]);
+        *lock(&self.presented) = Some(capability);
+    }
+
     /// The tokens that the session has, renewed in time.
     pub(crate) async fn tokens(&self) -> Result<Arc<[PresentedToken]>, Refused> {
         let held = Arc::clone(&lock(&self.held));
         let now = self.shared.orchestrator.now();
-        if held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
+        // What was presented is for the client to refresh.
+        let presented = lock(&self.presented).is_some();
+        if presented || held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
             return Ok(held);
         }
-        let renewed = self.shared.admission.tokens(&self.peer).await?;
+        let renewed = self.shared.admission.tokens(&self.kernel_session.principal).await?;
         let renewed: Arc<[PresentedToken]> = renewed.into();
         *lock(&self.held) = Arc::clone(&renewed);
         Ok(renewed)
@@ -267,8 +287,8 @@ impl McpSession {
     }
 
     /// Lets the client know something.
-    pub(crate) fn notify(&self, stream: StreamId, notice: Notice) {
-        let Notice { method, params } = notice;
+    pub(crate) fn notify(&self, stream: StreamId, notice: ServerNotification) {
+        let ServerNotification { method, params } = notice;
         if method == "notifications/message" && !self.wants_log(&params) {
             return;
         }
@@ -310,7 +330,7 @@ impl McpSession {
             _ => Params::Absent,
         };
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
-        let (id, answer) = self.pending.begin().ok_or_else(too_many)?;
+        let (id, answer) = self.pending.register().ok_or_else(too_many)?;
         let asked = Asked { session: self, stream, id: id.clone() };
         let request = Request { id, method: method.to_owned(), params };
         self.outlet.send(stream, request.to_text(), false);
@@ -326,7 +346,7 @@ impl McpSession {
     pub(crate) async fn leave_servers(&self) {
         let _ = tokio::time::timeout(CALLED_OFF, self.idle()).await;
         for server in self.shared.names.servers() {
-            self.shared.orchestrator.end_session(server, &self.peer.session.id).await;
+            self.shared.orchestrator.end_session(server, &self.kernel_session.id).await;
         }
     }
 }
@@ -340,11 +360,11 @@ struct Asked<'a> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        if self.session.pending.forget(&self.id) {
+        if self.session.pending.remove(&self.id) {
             let params = json!({"requestId": self.id, "reason": "nobody waits for the answer"});
             let Value::Object(params) = params else { return };
             let method = "notifications/cancelled".to_owned();
-            self.session.notify(self.stream, Notice { method, params });
+            self.session.notify(self.stream, ServerNotification { method, params });
         }
     }
 }

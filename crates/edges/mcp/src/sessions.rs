@@ -22,7 +22,7 @@ pub(crate) struct Sessions(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     open: HashMap<String, Arc<McpSession>>,
-    /// Places taken by sessions that are being opened, by identity.
+    /// How many sessions are being opened, by owner.
     opening: HashMap<String, usize>,
     over: HashMap<String, Over>,
     /// In the order in which they ended.
@@ -32,7 +32,7 @@ struct Table {
 #[derive(Debug, Clone)]
 struct Over {
     stage: Stage,
-    identity: String,
+    owner: String,
 }
 
 /// What is known of a session id.
@@ -42,7 +42,7 @@ pub(crate) enum Found {
     Open(Arc<McpSession>),
     /// It was, and ended so.
     Over(Stage),
-    /// It belongs to somebody else.
+    /// It belongs to another principal.
     Foreign,
     /// Nothing.
     Unknown,
@@ -52,7 +52,7 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     sessions: &'a Sessions,
-    identity: String,
+    owner: String,
 }
 
 impl Sessions {
@@ -60,34 +60,30 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.table().open.len()
-    }
-
     /// Takes a place, if there is one left.
-    pub(crate) fn reserve(&self, identity: &str, most: usize, each: usize) -> Option<Place<'_>> {
+    pub(crate) fn reserve(&self, owner: &str, most: usize, each: usize) -> Option<Place<'_>> {
         let mut table = self.table();
         let opening: usize = table.opening.values().sum();
-        let of_it = table.open.values().filter(|session| session.identity == identity).count();
-        let opening_of_it = table.opening.get(identity).copied().unwrap_or_default();
+        let of_it = table.open.values().filter(|session| session.owner == owner).count();
+        let opening_of_it = table.opening.get(owner).copied().unwrap_or_default();
         if table.open.len() + opening >= most || of_it + opening_of_it >= each {
             return None;
         }
-        *table.opening.entry(identity.to_owned()).or_default() += 1;
-        Some(Place { sessions: self, identity: identity.to_owned() })
+        *table.opening.entry(owner.to_owned()).or_default() += 1;
+        Some(Place { sessions: self, owner: owner.to_owned() })
     }
 
-    /// The session of this id, for this identity.
-    pub(crate) fn find(&self, id: &str, identity: &str) -> Found {
+    /// The session of this id, for this owner.
+    pub(crate) fn find(&self, id: &str, owner: &str) -> Found {
         let table = self.table();
         if let Some(session) = table.open.get(id) {
-            if session.identity != identity {
+            if session.owner != owner {
                 return Found::Foreign;
             }
             return Found::Open(Arc::clone(session));
         }
         match table.over.get(id) {
-            Some(over) if over.identity != identity => Found::Foreign,
+            Some(over) if over.owner != owner => Found::Foreign,
             Some(over) => Found::Over(over.stage),
             None => Found::Unknown,
         }
@@ -160,10 +156,10 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut table = self.sessions.table();
-        if let Some(number) = table.opening.get_mut(&self.identity) {
+        if let Some(number) = table.opening.get_mut(&self.owner) {
             *number = number.saturating_sub(1);
             if *number == 0 {
-                table.opening.remove(&self.identity);
+                table.opening.remove(&self.owner);
             }
         }
     }
@@ -171,7 +167,7 @@ impl Drop for Place<'_> {
 
 impl Table {
     fn remember(&mut self, session: &McpSession, stage: Stage) {
-        let over = Over { stage, identity: session.identity.clone() };
+        let over = Over { stage, owner: session.owner.clone() };
         self.over.insert(session.id.clone(), over);
         self.order.push_back((Instant::now(), session.id.clone()));
         while self.order.len() > MOST_REMEMBERED {

@@ -4,23 +4,21 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_cross_protocol::Door;
-use chio_cross_protocol::jsonrpc::{
-    Inbound, Incoming, Message, Request, RequestId, Response, RpcError,
-};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use chio_cross_protocol::Principal;
+use chio_edge::Streams;
+use chio_edge::lines::{LineSender, line_queue};
+use chio_net::jsonrpc::{Inbound, Message, Request, RequestId, Response, RpcError};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{invalid, not_ready};
 use crate::events::NOTIFICATIONS;
-use crate::methods::{self, Client};
-use crate::outlet::{LineQueue, Lines, Outlet};
+use crate::methods;
+use crate::outlet::Outlet;
 use crate::service::McpService;
 use crate::session::{McpSession, Stage};
 
-/// Who is at the other end: whoever started the process.
-const IDENTITY: &str = "stdio";
 /// How long requests may still run when the input has ended or everything ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -29,23 +27,23 @@ impl McpService {
     ///
     /// # Errors
     /// When the streams fail.
-    pub async fn serve_stdio<R, W>(
+    pub(crate) async fn serve_lines(
         &self,
-        reader: R,
-        writer: W,
+        streams: Streams,
         shutdown: CancellationToken,
-    ) -> io::Result<()>
-    where
-        R: AsyncRead + Unpin + Send,
-        W: AsyncWrite + Unpin + Send + 'static,
-    {
-        let (lines, queue) = Lines::new();
-        let mut writing = tokio::spawn(write(queue, writer));
-        let mut conversation =
-            Conversation { service: self, lines, session: None, running: JoinSet::new() };
+    ) -> io::Result<()> {
+        let (lines, line_writer) = line_queue();
+        let mut writing = tokio::spawn(line_writer.write_to(streams.writer));
+        let mut conversation = Conversation {
+            service: self,
+            principal: streams.principal,
+            lines,
+            session: None,
+            running: JoinSet::new(),
+        };
         let read = tokio::select! {
-            read = conversation.read(reader) => read,
-            // Whoever takes no answers is gone.
+            read = conversation.read(streams.reader) => read,
+            // A client that reads no responses is gone.
             written = &mut writing => written.unwrap_or(Ok(())),
             () = shutdown.cancelled() => Ok(()),
         };
@@ -58,18 +56,10 @@ impl McpService {
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(mut queue: LineQueue, mut writer: W) -> io::Result<()> {
-    while let Some(mut line) = queue.next().await {
-        line.push('\n');
-        writer.write_all(line.as_bytes()).await?;
-        writer.flush().await?;
-    }
-    Ok(())
-}
-
 struct Conversation<'a> {
     service: &'a McpService,
-    lines: Lines,
+    principal: Principal,
+    lines: LineSender,
     session: Option<Arc<McpSession>>,
     running: JoinSet<()>,
 }
@@ -91,10 +81,8 @@ impl Conversation<'_> {
                 Line::Whole => self.take(&line).await,
             }
             while self.running.try_join_next().is_some() {}
-            // Whoever does not read answers gets no new ones.
-            while self.lines.is_full() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            // A client that does not read its responses gets no further ones.
+            self.lines.ready().await;
         }
     }
 
@@ -104,8 +92,7 @@ impl Conversation<'_> {
 
     async fn take(&mut self, line: &[u8]) {
         let message = match Inbound::new().read(line) {
-            Ok(Incoming::One(message)) => message,
-            Ok(Incoming::Batch(_)) => return,
+            Ok(message) => message,
             Err(rejected) => {
                 if let Some(answer) = rejected.into_answer() {
                     self.reply(&answer);
@@ -148,15 +135,10 @@ impl Conversation<'_> {
 
     async fn initialize(&mut self, request: Request) -> Result<serde_json::Value, RpcError> {
         let params = request.params.into_object()?;
-        let client = Client {
-            door: Door::Stdio,
-            principal: Some(IDENTITY.to_owned()),
-            presented: None,
-            identity: IDENTITY.to_owned(),
-        };
         let lines = self.lines.clone();
         let shared = &self.service.shared;
-        let opened = methods::open(shared, client, params, |_| Outlet::Lines(lines)).await;
+        let opened =
+            methods::open(shared, self.principal.clone(), params, |_| Outlet::Lines(lines)).await;
         let (session, result) = opened?;
         self.session = Some(session);
         Ok(result)

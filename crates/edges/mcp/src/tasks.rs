@@ -1,45 +1,56 @@
-//! Calls as tasks: taken on at once, run in the background, and asked for by the session that they
+//! Calls as tasks: accepted at once, run in the background, and read by the session that they
 //! belong to.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
-use chio_cross_protocol::jsonrpc::RpcError;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Evaluation, Notice, Outcome, Presented, TaskError, TaskResult, TaskState,
-    TaskView, failed_task,
+    DiscoveryProtocol, Evaluation, OrchestratedRequest, Outcome, Presented, ServerNotification,
+    TaskError, TaskResult, TaskState, TaskView, failed_task,
 };
+use chio_edge::tasks::{self, Record};
+use chio_edge::timestamp::rfc3339;
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use crate::answer;
-use crate::caller::{About, McpCaller, RELATED_TASK};
+use crate::caller::{McpCaller, RELATED_TASK, RequestScope};
 use crate::error::{invalid_params, unreleased};
 use crate::events::NOTIFICATIONS;
-use crate::methods::{Arguments, Turn, page};
+use crate::methods::{RequestContext, page};
 use crate::session::McpSession;
 
-/// How often a client should ask, in milliseconds.
+/// How often a client should poll, in milliseconds.
 const POLL_MS: u64 = 500;
 
-/// The tasks of a session.
-#[derive(Debug, Default)]
-pub(crate) struct TaskTable(Mutex<HashMap<String, Entry>>);
+/// The tasks of a session: each session has its own table, so they have no other owner.
+pub(crate) type TaskTable = tasks::TaskTable<(), Task>;
+type TaskEntry = tasks::TaskEntry<(), Task>;
 
+/// A call that runs as a task.
 #[derive(Debug, Clone)]
-struct Entry {
+pub(crate) struct Task {
     id: String,
-    owner: PublicKey,
+    /// The key that the store has the task for.
+    subject: PublicKey,
     server: String,
     tool: String,
     created_at: u64,
     ttl: Duration,
-    cancellation: CancellationToken,
-    /// How far it has come, and since when.
+    /// The status, and the Unix second since when it has it.
     progress: watch::Receiver<(Status, u64)>,
+}
+
+impl Record for Task {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn lifetime(&self) -> Option<Duration> {
+        Some(self.ttl)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +76,7 @@ impl Status {
     }
 }
 
-impl Entry {
+impl Task {
     fn status(&self) -> (Status, u64) {
         *self.progress.borrow()
     }
@@ -76,52 +87,24 @@ impl Entry {
         json!({
             "taskId": self.id,
             "status": status.name(),
-            "createdAt": timestamp(self.created_at),
-            "lastUpdatedAt": timestamp(updated_at),
+            "createdAt": rfc3339(self.created_at),
+            "lastUpdatedAt": rfc3339(updated_at),
             "ttl": u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             "pollInterval": POLL_MS,
         })
     }
-
-    async fn over(&self) -> Status {
-        let mut progress = self.progress.clone();
-        match progress.wait_for(|(status, _)| status.is_over()).await {
-            Ok(progress) => progress.0,
-            // Whoever ran it is gone.
-            Err(_) => Status::Failed,
-        }
-    }
 }
 
-impl TaskTable {
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn any_running(&self) -> bool {
-        self.entries().values().any(|entry| !entry.status().0.is_over())
-    }
-
-    /// Forgets what the store has forgotten, and tells how many are left.
-    fn sweep(&self, now: u64) -> usize {
-        let mut entries = self.entries();
-        entries.retain(|_, entry| {
-            let gone_at = entry.created_at.saturating_add(entry.ttl.as_secs());
-            gone_at > now || !entry.status().0.is_over()
-        });
-        entries.len()
-    }
-}
-
-/// Takes a call on as a task.
+/// Accepts a call as a task.
 pub(crate) async fn create(
     session: &Arc<McpSession>,
-    arguments: Arguments,
+    mut request: OrchestratedRequest,
     wanted: &Value,
     progress: Option<Value>,
 ) -> Result<Value, RpcError> {
-    let (limits, now) = (&session.shared.options.limits, session.shared.orchestrator.now());
-    if session.tasks.sweep(now) >= limits.tasks {
+    let limits = &session.shared.options.limits;
+    let now = session.shared.orchestrator.now();
+    if session.tasks.count(&(), now) >= limits.tasks {
         return Err(invalid_params(format!(
             "expected at most {} tasks of a session",
             limits.tasks
@@ -129,45 +112,43 @@ pub(crate) async fn create(
     }
     let ttl = ttl(wanted, limits.task_ttl, limits.max_task_ttl)?;
     let deferred = session.shared.deferred(ttl);
-    let mut request = arguments.request;
     let presented =
         Presented { dpop_proof: request.dpop_proof.take(), approval: request.approval.take() };
-    let (owner, server, tool) =
-        (request.agent.clone(), request.server_id.clone(), request.tool_name.clone());
-    let taken = deferred.defer(request, DiscoveryProtocol::Mcp).await;
-    let id = taken.map_err(|error| refused(session, &error))?.id;
+    let subject = request.agent.clone();
+    let server = request.server_id.clone();
+    let tool = request.tool_name.clone();
+    let stored = deferred.defer(request, DiscoveryProtocol::Mcp).await;
+    let id = stored.map_err(|error| refused(session, &error))?.id;
     let (sender, receiver) = watch::channel((Status::Working, now));
-    let cancellation = session.ended.child_token();
-    let entry = Entry {
-        id: id.clone(),
-        owner: owner.clone(),
-        server,
-        tool,
-        created_at: now,
-        ttl,
-        cancellation: cancellation.clone(),
-        progress: receiver,
-    };
-    session.tasks.entries().insert(id.clone(), entry.clone());
-    let (runner, ended) = (Arc::clone(session), entry.clone());
+    let task =
+        Arc::new(Task { id, subject, server, tool, created_at: now, ttl, progress: receiver });
+    let accepted = json!({"task": task.view()});
+    let entry = TaskEntry::running((), Arc::clone(&task), true, &session.ended);
+    // The table of a session has no limits of its own, and the store issues no id twice.
+    let _ = session.tasks.insert(entry.clone(), None, now);
+    let runner = Arc::clone(session);
     tokio::spawn(async move {
-        let about = About { task: Some(id.clone()), progress, ..About::default() };
-        let caller = McpCaller::for_request(&runner, NOTIFICATIONS, cancellation, about);
-        let view = deferred.result(&id, &owner, presented, caller).await;
+        // Also when the call panics, requests that wait for its end continue.
+        let ended = entry.ended.drop_guard();
+        let scope =
+            RequestScope { task: Some(task.id.clone()), progress, ..RequestScope::default() };
+        let caller = McpCaller::for_request(&runner, NOTIFICATIONS, entry.cancellation, scope);
+        let view = deferred.result(&task.id, &task.subject, presented, caller).await;
         let status = match view {
             Ok(view) => status(&view),
             Err(error) => {
-                runner.shared.options.log.line(&format!("task {id}: {error}"));
+                runner.shared.options.log.line(&format!("task {}: {error}", task.id));
                 Status::Failed
             }
         };
         sender.send_replace((status, runner.shared.orchestrator.now()));
-        if let Value::Object(params) = ended.view() {
+        drop(ended);
+        if let Value::Object(params) = task.view() {
             let method = "notifications/tasks/status".to_owned();
-            runner.notify(NOTIFICATIONS, Notice { method, params });
+            runner.notify(NOTIFICATIONS, ServerNotification { method, params });
         }
     });
-    Ok(json!({"task": entry.view()}))
+    Ok(accepted)
 }
 
 fn ttl(wanted: &Value, usual: Duration, most: Duration) -> Result<Duration, RpcError> {
@@ -180,7 +161,7 @@ fn ttl(wanted: &Value, usual: Duration, most: Duration) -> Result<Duration, RpcE
             let expected = || invalid_params("expected `task.ttl` in milliseconds");
             let ttl =
                 ttl.as_f64().filter(|ttl| *ttl > 0.0 && ttl.is_finite()).ok_or_else(expected)?;
-            // The store keeps whole seconds.
+            // The store has whole seconds.
             let seconds = Duration::try_from_secs_f64((ttl / 1000.0).ceil()).unwrap_or(most);
             Ok(seconds.min(most))
         }
@@ -210,7 +191,7 @@ fn says_error(view: &TaskView) -> bool {
     }
 }
 
-/// Tells no more than that there is no such task, unless it is the caller's.
+/// The same for a task that does not exist and for one of another session.
 fn unknown() -> RpcError {
     invalid_params("task not found: expected the id of a task of this session")
 }
@@ -228,42 +209,45 @@ fn refused(session: &McpSession, error: &TaskError) -> RpcError {
 }
 
 /// The task that the params name, if it is this session's.
-fn find(turn: &Turn<'_>) -> Result<Entry, RpcError> {
-    let id = turn.params.get("taskId").and_then(Value::as_str).unwrap_or_default();
-    turn.session.tasks.sweep(turn.session.shared.orchestrator.now());
-    turn.session.tasks.entries().get(id).cloned().ok_or_else(unknown)
+fn find(context: &RequestContext<'_>) -> Result<TaskEntry, RpcError> {
+    let id = context.params.get("taskId").and_then(Value::as_str).unwrap_or_default();
+    let now = context.session.shared.orchestrator.now();
+    context.session.tasks.find(id, &(), now).ok_or_else(unknown)
 }
 
-/// Answers `tasks/get`.
-pub(crate) async fn get(turn: Turn<'_>) -> Result<Value, RpcError> {
-    Ok(find(&turn)?.view())
+/// Handles `tasks/get`.
+pub(crate) async fn get(context: RequestContext<'_>) -> Result<Value, RpcError> {
+    Ok(find(&context)?.record.view())
 }
 
-/// Answers `tasks/list`.
-pub(crate) fn list(turn: &Turn<'_>) -> Result<Value, RpcError> {
-    turn.session.tasks.sweep(turn.session.shared.orchestrator.now());
-    let mut entries: Vec<Entry> = turn.session.tasks.entries().values().cloned().collect();
-    entries.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-    let views: Vec<Value> = entries.iter().map(Entry::view).collect();
-    page(&turn.params, "tasks", views, turn.session.shared.options.limits.page)
+/// Handles `tasks/list`.
+pub(crate) fn list(context: &RequestContext<'_>) -> Result<Value, RpcError> {
+    let mut entries = context.session.tasks.list(&(), context.session.shared.orchestrator.now());
+    entries.sort_by(|one, other| {
+        let (one, other) = (&one.record, &other.record);
+        (one.created_at, &one.id).cmp(&(other.created_at, &other.id))
+    });
+    let views: Vec<Value> = entries.iter().map(|entry| entry.record.view()).collect();
+    page(&context.params, "tasks", views, context.session.shared.options.limits.page)
 }
 
-/// Answers `tasks/result`: waits for the end of the task.
-pub(crate) async fn result(turn: Turn<'_>) -> Result<Value, RpcError> {
-    let entry = find(&turn)?;
+/// Handles `tasks/result`: waits for the end of the task.
+pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcError> {
+    let entry = find(&context)?;
     tokio::select! {
-        _ = entry.over() => {}
-        () = turn.cancellation.cancelled() => {
+        () = entry.ended.cancelled() => {}
+        () = context.cancellation.cancelled() => {
             return Err(RpcError::new(crate::error::CANCELLED, "called off by the caller"));
         }
     }
-    let session = turn.session;
-    let view = session.shared.deferred(entry.ttl).look(&entry.id, &entry.owner).await;
+    let session = context.session;
+    let task = entry.record;
+    let view = session.shared.deferred(task.ttl).look(&task.id, &task.subject).await;
     let view = view.map_err(|error| refused(session, &error))?;
     let mut result = match (view.result, view.receipt) {
         (Some(result), Some(receipt)) => {
             let evaluation = Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None };
-            let named = (entry.id.as_str(), entry.server.as_str(), entry.tool.as_str());
+            let named = (task.id.as_str(), task.server.as_str(), task.tool.as_str());
             answer::of_call(evaluation, named, &result.chunks)?
         }
         _ => {
@@ -274,17 +258,17 @@ pub(crate) async fn result(turn: Turn<'_>) -> Result<Value, RpcError> {
     if let Value::Object(members) = &mut result {
         let meta = members.entry("_meta").or_insert_with(|| json!({}));
         if let Value::Object(meta) = meta {
-            let related = json!({"taskId": entry.id});
+            let related = json!({"taskId": task.id});
             meta.insert(RELATED_TASK.to_owned(), related);
         }
     }
     Ok(result)
 }
 
-/// Answers `tasks/cancel`.
-pub(crate) async fn cancel(turn: Turn<'_>) -> Result<Value, RpcError> {
-    let entry = find(&turn)?;
-    let (status, _) = entry.status();
+/// Handles `tasks/cancel`.
+pub(crate) async fn cancel(context: RequestContext<'_>) -> Result<Value, RpcError> {
+    let entry = find(&context)?;
+    let (status, _) = entry.record.status();
     if status.is_over() {
         let message =
             format!("expected a task that is not over, found one that is {}", status.name());
@@ -292,45 +276,15 @@ pub(crate) async fn cancel(turn: Turn<'_>) -> Result<Value, RpcError> {
     }
     entry.cancellation.cancel();
     tokio::select! {
-        _ = entry.over() => {}
-        () = turn.cancellation.cancelled() => {}
+        () = entry.ended.cancelled() => {}
+        () = context.cancellation.cancelled() => {}
     }
-    Ok(entry.view())
-}
-
-/// A time in Unix seconds, as ISO 8601 writes it.
-fn timestamp(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1 March of year 0, in eras of 400 years.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Ok(entry.record.view())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_written_as_iso_8601_writes_them() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_700_000_000, "2023-11-14T22:13:20Z"),
-            (4_102_444_800, "2100-01-01T00:00:00Z"),
-        ] {
-            assert_eq!(timestamp(seconds), text);
-        }
-    }
 
     #[test]
     fn a_task_is_kept_for_as_long_as_asked_within_bounds() {

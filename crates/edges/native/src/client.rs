@@ -16,9 +16,9 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 use self::waiting::{Event, Waiting};
-use crate::endpoint::Endpoint;
 use crate::frames::FrameReader;
 use crate::outbox::{Outbox, SendError};
+use chio_edge::Endpoint;
 
 /// How many bytes of requests wait to be written.
 const MAX_QUEUED: usize = 1024 * 1024;

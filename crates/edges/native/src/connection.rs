@@ -8,8 +8,8 @@ use std::time::Duration;
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::frame::FrameError;
-use chio_core::message::{Arrived, KernelMessage, TokenTexts, ToolCallRequest};
-use chio_cross_protocol::{Peer, Road};
+use chio_core::message::{KernelMessage, ReceivedMessage, TokenCache, ToolCallRequest};
+use chio_cross_protocol::{Road, Session};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
@@ -75,8 +75,8 @@ pub enum OnEof {
 /// How one connection is served.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Who is at the other end.
-    pub peer: Peer,
+    /// The session of the client.
+    pub session: Session,
     /// How much they may ask for at once.
     pub limits: Limits,
     /// What the end of their input means.
@@ -105,7 +105,8 @@ where
     T: Road,
 {
     let outbox = Outbox::new(options.limits.max_queued_bytes);
-    let link = Arc::new(Link::new(options.peer.session, outbox));
+    let subject = options.session.principal.subject.clone();
+    let link = Arc::new(Link::new(options.session, outbox));
     // Whoever drops this future is gone, too.
     let _gone = link.cancellation.clone().drop_guard();
     let mut writers = JoinSet::new();
@@ -114,13 +115,13 @@ where
     let mut connection = Connection {
         road,
         link,
-        peer: options.peer.subject,
+        subject,
         limits: options.limits,
         on_eof: options.on_eof,
         tasks: JoinSet::new(),
         in_flight_bytes: 0,
         known: KnownTokens::default(),
-        tokens: TokenTexts::default(),
+        tokens: TokenCache::default(),
     };
     let mut frames = FrameReader::new(reader);
     let end = connection.read(&mut frames, &shutdown).await;
@@ -158,14 +159,14 @@ type Task = Result<Done, NativeError>;
 struct Connection<T> {
     road: Arc<T>,
     link: Arc<Link>,
-    peer: Option<PublicKey>,
+    subject: Option<PublicKey>,
     limits: Limits,
     on_eof: OnEof,
     /// Everything that this connection waits for, but for its input.
     tasks: JoinSet<Task>,
     in_flight_bytes: usize,
     known: KnownTokens,
-    tokens: TokenTexts,
+    tokens: TokenCache,
 }
 
 impl<T: Road> Connection<T> {
@@ -250,19 +251,20 @@ impl<T: Road> Connection<T> {
             let weight = payload.len();
             self.in_flight_bytes += weight;
             let arrived = if weight < LARGE_MESSAGE {
-                Arrived::decode(payload, &mut self.tokens)
+                ReceivedMessage::decode(payload, &mut self.tokens)
             } else {
                 let (payload, mut tokens) = (payload.to_vec(), take(&mut self.tokens));
-                let decoding =
-                    spawn_blocking(move || (Arrived::decode(&payload, &mut tokens), tokens));
+                let decoding = spawn_blocking(move || {
+                    (ReceivedMessage::decode(&payload, &mut tokens), tokens)
+                });
                 let (arrived, tokens) = decoding.await.map_err(|_| NativeError::BrokenOff)?;
                 self.tokens = tokens;
                 arrived
             };
             match arrived? {
-                Arrived::Call(request) => self.call(*request, weight),
-                Arrived::ListCapabilities => self.list(weight),
-                Arrived::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
+                ReceivedMessage::Call(request) => self.call(*request, weight),
+                ReceivedMessage::ListCapabilities => self.list(weight),
+                ReceivedMessage::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
             }
         }
         Ok(begun)
@@ -272,7 +274,7 @@ impl<T: Road> Connection<T> {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id, weight);
         self.known.presented(&request.capability_token, weight);
-        let request = NativeBridge.call(request, self.peer.as_ref(), owns_id);
+        let request = NativeBridge.call(request, self.subject.as_ref(), owns_id);
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
@@ -285,7 +287,7 @@ impl<T: Road> Connection<T> {
     /// Answers with the capabilities of the one at the other end; nobody has none.
     fn list(&mut self, weight: usize) {
         let (road, link, peer) =
-            (Arc::clone(&self.road), Arc::clone(&self.link), self.peer.clone());
+            (Arc::clone(&self.road), Arc::clone(&self.link), self.subject.clone());
         self.tasks.spawn(async move {
             let held = match peer {
                 Some(peer) => road.capabilities_of(&peer).await?,
@@ -305,10 +307,10 @@ impl<T: Road> Connection<T> {
 
     /// Learns which tokens the one at the other end holds, to tell them of revocations.
     fn look_up_held(&mut self) {
-        let Some(peer) = self.peer.clone() else { return };
+        let Some(subject) = self.subject.clone() else { return };
         let road = Arc::clone(&self.road);
         self.tasks.spawn(async move {
-            let held = road.capabilities_of(&peer).await?;
+            let held = road.capabilities_of(&subject).await?;
             Ok(Done { weight: 0, held })
         });
     }

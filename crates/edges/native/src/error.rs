@@ -1,15 +1,12 @@
-//! Why a connection ended early, or a listener never began.
+//! Why a connection ended early.
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use chio_core::frame::FrameError;
 use chio_core::strict::StrictError;
 use chio_cross_protocol::{KernelError, Refused, StoreError};
 
-/// Why a connection ended early, or a listener never began. None of these repeats an argument, a
-/// result or a token.
+/// Why a connection ended early. None of these repeats an argument, a result or a token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NativeError {
@@ -34,16 +31,7 @@ pub enum NativeError {
     /// A call's task broke off.
     #[error("a call broke off inside the edge")]
     BrokenOff,
-    /// Whoever connected may not come in.
+    /// The client was not admitted.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// An address that others can reach.
-    #[error("expected a loopback address, since native TCP knows no authentication; found `{0}`")]
-    NotLoopback(SocketAddr),
-    /// Somebody already listens there.
-    #[error("somebody already answers on the socket `{}`", .0.display())]
-    SocketInUse(PathBuf),
-    /// Something else lies there.
-    #[error("expected a socket or nothing at `{}`, found something else", .0.display())]
-    NotASocket(PathBuf),
 }

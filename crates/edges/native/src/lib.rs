@@ -1,8 +1,8 @@
 //! The native transport: length-prefixed canonical JSON over standard input and output, Unix
 //! sockets and loopback TCP.
 //!
-//! [`serve_connection`] serves one connection over any pair of byte streams; [`NativeListener`]
-//! and [`serve_stdio`] bring connections to it; [`NativeClient`] is the other end. Calls of one
+//! [`serve_connection`] serves one connection over any pair of byte streams, [`EDGE`] is the entry in
+//! the list of edges, and [`NativeClient`] is the other end. Calls of one
 //! connection run side by side and are answered by id. Whatever cannot be read, and whatever the
 //! kernel cannot answer, ends that connection and no other.
 
@@ -10,23 +10,18 @@ mod bridge;
 mod caller;
 mod client;
 mod connection;
-mod endpoint;
 mod error;
 mod frames;
 mod known_tokens;
-mod listener;
 mod outbox;
 mod parked;
 mod result;
 #[cfg(test)]
 mod script;
 mod service;
-mod unix_socket;
 
 pub use bridge::NativeBridge;
 pub use client::{ClientError, NativeClient};
 pub use connection::{ConnectionOptions, Limits, OnEof, serve_connection};
-pub use endpoint::{Endpoint, EndpointError};
 pub use error::NativeError;
-pub use listener::NativeListener;
-pub use service::{NativeService, serve_stdio};
+pub use service::{EDGE, NativeService};

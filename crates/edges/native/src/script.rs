@@ -16,7 +16,7 @@ use chio_core::message::{
 use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, SealedReceipt, ToolCallAction};
 use chio_cross_protocol::{
     ApprovalRequest, Caller, DiscoveryProtocol, Evaluation, KernelError, OrchestratedRequest,
-    OrchestratedToolCall, Outcome, Peer, Road, Session, StoreResult,
+    OrchestratedToolCall, Outcome, Principal, Road, Session, StoreResult,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -177,7 +177,7 @@ impl Road for Script {
         self.started.fetch_add(1, Ordering::SeqCst);
         self.agents.lock().unwrap().push(request.agent.clone());
         if request.tool_name == "fail" {
-            return Err(KernelError::BrokenOff);
+            return Err(KernelError::Panicked);
         }
         let outcome = self.outcome(request, &*caller).await;
         let bytes = canonical::to_vec(&receipt()).unwrap();
@@ -206,13 +206,15 @@ impl Road for Script {
     }
 }
 
-pub(crate) fn session(peer: Option<PublicKey>) -> Session {
-    Session { id: "sess-1".to_owned(), protocol: DiscoveryProtocol::Native, peer, tenant_id: None }
+pub(crate) fn session(subject: Option<PublicKey>) -> Session {
+    let principal = Principal { subject, ..Principal::anonymous() };
+    let session = Session::anonymous("sess-1", DiscoveryProtocol::Native);
+    Session { principal: Arc::new(principal), ..session }
 }
 
 pub(crate) fn options(peer: Option<PublicKey>) -> ConnectionOptions {
-    let peer = Peer { subject: peer.clone(), session: session(peer) };
-    ConnectionOptions { peer, limits: Limits::default(), on_eof: OnEof::Cancel }
+    let session = session(peer);
+    ConnectionOptions { session, limits: Limits::default(), on_eof: OnEof::Cancel }
 }
 
 /// An agent at the end of a served connection.

@@ -1,87 +1,80 @@
-//! What connections are served with, whichever door they come in by.
+//! The native edge: connections over any pair of byte streams.
 
 use std::fmt;
 use std::sync::Arc;
 
-use chio_cross_protocol::{Admission, ConnectionInfo, DiscoveryProtocol, Door, Log, Road};
-use tokio::io::{AsyncRead, AsyncWrite};
+use async_trait::async_trait;
+use chio_cross_protocol::{Admission, Credential, DiscoveryProtocol, Road};
+use chio_edge::{Edge, EdgeKind, StreamError, Streams};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{ConnectionOptions, Limits, OnEof, serve_connection};
 use crate::error::NativeError;
 
+/// The entry in the list of edges.
+pub const EDGE: EdgeKind = EdgeKind {
+    name: "native",
+    announcement: "native ",
+    path: "",
+    default_listener: "socket",
+    asks_users: false,
+    settings: &[],
+    check: |_, _| Ok(()),
+    start: |context, _| Ok(Arc::new(NativeService::new(context.orchestrator, context.admission))),
+};
+
 /// What connections are served with.
 pub struct NativeService<T> {
     /// Where calls go.
     pub road: Arc<T>,
-    /// Who may come in.
+    /// Admits principals.
     pub admission: Arc<dyn Admission>,
     /// How much each connection may ask for at once.
     pub limits: Limits,
-    /// How many connections there may be at once. Beyond, others wait to be accepted.
+    /// How many connections are served at once; further ones wait to be accepted.
     pub max_connections: usize,
-    /// Where the ends of connections are told of.
-    pub log: Log,
-}
-
-impl<T> Clone for NativeService<T> {
-    fn clone(&self) -> Self {
-        Self {
-            road: Arc::clone(&self.road),
-            admission: Arc::clone(&self.admission),
-            limits: self.limits.clone(),
-            max_connections: self.max_connections,
-            log: self.log.clone(),
-        }
-    }
 }
 
 impl<T: Road> NativeService<T> {
-    /// A service with the usual limits and a log that nobody reads.
+    /// A service with the usual limits.
     #[must_use]
     pub fn new(road: Arc<T>, admission: Arc<dyn Admission>) -> Self {
-        let (limits, log) = (Limits::default(), Log::default());
-        Self { road, admission, limits, max_connections: 256, log }
+        Self { road, admission, limits: Limits::default(), max_connections: 256 }
     }
 
     /// Admits and serves one connection.
     ///
     /// # Errors
-    /// As [`serve_connection`], and when the other end is not admitted.
-    pub async fn serve<R, W>(
+    /// As [`serve_connection`], and when the client is not admitted.
+    async fn serve(
         &self,
-        reader: R,
-        writer: W,
-        door: Door,
+        streams: Streams,
         shutdown: CancellationToken,
-    ) -> Result<(), NativeError>
-    where
-        R: AsyncRead + Unpin + Send,
-        W: AsyncWrite + Unpin + Send + 'static,
-    {
-        let on_eof = match door {
-            Door::Stdio => OnEof::Finish,
+    ) -> Result<(), NativeError> {
+        let Streams { reader, writer, principal } = streams;
+        let on_eof = match principal.credential {
+            Credential::Process => OnEof::Finish,
             _ => OnEof::Cancel,
         };
-        let info = ConnectionInfo::new(DiscoveryProtocol::Native, door);
-        let peer = self.admission.admit(&info).await?;
-        let options = ConnectionOptions { peer, limits: self.limits.clone(), on_eof };
+        let session = self.admission.admit(DiscoveryProtocol::Native, principal).await?;
+        let options = ConnectionOptions { session, limits: self.limits.clone(), on_eof };
         serve_connection(reader, writer, Arc::clone(&self.road), options, shutdown).await
     }
 }
 
-/// Serves the process's standard input and output until the input ends.
-///
-/// The runtime reads standard input on a thread that nothing interrupts: after a shutdown, leave
-/// the process without waiting for it.
-///
-/// # Errors
-/// As [`NativeService::serve`].
-pub async fn serve_stdio<T: Road>(
-    service: &NativeService<T>,
-    shutdown: CancellationToken,
-) -> Result<(), NativeError> {
-    service.serve(tokio::io::stdin(), tokio::io::stdout(), Door::Stdio, shutdown).await
+#[async_trait]
+impl<T: Road> Edge for NativeService<T> {
+    async fn serve_streams(
+        &self,
+        streams: Streams,
+        shutdown: CancellationToken,
+    ) -> Result<(), StreamError> {
+        Ok(self.serve(streams, shutdown).await?)
+    }
+
+    fn max_connections(&self) -> usize {
+        self.max_connections
+    }
 }
 
 impl<T> fmt::Debug for NativeService<T> {
@@ -92,3 +85,6 @@ impl<T> fmt::Debug for NativeService<T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,11 @@ use std::time::Instant;
 use async_trait::async_trait;
 use chio_core::frame;
 use chio_core::message::{AgentMessage, ToolCallRequest};
-use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
-use chio_native_edge::{Endpoint, NativeListener, NativeService};
+use chio_cross_protocol::{
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Log, Principal, Refused, Session,
+};
+use chio_edge::{Endpoint, StreamListener};
+use chio_native_edge::NativeService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
@@ -24,8 +27,12 @@ struct Anybody(Arc<CrossProtocolOrchestrator<'static>>);
 
 #[async_trait]
 impl Admission for Anybody {
-    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
-        Ok(Peer { subject: None, session: self.0.open_session(connection.protocol, None) })
+    async fn admit(
+        &self,
+        protocol: DiscoveryProtocol,
+        principal: Principal,
+    ) -> Result<Session, Refused> {
+        Ok(self.0.open_session(protocol, principal))
     }
 }
 
@@ -51,8 +58,9 @@ fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {
     let service = NativeService::new(orchestrator, admission);
     let shutdown = CancellationToken::new();
     let endpoint = Endpoint::Unix(path.clone());
-    let listener = rig.runtime.block_on(NativeListener::bind(&endpoint)).unwrap();
-    let serving = rig.runtime.spawn(listener.serve(service, shutdown.clone()));
+    let listener = rig.runtime.block_on(StreamListener::bind(&endpoint)).unwrap();
+    let serving =
+        rig.runtime.spawn(listener.serve(Arc::new(service), Log::default(), shutdown.clone()));
     let frames: Vec<Vec<u8>> = (0..IN_FLIGHT).map(|number| request(rig, tool, number)).collect();
     // The client has a thread of its own, as it would be a process of its own.
     let client = std::thread::spawn(move || {

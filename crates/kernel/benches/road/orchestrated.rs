@@ -26,12 +26,7 @@ pub(crate) fn in_memory(scale: Scale) {
 
 /// Somebody who speaks another protocol than the tool, so that the call crosses a bridge.
 fn bridged() -> Arc<dyn Caller> {
-    let session = Session {
-        id: "bench".to_owned(),
-        protocol: DiscoveryProtocol::A2a,
-        peer: None,
-        tenant_id: None,
-    };
+    let session = Session::anonymous("bench", DiscoveryProtocol::A2a);
     Arc::new(NoCaller::new(session))
 }
 

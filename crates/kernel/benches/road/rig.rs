@@ -74,12 +74,7 @@ impl Rig {
         let public_key = kernel.public_key().clone();
         let demo = DemoServer::new(DemoOptions { public_key, clock, notes: None }).unwrap();
         kernel.register_tool_server(Box::new(demo)).unwrap();
-        let session = Session {
-            id: "bench".to_owned(),
-            protocol: DiscoveryProtocol::Native,
-            peer: None,
-            tenant_id: None,
-        };
+        let session = Session::anonymous("bench", DiscoveryProtocol::Native);
         let caller: Arc<dyn Caller> = Arc::new(NoCaller::new(session));
         Self { runtime, kernel, store, token, caller, folder }
     }

@@ -185,7 +185,7 @@ fn violation(
 ) -> Result<Option<String>, Denial> {
     for constraint in &grant.constraints {
         let kind = constraint.kind();
-        let matched = constraint.matches_with(&call.arguments, call.model.as_deref(), patterns);
+        let matched = constraint.matches(&call.arguments, call.model.as_deref(), patterns);
         match matched.map_err(|e| Denial::by_kernel(ErrorCode::CapabilityDenied, e.to_string()))? {
             Match::Holds => {}
             Match::Fails(reason) => {

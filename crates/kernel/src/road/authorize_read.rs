@@ -11,7 +11,7 @@ use super::read::read_tool;
 use super::verify::Verified;
 use crate::call::{Denial, ToolCall};
 use crate::kernel::{Inner, ToolFacts};
-use crate::library::ReadKind;
+use crate::resource_provider::ReadKind;
 
 impl Inner {
     /// Step 5 of the road, for a read.
@@ -27,7 +27,7 @@ impl Inner {
             let reason = format!("no tool server `{}` is registered", call.server_id);
             return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
         };
-        if server.connection().library().is_none() {
+        if server.connection().resources().is_none() {
             let reason = format!("tool server `{}` has only tools", call.server_id);
             return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
         }

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::reserve::Held;
 use super::{Draft, Ending, Permit, Reviewers};
 use crate::call::{Denial, Outcome, ToolCall, shortened};
+use crate::call_context::CallContext;
 use crate::caller::Caller;
 use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
 use crate::guard::{GuardInput, Known};
 use crate::kernel::Inner;
-use crate::library::{ReadKind, Reading};
-use crate::line::Line;
+use crate::resource_provider::{ReadKind, Reading};
 use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 
 impl Inner {
@@ -48,7 +48,7 @@ impl Inner {
         };
         let input = GuardInput::new(&call, caller.session(), known);
         let reviewers = Reviewers::new(&pipeline, &input);
-        let line = Line::new(self, draft, &held.authority, caller, reviewers);
+        let line = CallContext::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
             let ran = Box::pin(errand.run(permit, held.server.connection(), &line));
             outcome(Catch::new(ran).await, &line).await
@@ -125,12 +125,14 @@ impl Errand {
         self,
         permit: Permit,
         server: &dyn ToolServerConnection,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         match self {
             Self::Tool(invocation) => server.invoke(permit, invocation, line).await,
-            Self::Read(reading) => match server.library() {
-                Some(library) => Ok(ToolOutput::value(library.read(permit, reading, line).await?)),
+            Self::Read(reading) => match server.resources() {
+                Some(provider) => {
+                    Ok(ToolOutput::value(provider.read(permit, reading, line).await?))
+                }
                 None => Err(KernelError::ToolServerError("the server has only tools".to_owned())),
             },
         }
@@ -140,7 +142,7 @@ impl Errand {
 /// What the run came to, after the output guards.
 async fn outcome(
     ran: Result<Result<ToolOutput, KernelError>, Panicked>,
-    line: &Line<'_>,
+    line: &CallContext<'_>,
 ) -> (Outcome, Option<MonetaryAmount>, Option<i64>) {
     let Ok(result) = ran else { return (failure("the tool panicked"), None, None) };
     // Why a stream broke off says more than the error that the tool made of it.

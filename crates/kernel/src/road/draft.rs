@@ -177,7 +177,7 @@ impl Draft {
             evidence: Vec::new(),
             metadata,
             trace_id: call.trace_id.take(),
-            tenant_id: session.tenant_id.clone(),
+            tenant_id: session.principal.tenant.clone(),
             pipeline: kernel.pipeline(),
             shared: Arc::default(),
             guarded: false,

@@ -16,7 +16,7 @@ use crate::call::{Denial, Outcome, ToolCall};
 use crate::caller::Caller;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::library::ReadKind;
+use crate::resource_provider::ReadKind;
 use crate::store::{Appended, Closing, Entry};
 
 /// A look into a server's library, decoded.

@@ -46,12 +46,7 @@ async fn every_handle_is_on_the_same_kernel() {
 #[tokio::test]
 async fn a_caller_that_takes_nothing_is_no_hindrance() {
     let world = World::new().await;
-    let session = Session {
-        id: "s".to_owned(),
-        protocol: DiscoveryProtocol::Http,
-        peer: None,
-        tenant_id: None,
-    };
+    let session = Session::anonymous("s", DiscoveryProtocol::Http);
     let token = token("cap-1", &[grant("*")]);
     for (tool, expected) in [
         ("stream", Outcome::Stream { chunks: 2 }),

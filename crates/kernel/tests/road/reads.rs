@@ -9,12 +9,12 @@ use chio_core::receipt::{ChildReceipt, LoggedReceipt, OperationKind, TerminalSta
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use chio_kernel::{
-    AskError, Question, Read, ReadCall, ReadKind, ReadOutcome, Review, ReviewMode, Shelf, ToolCall,
-    Verdict, Word,
+    AskError, ClientNotification, ListKind, Question, Read, ReadCall, ReadKind, ReadOutcome,
+    Review, ReviewMode, ToolCall, Verdict,
 };
 use serde_json::{Map, Value, json};
 
-use crate::support::library::{LIBRARY, Shelves, notice};
+use crate::support::provider::{LIBRARY, Shelves, notice};
 use crate::support::tokens::{HOUR, agent, issuer};
 use crate::support::world::{assert_denied, value};
 use crate::support::{Setup, TestCaller, World, guard};
@@ -218,7 +218,7 @@ async fn a_server_without_a_library_has_nothing_to_read() {
     let found = world.kernel.read(call, Arc::new(world.caller())).await.unwrap();
     assert_eq!(denied(&found).0, ErrorCode::ToolServerError);
     let session = chio_kernel::Caller::session(&world.caller()).clone();
-    let listed = world.kernel.list(crate::support::SERVER, &session, Shelf::Tools).await;
+    let listed = world.kernel.list(crate::support::SERVER, &session, ListKind::Tools).await;
     assert_eq!(listed.unwrap(), None);
 }
 
@@ -272,7 +272,7 @@ async fn a_server_speaks_outside_of_calls_through_its_session_line() {
         assert_eq!((&*child.session_id, &*child.parent_request_id), ("session-1", "session-1"));
     }
     assert_eq!(world.open_intents().await, 0);
-    world.kernel.tell(LIBRARY, line.session(), Word::RootsChanged).await.unwrap();
+    world.kernel.tell(LIBRARY, line.session(), ClientNotification::RootsChanged).await.unwrap();
     world.kernel.close_session(LIBRARY, "session-1").await;
     let journal = world.journal.all();
     assert!(journal.contains(&"RootsChanged".to_owned()), "{journal:?}");

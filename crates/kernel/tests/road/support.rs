@@ -7,7 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod guards;
 pub(crate) mod inbox;
 pub(crate) mod ledger;
-pub(crate) mod library;
+pub(crate) mod provider;
 pub(crate) mod store;
 pub(crate) mod tokens;
 pub(crate) mod tools;

@@ -36,15 +36,9 @@ impl Block {
     /// Whether an address is in the block.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                share(first.to_bits().into(), address.to_bits().into(), self.prefix, 32)
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                share(first.to_bits(), address.to_bits(), self.prefix, 128)
-            }
-            _ => false,
-        }
+        let rest = u32::from(width(self.first).saturating_sub(self.prefix));
+        width(self.first) == width(address)
+            && (bits(self.first) ^ bits(address)).checked_shr(rest).unwrap_or(0) == 0
     }
 
     /// The block of the IPv4 addresses that a block of mapped ones means.
@@ -61,10 +55,11 @@ impl Block {
     }
 }
 
-/// Whether two numbers of `width` bits share the first `prefix` of them.
-fn share(a: u128, b: u128, prefix: u8, width: u8) -> bool {
-    let rest = u32::from(width.saturating_sub(prefix));
-    (a ^ b).checked_shr(rest).unwrap_or(0) == 0
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
 }
 
 const fn width(address: IpAddr) -> u8 {
@@ -78,28 +73,24 @@ impl FromStr for Block {
     type Err = BlockError;
 
     fn from_str(text: &str) -> Result<Self, BlockError> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
             None => (text, None),
         };
         let first: IpAddr = address.parse().map_err(|_| BlockError::Form)?;
-        let prefix = match bits {
+        let prefix = match length {
             None => width(first),
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse().map_err(|_| BlockError::Form)?
+            Some(length) if length.bytes().all(|byte| byte.is_ascii_digit()) => {
+                length.parse().map_err(|_| BlockError::Form)?
             }
             Some(_) => return Err(BlockError::Form),
         };
         if prefix > width(first) {
             return Err(BlockError::Form);
         }
-        let bits = match first {
-            IpAddr::V4(first) => u128::from(first.to_bits()),
-            IpAddr::V6(first) => first.to_bits(),
-        };
         let host_bits = u32::from(width(first) - prefix);
         let mask = 1_u128.checked_shl(host_bits).map_or(u128::MAX, |end| end - 1);
-        if bits & mask != 0 {
+        if bits(first) & mask != 0 {
             return Err(BlockError::HostBits(prefix));
         }
         Ok(Self { first, prefix }.plain())

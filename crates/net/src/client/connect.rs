@@ -1,5 +1,6 @@
 //! From a URL to a connection: resolve once, judge every address, connect only to those.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,29 +16,30 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 use url::Host;
 
 use super::Limits;
 use super::deadline::deadline;
 use super::error::{ClientError, Phase};
-use super::transport::{Stream, Transport};
+use super::transport::Transport;
 use crate::address::{AddressRules, Destination};
 
 /// The longest reason that an error of TLS gives, in characters.
 const MAX_REASON: usize = 200;
 
-/// How many addresses of one name are tried.
+/// The most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
 /// Looks up the addresses of names.
 #[async_trait]
-pub trait Resolver: Send + Sync {
+pub trait Resolver: fmt::Debug + Send + Sync {
     /// Every address that a name has now.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// As the system looks names up.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -49,26 +51,14 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Makes connections for hyper. This is the only place of the crate that opens one.
+/// Opens connections for hyper. Nothing else in the crate opens one.
 #[derive(Clone)]
-pub(super) struct Connector(Arc<Parts>);
-
-struct Parts {
-    rules: AddressRules,
-    resolver: Arc<dyn Resolver>,
-    tls: Option<Arc<ClientConfig>>,
-    limits: Limits,
-}
-
-impl Connector {
-    pub(super) fn new(
-        rules: AddressRules,
-        resolver: Arc<dyn Resolver>,
-        tls: Option<Arc<ClientConfig>>,
-        limits: Limits,
-    ) -> Self {
-        Self(Arc::new(Parts { rules, resolver, tls, limits }))
-    }
+pub(super) struct Connector {
+    pub(super) rules: Arc<AddressRules>,
+    pub(super) resolver: Arc<dyn Resolver>,
+    /// None when no root certificates are trusted.
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) limits: Limits,
 }
 
 impl Service<Uri> for Connector {
@@ -81,29 +71,28 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let parts = Arc::clone(&self.0);
+        let connector = self.clone();
         Box::pin(async move {
-            let deadline = deadline(parts.limits.connect);
-            let connection = timeout_at(deadline, parts.connect(&uri, deadline)).await;
+            let deadline = deadline(connector.limits.connect);
+            let connection = timeout_at(deadline, connector.connect(&uri, deadline)).await;
             connection.map_err(|_| ClientError::TimedOut(Phase::Connect))?.map(TokioIo::new)
         })
     }
 }
 
-impl Parts {
+impl Connector {
     async fn connect(&self, uri: &Uri, deadline: Instant) -> Result<Transport, ClientError> {
-        // INVARIANT: judged here again, so that no way to this connector leads past the rules.
+        // INVARIANT: judged here again, so that no use of this connector bypasses the rules.
         let destination = self.rules.judge(&uri.to_string())?;
         let addresses = self.resolve(&destination).await?;
         self.rules.judge_addresses(&destination, &addresses)?;
         // SECURITY: from here on addresses only; the name is not looked up again.
         let tried = addresses.get(..MAX_ADDRESSES).unwrap_or(&addresses);
         let (stream, peer) = open(&destination, tried, deadline).await?;
-        let stream = if destination.is_https() {
-            self.secure(&destination, stream).await?
-        } else {
-            Stream::Plain(stream)
-        };
+        if !destination.is_https() {
+            return Ok(Transport::new(stream, peer, self.limits.total));
+        }
+        let stream = self.secure(&destination, stream).await?;
         Ok(Transport::new(stream, peer, self.limits.total))
     }
 
@@ -125,7 +114,7 @@ impl Parts {
         &self,
         destination: &Destination,
         stream: TcpStream,
-    ) -> Result<Stream, ClientError> {
+    ) -> Result<TlsStream<TcpStream>, ClientError> {
         let host = destination.host();
         let config = self.tls.clone().ok_or(ClientError::NoRoots)?;
         let tls = |reason: String| ClientError::Tls { host: host.clone(), reason };
@@ -136,10 +125,8 @@ impl Parts {
                 .map_err(|_| tls("expected a name that certificates can carry".to_owned()))?,
         };
         let secured = TlsConnector::from(config).connect(name, stream).await;
-        // The other end has a say in this text, so it is bounded.
-        secured
-            .map(|stream| Stream::Secured(Box::new(stream)))
-            .map_err(|error| tls(error.to_string().chars().take(MAX_REASON).collect()))
+        // The peer influences this text, so it is bounded.
+        secured.map_err(|error| tls(error.to_string().chars().take(MAX_REASON).collect()))
     }
 }
 

@@ -19,8 +19,6 @@ pub(super) struct Terms<'a> {
     pub(super) rules: &'a AddressRules,
     /// Whether servers are shown a certificate of ours.
     pub(super) has_identity: bool,
-    /// Whether the body may go to other origins.
-    pub(super) share_body: bool,
 }
 
 /// One request of a chain of redirects.
@@ -60,7 +58,7 @@ impl Hop {
             if terms.has_identity {
                 return Err(ClientError::OtherOrigin { carried: "a client certificate" });
             }
-            if keeps_method && !self.body.is_empty() && !terms.share_body {
+            if keeps_method && !self.body.is_empty() {
                 return Err(ClientError::OtherOrigin { carried: "a body" });
             }
             next.headers = portable(&self.headers);
@@ -98,21 +96,21 @@ mod tests {
     }
 
     fn next(hop: &Hop, status: u16, places: &[&str]) -> Result<Option<Hop>, ClientError> {
-        next_on(hop, status, places, (false, true))
+        next_on(hop, status, places, false)
     }
 
     fn next_on(
         hop: &Hop,
         status: u16,
         places: &[&str],
-        (has_identity, share_body): (bool, bool),
+        has_identity: bool,
     ) -> Result<Option<Hop>, ClientError> {
         let mut headers = HeaderMap::new();
         for place in places {
             headers.append("location", place.parse().unwrap());
         }
         let rules = AddressRules::public_only().with_http();
-        let terms = Terms { rules: &rules, has_identity, share_body };
+        let terms = Terms { rules: &rules, has_identity };
         hop.next(terms, StatusCode::from_u16(status).unwrap(), &headers)
     }
 
@@ -159,7 +157,8 @@ mod tests {
             ("https://b.example/y", 2),
             ("//a.example.b.example/y", 2),
         ] {
-            let next = next(&hop(Method::GET, &all), 307, &[place]).unwrap().unwrap();
+            let hop = Hop { body: Bytes::new(), ..hop(Method::GET, &all) };
+            let next = next(&hop, 307, &[place]).unwrap().unwrap();
             assert_eq!(next.headers.len(), kept, "{place}");
         }
     }
@@ -183,7 +182,7 @@ mod tests {
             (empty, 307, "/y", true, Ok(true)),
             (hop(Method::POST, &[]), 303, "https://b.example/", true, certificate),
         ] {
-            let outcome = next_on(&hop, status, &[place], (has_identity, false));
+            let outcome = next_on(&hop, status, &[place], has_identity);
             let outcome = outcome.map(|next| next.unwrap().body.is_empty());
             assert_eq!(outcome, expected, "{} {status} {place}", hop.method);
         }
@@ -191,7 +190,8 @@ mod tests {
 
     #[test]
     fn what_was_dropped_stays_dropped_on_the_way_back() {
-        let away = next(&hop(Method::GET, &["authorization"]), 307, &["https://b.example/"]);
+        let hop = Hop { body: Bytes::new(), ..hop(Method::GET, &["authorization"]) };
+        let away = next(&hop, 307, &["https://b.example/"]);
         let back = next(&away.unwrap().unwrap(), 307, &["https://a.example/"]).unwrap().unwrap();
         assert!(back.headers.is_empty());
     }

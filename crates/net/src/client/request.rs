@@ -35,7 +35,6 @@ pub struct Request {
     pub(super) deadline: Option<Duration>,
     pub(super) max_body: Option<usize>,
     pub(super) follow: bool,
-    pub(super) share_body: bool,
 }
 
 impl Request {
@@ -50,7 +49,6 @@ impl Request {
             deadline: None,
             max_body: None,
             follow: true,
-            share_body: false,
         }
     }
 
@@ -141,13 +139,6 @@ impl Request {
     #[must_use]
     pub fn with_max_body(mut self, bytes: usize) -> Self {
         self.max_body = Some(bytes);
-        self
-    }
-
-    /// As this, and redirects may take the body to other origins. Without this they may not.
-    #[must_use]
-    pub fn sharing_body(mut self) -> Self {
-        self.share_body = true;
         self
     }
 

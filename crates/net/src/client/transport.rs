@@ -1,4 +1,4 @@
-//! A connection, plain or encrypted, as hyper wants it.
+//! A connection, plain or encrypted, as hyper uses it.
 
 use std::future::Future;
 use std::io;
@@ -9,63 +9,53 @@ use std::time::Duration;
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
-use tokio_rustls::client::TlsStream;
 
-/// A connection that gives up when the other end takes nothing for too long.
+/// A connection that fails when the peer accepts no bytes for too long.
 ///
-/// Whoever sent a request may have gone when its deadline passed; hyper still holds what is left to
-/// write, and nobody else would ever end that.
+/// The caller may be gone when the deadline of its request has passed; hyper still holds the rest of
+/// the request, and nothing else would ever end that.
 pub(super) struct Transport {
-    stream: Stream,
+    stream: Box<dyn Stream>,
     peer: IpAddr,
-    patience: Duration,
-    /// Runs while the other end takes nothing.
+    write_timeout: Duration,
+    /// Runs while the peer accepts no bytes.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// The bytes of a connection.
-pub(super) enum Stream {
-    Plain(TcpStream),
-    Secured(Box<TlsStream<TcpStream>>),
-}
+/// The bytes of a connection: TCP, or TLS over it.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-type Writer = dyn AsyncWrite + Unpin;
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The address that an answer came from, as hyper hands it on.
+/// The address that a response came from, as hyper passes it on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
 impl Transport {
-    /// A connection to an address, which may take nothing for as long as `patience`.
-    pub(super) const fn new(stream: Stream, peer: IpAddr, patience: Duration) -> Self {
-        Self { stream, peer, patience, stalled: None }
+    /// A connection to `peer`, which may accept no bytes for as long as `write_timeout`.
+    pub(super) fn new(
+        stream: impl Stream + 'static,
+        peer: IpAddr,
+        write_timeout: Duration,
+    ) -> Self {
+        Self { stream: Box::new(stream), peer, write_timeout, stalled: None }
     }
 
-    /// Takes a step that writes. A step that makes no progress for too long is an error.
+    /// Polls a write. Without progress for too long it is an error.
     fn write_step<T>(
         &mut self,
         cx: &mut Context<'_>,
-        step: impl FnOnce(Pin<&mut Writer>, &mut Context<'_>) -> Poll<io::Result<T>>,
+        step: impl FnOnce(Pin<&mut Box<dyn Stream>>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if let Poll::Ready(done) = step(self.stream.writer(), cx) {
+        if let Poll::Ready(done) = step(Pin::new(&mut self.stream), cx) {
             self.stalled = None;
             return Poll::Ready(done);
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let write_timeout = self.write_timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(write_timeout)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl Stream {
-    fn writer(&mut self) -> Pin<&mut Writer> {
-        match self {
-            Self::Plain(stream) => Pin::new(stream),
-            Self::Secured(stream) => Pin::new(stream.as_mut()),
-        }
     }
 }
 
@@ -75,10 +65,7 @@ impl AsyncRead for Transport {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Secured(stream) => Pin::new(stream.as_mut()).poll_read(cx, buffer),
-        }
+        Pin::new(&mut self.get_mut().stream).poll_read(cx, buffer)
     }
 }
 
@@ -108,10 +95,7 @@ impl AsyncWrite for Transport {
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Secured(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 }
 

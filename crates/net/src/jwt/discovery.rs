@@ -35,9 +35,9 @@ impl AuthorizationServer {
         if !is_https(&self.issuer) {
             return Ok(self);
         }
-        let places = [("jwks_uri", &self.jwks_uri), ("token_endpoint", &self.token_endpoint)];
-        for (member, place) in places {
-            if place.as_deref().is_some_and(|place| !is_https(place)) {
+        let urls = [("jwks_uri", &self.jwks_uri), ("token_endpoint", &self.token_endpoint)];
+        for (member, url) in urls {
+            if url.as_deref().is_some_and(|url| !is_https(url)) {
                 return Err(KeysError::Downgrade { member });
             }
         }
@@ -55,8 +55,8 @@ fn is_https(url: &str) -> bool {
 /// When there are none, or they are another issuer's.
 pub async fn discover(client: &HttpClient, issuer: &str) -> Result<AuthorizationServer, KeysError> {
     let mut missing = KeysError::NoIssuer;
-    for place in places(client, issuer)? {
-        match fetch::<AuthorizationServer>(client, &place, METADATA).await {
+    for url in metadata_urls(client, issuer)? {
+        match fetch::<AuthorizationServer>(client, &url, METADATA).await {
             // SECURITY: without this, one issuer could speak for another (RFC 8414 §3.3).
             Ok(server) if server.issuer != issuer => return Err(KeysError::OtherIssuer),
             Ok(server) => return server.checked(),
@@ -70,7 +70,7 @@ pub async fn discover(client: &HttpClient, issuer: &str) -> Result<Authorization
 
 /// Where metadata may be: RFC 8414 puts the well-known path before the issuer's own, OpenID
 /// Connect behind it.
-fn places(client: &HttpClient, issuer: &str) -> Result<Vec<String>, KeysError> {
+fn metadata_urls(client: &HttpClient, issuer: &str) -> Result<Vec<String>, KeysError> {
     if !is_issuer(issuer) {
         return Err(KeysError::NoIssuer);
     }
@@ -79,14 +79,14 @@ fn places(client: &HttpClient, issuer: &str) -> Result<Vec<String>, KeysError> {
         judged.map_err(|error| KeysError::Fetch { document: METADATA, error: error.into() })?;
     let origin = judged.url().origin().ascii_serialization();
     let path = judged.url().path().trim_end_matches('/');
-    let mut places = vec![
+    let mut urls = vec![
         format!("{origin}/.well-known/oauth-authorization-server{path}"),
         format!("{origin}/.well-known/openid-configuration{path}"),
     ];
     if !path.is_empty() {
-        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
+        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
     }
-    Ok(places)
+    Ok(urls)
 }
 
 /// Fetches a JSON object.
@@ -95,22 +95,13 @@ pub(super) async fn fetch<T: DeserializeOwned>(
     url: &str,
     document: &'static str,
 ) -> Result<T, KeysError> {
-    let body = fetch_text(client, url, document).await?;
-    strict::object_from_slice(&body).map_err(|error| KeysError::Json { document, error })
-}
-
-/// Fetches a document.
-pub(super) async fn fetch_text(
-    client: &HttpClient,
-    url: &str,
-    document: &'static str,
-) -> Result<bytes::Bytes, KeysError> {
     let failed = |error| KeysError::Fetch { document, error };
     let request = Request::get(url).with_max_body(MAX_DOCUMENT).within(DEADLINE);
     let request = request.with_header("accept", "application/json").map_err(failed)?;
     let response = client.send(request).await.map_err(failed)?;
     match response.status.as_u16() {
-        200 => Ok(response.body),
+        200 => strict::object_from_slice(&response.body)
+            .map_err(|error| KeysError::Json { document, error }),
         status => Err(KeysError::Status { document, status }),
     }
 }

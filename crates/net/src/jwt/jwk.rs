@@ -12,14 +12,15 @@ use chio_core::strict::{self, StrictError};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How many keys of a set are read.
+use super::error::JwtError;
+
+/// The most keys of a set that are read.
 const MAX_KEYS: usize = 64;
 
 /// Bytes of an RSA modulus: 2048 to 8192 bits.
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// An algorithm that tokens may be signed with. All are asymmetric: whoever can check a token
-/// cannot make one.
+/// An algorithm that tokens may be signed with. All are asymmetric: a verifier cannot issue tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Ed25519.
@@ -51,8 +52,10 @@ impl Algorithm {
     }
 }
 
-/// The keys of an authorization server that can be used here.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The keys of an authorization server that can be used here. Keys of other kinds, for other uses or
+/// malformed are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "WireSet")]
 pub struct JwkSet(Vec<Jwk>);
 
 /// A public key.
@@ -71,9 +74,9 @@ enum Material {
     Rsa { n: Vec<u8>, e: Vec<u8> },
 }
 
-/// A key as written.
+/// A key on the wire.
 #[derive(Deserialize)]
-struct Written {
+struct WireKey {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -88,27 +91,33 @@ struct Written {
     d: Option<Value>,
 }
 
+/// A set of keys on the wire.
 #[derive(Deserialize)]
-struct WrittenSet {
+struct WireSet {
     keys: Vec<Value>,
 }
 
-/// How the search for a key ended.
-pub(super) enum Found<'a> {
-    One(&'a Jwk),
-    None,
-    Several,
+impl From<WireSet> for JwkSet {
+    fn from(set: WireSet) -> Self {
+        let keys = set.keys.into_iter().take(MAX_KEYS);
+        Self(keys.filter_map(|key| Jwk::read(key).ok()?).collect())
+    }
+}
+
+/// The key that the header of a token names.
+#[derive(Clone, Copy)]
+pub(super) struct KeyQuery<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) algorithm: Algorithm,
 }
 
 impl JwkSet {
-    /// Reads a set. Keys of other kinds, for other uses, or broken are left out.
+    /// Reads a set from untrusted text.
     ///
     /// # Errors
-    /// When the text is no set at all.
+    /// When the text is not a set.
     pub fn from_slice(text: &[u8]) -> Result<Self, StrictError> {
-        let set: WrittenSet = strict::object_from_slice(text)?;
-        let written = set.keys.into_iter().take(MAX_KEYS);
-        Ok(Self(written.filter_map(|key| Jwk::read(key).ok()?).collect()))
+        strict::object_from_slice(text)
     }
 
     /// How many keys there are.
@@ -123,14 +132,14 @@ impl JwkSet {
         self.0.is_empty()
     }
 
-    /// The one key that a token means. Without a name, there may be only one that fits.
-    pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Found<'_> {
-        let named = |key: &&Jwk| id.is_none() || key.id.as_deref() == id;
-        let mut fitting = self.0.iter().filter(named).filter(|key| key.fits(algorithm));
+    /// The one key that a token names. Without an id, there may be only one that fits.
+    pub(super) fn find(&self, wanted: KeyQuery<'_>) -> Result<&Jwk, JwtError> {
+        let named = |key: &&Jwk| wanted.id.is_none() || key.id.as_deref() == wanted.id;
+        let mut fitting = self.0.iter().filter(named).filter(|key| key.fits(wanted.algorithm));
         match (fitting.next(), fitting.next()) {
-            (None, _) => Found::None,
-            (Some(key), None) => Found::One(key),
-            (Some(_), Some(_)) => Found::Several,
+            (None, _) => Err(JwtError::UnknownKey),
+            (Some(key), None) => Ok(key),
+            (Some(_), Some(_)) => Err(JwtError::AmbiguousKey),
         }
     }
 }
@@ -138,10 +147,10 @@ impl JwkSet {
 impl Jwk {
     /// Reads a key; none when it is not one to check signatures with.
     fn read(key: Value) -> Result<Option<Self>, StrictError> {
-        let key: Written = strict::from_value(key)?;
+        let key: WireKey = strict::from_value(key)?;
         let for_signatures = key.usage.as_deref().is_none_or(|usage| usage == "sig")
             && key.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
-        // SECURITY: a server that tells its private key has told it to everybody.
+        // SECURITY: a private key that was published is no longer private.
         if !for_signatures || key.d.is_some() {
             return Ok(None);
         }
@@ -185,7 +194,7 @@ impl Jwk {
     }
 }
 
-impl Written {
+impl WireKey {
     fn material(&self) -> Option<Material> {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("OKP", Some("Ed25519")) => Some(Material::Ed25519(number(&self.x, 32)?)),
@@ -226,7 +235,7 @@ impl fmt::Debug for Jwk {
 
 #[cfg(test)]
 mod tests {
-    use super::{Algorithm, Engine, Found, JwkSet, URL_SAFE_NO_PAD};
+    use super::{Algorithm, Engine, JwkSet, JwtError, KeyQuery, URL_SAFE_NO_PAD};
 
     /// The example keys of RFC 8037 A.2, RFC 7515 A.3 and RFC 7515 A.2, and what they have signed.
     const EXAMPLES: [(Algorithm, &str, &str); 3] = [
@@ -265,7 +274,7 @@ mod tests {
             let (message, signature) = token.rsplit_once('.').unwrap();
             let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
             let set = set(&[key]);
-            let Found::One(key) = set.find(None, algorithm) else { panic!("{algorithm:?}") };
+            let key = set.find(KeyQuery { id: None, algorithm }).unwrap();
             assert!(key.has_signed(algorithm, message.as_bytes(), &signature), "{algorithm:?}");
             assert!(!key.has_signed(algorithm, b"other", &signature), "{algorithm:?}");
             for at in 0..signature.len() {
@@ -325,10 +334,11 @@ mod tests {
             (Some(""), Algorithm::Es256, 0),
             (None, Algorithm::Es384, 0),
         ] {
-            let found = match set.find(id, algorithm) {
-                Found::None => 0,
-                Found::One(_) => 1,
-                Found::Several => 2,
+            let found = match set.find(KeyQuery { id, algorithm }) {
+                Err(JwtError::UnknownKey) => 0,
+                Ok(_) => 1,
+                Err(JwtError::AmbiguousKey) => 2,
+                Err(error) => panic!("{error}"),
             };
             assert_eq!(found, expected, "{id:?} {algorithm:?}");
         }

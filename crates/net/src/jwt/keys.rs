@@ -7,12 +7,10 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, timeout};
 
-use super::discovery::{discover, fetch_text};
-use super::error::KeysError;
-use super::jwk::{Algorithm, Found, JwkSet};
+use super::discovery::{discover, fetch};
+use super::error::{JwtError, KeysError};
+use super::jwk::{JwkSet, KeyQuery};
 use crate::client::HttpClient;
-
-const KEYS: &str = "keys";
 
 /// How long the one who fetches waits for it before old keys will do. Long enough for an issuer that
 /// is well, so that a key which it has withdrawn is not believed once more.
@@ -56,53 +54,50 @@ impl IssuerKeys {
     /// Keys at a URL.
     #[must_use]
     pub fn at_url(client: HttpClient, url: impl Into<String>, rules: RefreshRules) -> Self {
-        Self::remote(client, Place::Url(url.into()), rules)
+        Self::remote(client, Source::Url(url.into()), rules)
     }
 
     /// Keys that an issuer's metadata lead to.
     #[must_use]
     pub fn discovered(client: HttpClient, issuer: impl Into<String>, rules: RefreshRules) -> Self {
-        Self::remote(client, Place::Issuer(issuer.into()), rules)
+        Self::remote(client, Source::Issuer(issuer.into()), rules)
     }
 
-    fn remote(client: HttpClient, place: Place, rules: RefreshRules) -> Self {
+    fn remote(client: HttpClient, source: Source, rules: RefreshRules) -> Self {
         let (state, flight) = (Mutex::default(), Arc::default());
-        Self(Kind::Remote(Arc::new(Remote { client, place, rules, state, flight })))
+        Self(Kind::Remote(Arc::new(Remote { client, source, rules, state, flight })))
     }
 
-    /// The keys to look for this one in, at this time.
-    pub(super) async fn at(
+    /// The keys at `now`, fetched again where the wanted one may have become known.
+    pub(super) async fn get(
         &self,
-        id: Option<&str>,
-        algorithm: Algorithm,
+        wanted: KeyQuery<'_>,
         now: u64,
     ) -> Result<Arc<JwkSet>, KeysError> {
         match &self.0 {
             Kind::Fixed(keys) => Ok(Arc::clone(keys)),
-            Kind::Remote(remote) => remote.at(Wanted { id, algorithm }, now).await,
+            Kind::Remote(remote) => remote.get(wanted, now).await,
         }
     }
 
     /// The issuer that the keys are discovered for, where they are.
     pub(super) fn issuer(&self) -> Option<&str> {
-        match &self.0 {
-            Kind::Remote(remote) => match &remote.place {
-                Place::Issuer(issuer) => Some(issuer),
-                Place::Url(_) => None,
-            },
-            Kind::Fixed(_) => None,
+        let Kind::Remote(remote) = &self.0 else { return None };
+        match &remote.source {
+            Source::Issuer(issuer) => Some(issuer),
+            Source::Url(_) => None,
         }
     }
 }
 
-enum Place {
+enum Source {
     Url(String),
     Issuer(String),
 }
 
 struct Remote {
     client: HttpClient,
-    place: Place,
+    source: Source,
     rules: RefreshRules,
     state: Mutex<State>,
     /// Held by whoever fetches, so that there is one fetch at a time.
@@ -119,25 +114,21 @@ struct State {
     failure: Option<KeysError>,
 }
 
-/// A key that a token names.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    id: Option<&'a str>,
-    algorithm: Algorithm,
-}
-
-impl Wanted<'_> {
-    fn is_in(self, keys: &JwkSet) -> bool {
-        !matches!(keys.find(self.id, self.algorithm), Found::None)
-    }
+/// Whether the set has a key that fits, or several.
+fn has(keys: &JwkSet, wanted: KeyQuery<'_>) -> bool {
+    keys.find(wanted) != Err(JwtError::UnknownKey)
 }
 
 impl Remote {
-    async fn at(self: &Arc<Self>, wanted: Wanted<'_>, now: u64) -> Result<Arc<JwkSet>, KeysError> {
+    async fn get(
+        self: &Arc<Self>,
+        wanted: KeyQuery<'_>,
+        now: u64,
+    ) -> Result<Arc<JwkSet>, KeysError> {
         if let Some(keys) = self.fresh(wanted, now) {
             return Ok(keys);
         }
-        let old = self.usable(now).filter(|keys| wanted.is_in(keys));
+        let old = self.usable(now).filter(|keys| has(keys, wanted));
         let flight = match &old {
             None => Arc::clone(&self.flight).lock_owned().await,
             // Somebody fetches already, and old keys will do until that has ended.
@@ -180,11 +171,11 @@ impl Remote {
     }
 
     /// The keys, when they are young and have the wanted one.
-    fn fresh(&self, wanted: Wanted<'_>, now: u64) -> Option<Arc<JwkSet>> {
+    fn fresh(&self, wanted: KeyQuery<'_>, now: u64) -> Option<Arc<JwkSet>> {
         let (keys, fetched_at) = self.state().keys?;
         // SECURITY: keys from the future have no age that could be trusted: the clock was set back.
         let young = now.checked_sub(fetched_at).is_some_and(|age| age < self.rules.max_age);
-        (young && wanted.is_in(&keys)).then_some(keys)
+        (young && has(&keys, wanted)).then_some(keys)
     }
 
     // SECURITY: tokens with invented key names must not make us call the issuer each time.
@@ -214,18 +205,17 @@ impl Remote {
 
     async fn fetch(&self) -> Result<JwkSet, KeysError> {
         let discovered;
-        let url = match &self.place {
-            Place::Url(url) => url,
-            Place::Issuer(issuer) => {
+        let url = match &self.source {
+            Source::Url(url) => url,
+            Source::Issuer(issuer) => {
                 // Asked each time: keys may move.
                 let server = discover(&self.client, issuer).await?;
                 discovered = server.jwks_uri.ok_or(KeysError::NoKeysUri)?;
                 &discovered
             }
         };
-        let text = fetch_text(&self.client, url, KEYS).await?;
-        // A set without keys is the issuer's word as much as any other: it has withdrawn them all.
-        JwkSet::from_slice(&text).map_err(|error| KeysError::Json { document: KEYS, error })
+        // A set without keys counts as any other: the issuer has withdrawn them all.
+        fetch(&self.client, url, "keys").await
     }
 
     /// The keys, also old ones as long as they may be used. Those of a moment ahead may be: the
@@ -241,9 +231,9 @@ impl Remote {
 
     /// What can be said now: the keys, unless the wanted one may be among those that could not be
     /// fetched.
-    fn known(&self, wanted: Wanted<'_>, now: u64) -> Result<Arc<JwkSet>, KeysError> {
+    fn known(&self, wanted: KeyQuery<'_>, now: u64) -> Result<Arc<JwkSet>, KeysError> {
         match (self.usable(now), self.state().failure) {
-            (Some(keys), failure) if failure.is_none() || wanted.is_in(&keys) => Ok(keys),
+            (Some(keys), failure) if failure.is_none() || has(&keys, wanted) => Ok(keys),
             (_, failure) => Err(failure.unwrap_or(KeysError::NoKeys)),
         }
     }

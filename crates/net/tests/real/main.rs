@@ -1,10 +1,10 @@
 //! The crate over real sockets: servers on ports of their own, TLS with certificates of their own.
 #![cfg(test)]
 
+mod auth;
 mod client;
 mod jwt;
 mod keys;
-mod peer;
 mod places;
 mod serve;
 mod server;

@@ -1,4 +1,4 @@
-//! Points in time as people write them.
+//! Points in time in RFC 3339 form, in UTC.
 
 /// Unix seconds of a time such as `2026-09-24T12:00:00Z`, from 1970 to 9999, in UTC.
 pub(super) fn seconds_of(text: &str) -> Option<u64> {
@@ -15,7 +15,7 @@ pub(super) fn seconds_of(text: &str) -> Option<u64> {
     real.then_some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Three numbers of so many digits.
+/// Three numbers with the given numbers of digits.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[u64; 3]> {
     let mut parts = text.split(between);
     let mut next = |length: usize| {

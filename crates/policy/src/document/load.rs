@@ -20,13 +20,13 @@ pub const MAX_EXTENDS: usize = 8;
 pub struct Document {
     /// The effective document.
     pub root: Node,
-    /// Every file that was read, for whoever wants to know when one changes.
+    /// Every file that was read, so that the caller can watch them for changes.
     pub files: Vec<PathBuf>,
     /// The folder of the document itself; none for built-in ones.
     pub folder: Option<PathBuf>,
-    /// What the document calls itself.
+    /// The document's own name.
     pub name: Option<String>,
-    /// What is allowed, but might surprise: what a document takes away from the one it extends.
+    /// What is allowed, but might surprise: what a document removes from the one it extends.
     pub notes: Vec<Problem>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// Where something stands: file, line and column, both from 1.
+/// A location in a document: file, line and column, both from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file, or the name of a built-in document.
@@ -27,7 +27,7 @@ impl fmt::Display for Place {
 pub struct Name {
     /// The name.
     pub text: String,
-    /// Where it stands.
+    /// Its location.
     pub place: Place,
 }
 
@@ -65,6 +65,16 @@ impl Node {
     pub fn get(&self, name: &str) -> Option<&Self> {
         let NodeKind::Map(members) = &self.kind else { return None };
         members.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
+    }
+
+    /// What is at a path of names with dots between them.
+    pub(crate) fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, name| node.get(name))
+    }
+
+    /// Whether this is a section that is switched off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.get("enabled").is_some_and(|enabled| enabled.kind == NodeKind::Flag(false))
     }
 
     /// What it is, for error messages. Never the value itself.

@@ -8,7 +8,7 @@ use super::node::Place;
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// The location.
     pub place: Place,
     /// What was expected, and what came.
     pub message: String,

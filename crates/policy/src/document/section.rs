@@ -3,6 +3,7 @@
 //! Every getter gives what is there, or nothing after it has noted what is wrong. A section that a
 //! document does not have reads like an empty one.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const MAX_COMPILED: usize = 1 << 20;
 pub struct Item<'a> {
     /// The text.
     pub text: &'a str,
-    /// Where it stands.
+    /// Its location.
     pub place: &'a Place,
 }
 
@@ -49,14 +50,9 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// Begins to read a map whose names somebody else has checked.
-    pub(super) fn of_checked(
-        node: &'a Node,
-        path: impl Into<String>,
-        keys: &'static [Key],
-        problems: &'a Problems,
-    ) -> Self {
-        Self { node, path: path.into(), problems, keys }
+    /// Begins to read the top of a document, whose names were checked before.
+    pub(super) const fn top(node: &'a Node, keys: &'static [Key], problems: &'a Problems) -> Self {
+        Self { node, path: String::new(), problems, keys }
     }
 
     fn check_names(&self) {
@@ -65,8 +61,7 @@ impl<'a> Section<'a> {
             // `forbidden_paths:` with nothing after it is all defaults.
             NodeKind::Null => return,
             _ => {
-                let message = format!("{}: {}", self.shown_path(), no_map(self.node));
-                return self.say(&self.node.place, message);
+                return self.problem_at(&self.node.place, &no_map(self.node));
             }
         };
         let known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
@@ -74,10 +69,9 @@ impl<'a> Section<'a> {
             if known.contains(&&*name.text) {
                 continue;
             }
-            let path = self.shown_path();
             let hint = hint(&name.text, &known);
             let text = shown(&name.text);
-            self.say(&name.place, format!("{path}: there is no `{text}`{hint}"));
+            self.problem_at(&name.place, &format!("there is no `{text}`{hint}"));
         }
     }
 
@@ -89,20 +83,15 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    fn say(&self, place: &Place, message: String) {
-        self.problems.add(place, message);
-    }
-
     /// Notes that something is wrong with the value of a member, or with the section where it has
     /// no such member.
     pub fn problem(&self, key: &str, message: &str) {
-        let place = self.node.get(key).map_or(&self.node.place, |node| &node.place);
-        self.say(place, format!("`{}`: {message}", self.full(key)));
+        self.note(self.problems, key, message);
     }
 
     /// Notes that something is wrong at a place.
     pub fn problem_at(&self, place: &Place, message: &str) {
-        self.say(place, format!("{}: {message}", self.shown_path()));
+        self.note_at(self.problems, place, message);
     }
 
     /// Notes what is legal and may surprise about the value of a member.
@@ -146,8 +135,12 @@ impl<'a> Section<'a> {
     }
 
     fn wrong<T>(&self, key: &str, node: &Node, expected: &str) -> Option<T> {
-        let message = format!("`{}`: expected {expected}, found {}", self.full(key), node.found());
-        self.say(&node.place, message);
+        self.refuse(key, &node.place, format_args!("expected {expected}, found {}", node.found()))
+    }
+
+    /// Notes what is wrong with the value of a member at a place.
+    fn refuse<T>(&self, key: &str, place: &Place, message: fmt::Arguments<'_>) -> Option<T> {
+        self.problems.add(place, format!("`{}`: {message}", self.full(key)));
         None
     }
 
@@ -163,13 +156,16 @@ impl<'a> Section<'a> {
                     "no" | "off" | "n" | "false" => "; write `false`",
                     _ => "",
                 };
-                let message =
-                    format!("`{}`: expected true or false, found text{way_out}", self.full(key));
-                self.say(&node.place, message);
-                default
+                let message = format_args!("expected true or false, found text{way_out}");
+                self.refuse(key, &node.place, message).unwrap_or(default)
             }
             _ => self.wrong(key, node, "true or false").unwrap_or(default),
         }
+    }
+
+    /// Nothing where the section is switched off.
+    pub(crate) fn enabled(&self, default: bool) -> Option<()> {
+        self.flag("enabled", default).then_some(())
     }
 
     /// A whole number within bounds.
@@ -180,22 +176,16 @@ impl<'a> Section<'a> {
         let number = match &node.kind {
             NodeKind::Integer(number) => *number,
             NodeKind::Text(text) if text.parse::<u64>().is_ok() => {
-                let message = format!(
-                    "`{}`: expected {}, found text; write it without quotes",
-                    self.full(key),
-                    expected()
-                );
-                self.say(&node.place, message);
-                return None;
+                let expected = format!("{}, found text; write it without quotes", expected());
+                return self.refuse(key, &node.place, format_args!("expected {expected}"));
             }
             _ => return self.wrong(key, node, &expected()),
         };
         let found = u64::try_from(number).ok().filter(|number| bounds.contains(number));
-        if found.is_none() {
-            let message = format!("`{}`: expected {}, found {number}", self.full(key), expected());
-            self.say(&node.place, message);
-        }
-        found
+        found.or_else(|| {
+            let message = format_args!("expected {}, found {number}", expected());
+            self.refuse(key, &node.place, message)
+        })
     }
 
     /// A number within bounds.
@@ -212,9 +202,28 @@ impl<'a> Section<'a> {
         if bounds.contains(&number) {
             return Some(number);
         }
-        let message = format!("`{}`: expected {}, found {number}", self.full(key), expected());
-        self.say(&node.place, message);
-        None
+        self.refuse(key, &node.place, format_args!("expected {}, found {number}", expected()))
+    }
+
+    /// Notes that a member is missing, unless it is there and something else is wrong with it.
+    pub(crate) fn required<T>(&self, key: &str, value: Option<T>, message: &str) -> Option<T> {
+        if value.is_none() && !self.has(key) {
+            self.problem(key, message);
+        }
+        value
+    }
+
+    /// The values that the words of a list stand for. Empty when it is left out.
+    pub(crate) fn words<T: Copy>(&self, key: &str, known: &[(&str, T)]) -> Vec<T> {
+        let value = |item: Item<'_>| {
+            let found = known.iter().find(|(word, _)| *word == item.text);
+            if found.is_none() {
+                let names: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+                self.unknown_word(item, &names);
+            }
+            found.map(|(_, value)| *value)
+        };
+        self.texts(key).into_iter().filter_map(value).collect()
     }
 
     /// Text that is not blank.
@@ -230,10 +239,7 @@ impl<'a> Section<'a> {
                 Some(Item { text, place: &node.place })
             }
             NodeKind::Text(_) => {
-                let message =
-                    format!("`{}`: expected {expected}, found blank text", self.full(key));
-                self.say(&node.place, message);
-                None
+                self.refuse(key, &node.place, format_args!("expected {expected}, found blank text"))
             }
             NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
                 self.wrong(key, node, expected)
@@ -250,19 +256,15 @@ impl<'a> Section<'a> {
         let item = self.text(key)?;
         let found = words.iter().find(|(word, _)| *word == item.text);
         if found.is_none() {
-            let (text, near) = (shown(item.text), near(item.text, &names).unwrap_or_default());
-            let message =
-                format!("`{}`: expected {}, found `{text}`{near}", self.full(key), one_of(&names));
-            self.say(item.place, message);
+            let expected = not_one_of(item.text, &names);
+            return self.refuse(key, item.place, format_args!("{expected}"));
         }
         found.map(|(_, value)| *value)
     }
 
     /// Notes that a word of a list is none of those that are known.
     pub fn unknown_word(&self, word: Item<'_>, known: &[&str]) {
-        let (text, near) = (shown(word.text), near(word.text, known).unwrap_or_default());
-        let path = self.shown_path();
-        self.say(word.place, format!("{path}: expected {}, found `{text}`{near}", one_of(known)));
+        self.problem_at(word.place, &not_one_of(word.text, known));
     }
 
     /// A list of texts. Empty when it is left out.
@@ -270,16 +272,13 @@ impl<'a> Section<'a> {
     pub fn texts(&self, key: &str) -> Vec<Item<'a>> {
         let Some(node) = self.value(key) else { return Vec::new() };
         let NodeKind::List(items) = &node.kind else {
-            let (full, found) = (self.full(key), node.found());
+            let found = node.found();
             let way_out = match node.kind {
                 NodeKind::Text(_) => "; put it in `[ ]`",
                 _ => ", each after `- `",
             };
-            self.say(
-                &node.place,
-                format!("`{full}`: expected a list of texts, found {found}{way_out}"),
-            );
-            return Vec::new();
+            let message = format_args!("expected a list of texts, found {found}{way_out}");
+            return self.refuse(key, &node.place, message).unwrap_or_default();
         };
         items.iter().filter_map(|item| self.as_text(key, item, "text")).collect()
     }
@@ -299,22 +298,18 @@ impl<'a> Section<'a> {
     fn compiled(&self, key: &str, item: Item<'_>) -> Option<Regex> {
         let length = item.text.chars().count();
         if length > MAX_PATTERN {
-            let message = format!(
-                "`{}`: expected a pattern of at most {MAX_PATTERN} characters, found {length}",
-                self.full(key)
-            );
-            self.say(item.place, message);
-            return None;
+            let expected = format!("a pattern of at most {MAX_PATTERN} characters");
+            let message = format_args!("expected {expected}, found {length}");
+            return self.refuse(key, item.place, message);
         }
-        match regex::RegexBuilder::new(item.text).size_limit(MAX_COMPILED).build() {
-            Ok(regex) => Some(regex),
-            Err(error) => {
+        let built = regex::RegexBuilder::new(item.text).size_limit(MAX_COMPILED).build();
+        built.map_or_else(
+            |error| {
                 let why = why_no_pattern(&error);
-                let message = format!("`{}`: this pattern cannot be read: {why}", self.full(key));
-                self.say(item.place, message);
-                None
-            }
-        }
+                self.refuse(key, item.place, format_args!("this pattern cannot be read: {why}"))
+            },
+            Some,
+        )
     }
 
     /// How long: `30s`, `5m`, `2h`, `1d`, or a whole number of seconds.
@@ -326,12 +321,8 @@ impl<'a> Section<'a> {
             NodeKind::Text(text) => seconds_of(text),
             _ => None,
         };
-        let seconds = seconds.filter(|seconds| *seconds > 0);
-        if seconds.is_none() {
-            let expected = "a time such as `30s`, `5m`, `2h` or `1d`";
-            return self.wrong(key, node, expected);
-        }
-        seconds.map(Duration::from_secs)
+        let duration = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        duration.or_else(|| self.wrong(key, node, "a time such as `30s`, `5m`, `2h` or `1d`"))
     }
 
     /// A map below this one.
@@ -346,9 +337,7 @@ impl<'a> Section<'a> {
     pub fn sections(&self, key: &str, keys: &'static [Key]) -> Vec<Self> {
         let Some(node) = self.value(key) else { return Vec::new() };
         let NodeKind::List(items) = &node.kind else {
-            let nothing: Option<()> = self.wrong(key, node, "a list of maps, each after `- `");
-            debug_assert!(nothing.is_none());
-            return Vec::new();
+            return self.wrong(key, node, "a list of maps, each after `- `").unwrap_or_default();
         };
         let path = |number: usize| format!("{}[{number}]", self.full(key));
         let items = items.iter().enumerate();
@@ -362,7 +351,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What is said of a value that should be a map.
+/// The message for a value that should be a map.
 pub(super) fn no_map(node: &Node) -> String {
     let way_out = match &node.kind {
         NodeKind::Text(text) if text.contains(':') => "; write a space after each `:`",
@@ -398,20 +387,33 @@ fn seconds_of(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Names as a choice: `a`, `b` or `c`.
-pub(crate) fn one_of(names: &[&str]) -> String {
+/// The message for a word that is none of the known ones.
+fn not_one_of(word: &str, known: &[&str]) -> String {
+    let near = near(word, known).unwrap_or_default();
+    format!("expected {}, found `{}`{near}", listed(known, "or"), shown(word))
+}
+
+/// Names as a choice or as a list: `a`, `b` or `c`.
+fn listed(names: &[&str], last_joint: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, rest)) if !rest.is_empty() => {
+            format!("{} {last_joint} {last}", rest.join(", "))
+        }
         _ => quoted.concat(),
     }
 }
 
-/// Somebody else's word as a message may repeat it: short and printable.
+/// Untrusted text as a message may repeat it: short and printable.
 pub(crate) fn shown(text: &str) -> String {
+    shortened(text, 40)
+}
+
+/// The same with at most this many characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
-    let mut shown: String = plain.take(40).collect();
-    if text.chars().count() > 40 {
+    let mut shown: String = plain.take(most).collect();
+    if text.chars().count() > most {
         shown.push('…');
     }
     shown
@@ -428,17 +430,10 @@ fn near(name: &str, known: &[&str]) -> Option<String> {
 
 /// `; did you mean …?` where a known name is near, else which names there are.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
-    let all =
-        || if known.is_empty() { String::new() } else { format!("; there is {}", listed(known)) };
-    near(name, known).unwrap_or_else(all)
-}
-
-fn listed(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
+    near(name, known).unwrap_or_else(|| match known {
+        [] => String::new(),
+        known => format!("; there is {}", listed(known, "and")),
+    })
 }
 
 /// How many letters have to be put in, taken out, exchanged or swapped with their neighbour.

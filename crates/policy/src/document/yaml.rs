@@ -22,7 +22,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 pub const MAX_DEPTH: usize = 64;
 /// How many values and names a document may have.
 pub const MAX_NODES: usize = 100_000;
-/// How many problems are told at once.
+/// How many problems are reported at once.
 const MAX_PROBLEMS: usize = 50;
 
 /// Reads a document. Nothing at all reads as [`NodeKind::Null`].
@@ -41,7 +41,7 @@ pub fn parse(text: &str, file: &str) -> Result<Node, Vec<Problem>> {
     if let Err(problem) = syntax::check_nesting(text, &file) {
         return Err(vec![problem]);
     }
-    let mut tree = Tree::new(file);
+    let mut tree = Tree { file, ..Tree::default() };
     for event in Parser::new_from_str(text) {
         match event {
             Ok((event, span)) => tree.take(event, span),
@@ -73,6 +73,7 @@ enum OpenKind {
 }
 
 /// The tree as far as it is read.
+#[derive(Default)]
 struct Tree {
     file: Arc<str>,
     open: Vec<Open>,
@@ -80,23 +81,11 @@ struct Tree {
     nodes: usize,
     documents: usize,
     problems: Vec<Problem>,
-    /// Nothing sensible can be said about what follows.
+    /// What follows cannot be parsed sensibly.
     stopped: bool,
 }
 
 impl Tree {
-    fn new(file: Arc<str>) -> Self {
-        Self {
-            file,
-            open: Vec::new(),
-            root: None,
-            nodes: 0,
-            documents: 0,
-            problems: Vec::new(),
-            stopped: false,
-        }
-    }
-
     fn place(&self, marker: Marker) -> Place {
         let (line, column) = (marker.line().max(1), marker.col() + 1);
         Place { file: Arc::clone(&self.file), line, column }

@@ -1,8 +1,8 @@
-//! The texts that code has in quotes: what a simple look at code can tell, and no more.
+//! String literals in code, found without parsing the language.
 
-/// How many texts are looked at.
+/// How many literals are inspected.
 const MAX_LITERALS: usize = 256;
-/// How much code is looked at, in bytes.
+/// How much code is inspected, in bytes.
 const MAX_CODE: usize = 256 * 1024;
 
 /// A text in quotes.
@@ -10,7 +10,7 @@ const MAX_CODE: usize = 256 * 1024;
 pub(crate) struct Literal<'a> {
     /// The text.
     pub(crate) text: &'a str,
-    /// It is handed to something that runs commands.
+    /// It is passed to something that runs commands.
     pub(crate) runs: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Where a text would have somebody connect to, as a browser reads it.
+//! The destination that a text names, parsed as a browser parses it.
 
 use std::borrow::Cow;
 
 use url::{Host, Url};
 
-use super::DestinationFact;
 use super::fold::folded;
+use super::{DestinationFact, has_word};
 
 /// Schemes whose URLs a browser reads with any number and kind of slashes.
 const SPECIAL: &[&str] = &["http", "https", "ws", "wss", "ftp"];
@@ -27,110 +27,18 @@ pub(crate) fn of_url(text: &str) -> Option<DestinationFact> {
 }
 
 /// Schemes by which a server would go to the host that its URI names.
-const OF_NETWORK: &[&str] = &[
-    "http",
-    "https",
-    "ws",
-    "wss",
-    "ftp",
-    "ftps",
-    "sftp",
-    "ssh",
-    "scp",
-    "git",
-    "git+ssh",
-    "ssh+git",
-    "git+https",
-    "rsync",
-    "smb",
-    "nfs",
-    "afp",
-    "ldap",
-    "ldaps",
-    "gopher",
-    "telnet",
-    "tcp",
-    "udp",
-    "tls",
-    "ssl",
-    "dns",
-    "rtsp",
-    "rtmp",
-    "sip",
-    "imap",
-    "imaps",
-    "smtp",
-    "smtps",
-    "pop3",
-    "nntp",
-    "irc",
-    "postgres",
-    "postgresql",
-    "mysql",
-    "mariadb",
-    "mssql",
-    "sqlserver",
-    "oracle",
-    "redis",
-    "rediss",
-    "mongodb",
-    "mongodb+srv",
-    "amqp",
-    "amqps",
-    "mqtt",
-    "mqtts",
-    "nats",
-    "kafka",
-    "cassandra",
-    "neo4j",
-    "bolt",
-    "clickhouse",
-    "vnc",
-    "rdp",
-    "socks",
-    "socks4",
-    "socks5",
-    "unix",
-    "jdbc",
-    "odbc",
-    "grpc",
-    "webdav",
-    "dav",
-    "davs",
-    "dict",
-    "tftp",
-    "s3",
-    "gs",
-    "hdfs",
-    "docker",
-    "etcd",
-    "consul",
-    "zk",
-    "memcached",
-    "svn",
-    "svn+ssh",
-    "hg",
-    "bzr",
-    "coap",
-    "coaps",
-    "stun",
-    "turn",
-    "whois",
-    "finger",
-    "wais",
-    "prospero",
-    "snmp",
-    "syslog",
-    "x11",
-    "vsock",
-    "ipp",
-    "ipps",
-];
+const OF_NETWORK: &str = "http https ws wss ftp ftps sftp ssh scp git git+ssh ssh+git git+https rsync smb nfs afp ldap \
+    ldaps gopher telnet tcp udp tls ssl dns rtsp rtmp sip imap imaps smtp smtps pop3 nntp irc \
+    postgres postgresql mysql mariadb mssql sqlserver oracle redis rediss mongodb mongodb+srv \
+    amqp amqps mqtt mqtts nats kafka cassandra neo4j bolt clickhouse vnc rdp socks socks4 socks5 \
+    unix jdbc odbc grpc webdav dav davs dict tftp s3 gs hdfs docker etcd consul zk memcached svn \
+    svn+ssh hg bzr coap coaps stun turn whois finger wais prospero snmp syslog x11 vsock ipp \
+    ipps";
 
 /// Whether a server would go to the host that a URI of this scheme names. Other schemes are names
 /// that servers have made up for what they have.
 pub(crate) fn is_of_network(scheme: &str) -> bool {
-    OF_NETWORK.contains(&scheme)
+    has_word(OF_NETWORK, scheme)
 }
 
 /// Whether a text is the URI of a file.
@@ -152,7 +60,7 @@ pub(crate) fn of_place(text: &str) -> Option<DestinationFact> {
     }
     let bare = clean.trim_start_matches(['/', '\\']);
     if bare.len() + 1 == clean.len() || clean.starts_with(['.', '#', '?']) {
-        // Relative to a place that is told elsewhere.
+        // Relative to a URL that another argument names.
         return None;
     }
     let opaque = ["about:", "data:", "blob:", "mailto:", "javascript:"];

@@ -28,7 +28,7 @@ impl Globs {
     pub(crate) fn new(patterns: &[String], reading: Reading) -> Result<Self, String> {
         let regexes = patterns.iter().map(|pattern| {
             let plain = regex_of(pattern, reading)?;
-            // Paths are looked at as they are written and as they are seen; so are the patterns.
+            // Paths are matched as written and as displayed; so are the patterns.
             let seen = folded(pattern);
             if seen == *pattern {
                 Ok(plain)

@@ -54,144 +54,80 @@ fn last_word(name: &str) -> &str {
     name.get(start..).unwrap_or(name)
 }
 
-fn is_one_of(word: &str, words: &[&str]) -> bool {
-    // `path1`, `file2`
-    let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    word.len() <= 16 && words.iter().any(|other| word.eq_ignore_ascii_case(other))
+/// `path` of `path1`.
+fn without_number(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
-
-const PATHS: &[&str] = &[
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepaths",
-    "dir",
-    "dirs",
-    "directory",
-    "directories",
-    "folder",
-    "folders",
-    "cwd",
-    "workdir",
-    "root",
-    "roots",
-    "pathname",
-    "attachment",
-    "attachments",
-];
-const PATHS_READ: &[&str] = &["cwd", "workdir", "root", "roots"];
-const PATHS_OF_FILES: &[&str] = &[
-    "source",
-    "destination",
-    "target",
-    "from",
-    "to",
-    "src",
-    "dst",
-    "dest",
-    "old",
-    "new",
-    "output",
-    "input",
-    "location",
-    "sources",
-    "name",
-];
-const URLS: &[&str] = &[
-    "url", "urls", "uri", "uris", "href", "endpoint", "webhook", "link", "links", "remote", "proxy",
-];
-const HOSTS: &[&str] =
-    &["host", "hosts", "hostname", "hostnames", "domain", "domains", "ip", "address", "server"];
-const COMMANDS: &[&str] = &["command", "commands", "cmd", "cmds", "cmdline", "commandline"];
-const COMMANDS_OF_SHELLS: &[&str] = &[
-    "script",
-    "input",
-    "text",
-    "line",
-    "code",
-    "program",
-    "executable",
-    "exec",
-    "run",
-    "shell",
-    "stdin",
-];
-const ARGUMENTS: &[&str] = &["args", "argv", "arguments"];
-const PATCHES: &[&str] = &["patch", "patches", "diff", "diffs"];
-const PATCHES_OF_PATCHERS: &[&str] = &["input", "content", "text", "changes"];
-const CODES: &[&str] = &["code"];
-const CODES_OF_RUNNERS: &[&str] =
-    &["script", "source", "snippet", "program", "expression", "input", "text", "function", "cell"];
-const LANGUAGES: &[&str] = &["language", "lang", "runtime", "interpreter", "kernel"];
-const QUERIES: &[&str] = &["sql", "query", "queries", "statement", "statements"];
-const CONTENTS: &[&str] = &[
-    "content",
-    "contents",
-    "text",
-    "str",
-    "string",
-    "body",
-    "message",
-    "description",
-    "title",
-    "prompt",
-    "comment",
-    "summary",
-    "edit",
-];
 
 /// What the value of a member is.
 pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
-    let word = last_word(name);
-    let is = |words: &[&str]| is_one_of(word, words);
-    if let Some(class) = of_action(tool, &is) {
+    let word = without_number(last_word(name));
+    // No known word is longer.
+    if word.len() > 16 {
+        return Class::Other;
+    }
+    let word = word.to_ascii_lowercase();
+    if let Some(class) = class_by_action(&word, tool) {
         return class;
     }
-    if is(PATHS) {
-        let source = tool.copies && is_one_of(name, &["source_path", "source_file", "src_path"]);
-        return if source || is(PATHS_READ) { Class::PathRead } else { Class::Path };
+    match word.as_str() {
+        "cwd" | "workdir" | "root" | "roots" => Class::PathRead,
+        "path" | "paths" | "file" | "files" | "filename" | "filenames" | "filepath"
+        | "filepaths" | "dir" | "dirs" | "directory" | "directories" | "folder" | "folders"
+        | "pathname" | "attachment" | "attachments" => {
+            let name = without_number(name);
+            let sources = ["source_path", "source_file", "src_path"];
+            let source = || sources.iter().any(|source| name.eq_ignore_ascii_case(source));
+            if tool.copies && source() { Class::PathRead } else { Class::Path }
+        }
+        "url" | "urls" | "uri" | "uris" | "href" | "endpoint" | "webhook" | "link" | "links"
+        | "remote" | "proxy" => Class::Url,
+        "host" | "hosts" | "hostname" | "hostnames" | "domain" | "domains" | "ip" | "address"
+        | "server" => Class::Host,
+        "command" | "commands" | "cmd" | "cmds" | "cmdline" | "commandline" if !tool.edits => {
+            Class::Command
+        }
+        "args" | "argv" | "arguments" => Class::Arguments,
+        "patch" | "patches" | "diff" | "diffs" => Class::Patch,
+        "code" => Class::Code,
+        "language" | "lang" | "runtime" | "interpreter" | "kernel" => Class::Language,
+        "content" | "contents" | "text" | "str" | "string" | "body" | "message" | "description"
+        | "title" | "prompt" | "comment" | "summary" | "edit" => Class::Content,
+        _ => Class::Other,
     }
-    if is(URLS) {
-        return Class::Url;
-    }
-    if is(HOSTS) {
-        return Class::Host;
-    }
-    if is(COMMANDS) {
-        return if tool.edits { Class::Other } else { Class::Command };
-    }
-    let classes = [
-        (ARGUMENTS, Class::Arguments),
-        (PATCHES, Class::Patch),
-        (CODES, Class::Code),
-        (LANGUAGES, Class::Language),
-        (CONTENTS, Class::Content),
-    ];
-    classes.iter().find(|(words, _)| is(words)).map_or(Class::Other, |(_, class)| *class)
 }
 
 /// What a member is only because the tool does what it does.
-fn of_action(tool: &Tool, is: &dyn Fn(&[&str]) -> bool) -> Option<Class> {
-    match tool.action {
-        Action::FileRead | Action::FileWrite => {
-            if tool.copies && is(&["source", "src", "from", "sources"]) {
-                return Some(Class::PathRead);
-            }
-            if is(PATHS_OF_FILES) || (tool.globs && is(&["pattern", "patterns", "glob"])) {
-                return Some(Class::Path);
-            }
-            None
-        }
-        Action::Patch if is(PATCHES_OF_PATCHERS) => Some(Class::Patch),
-        Action::Shell if is(COMMANDS_OF_SHELLS) => Some(Class::Command),
-        Action::Code | Action::Browser if is(CODES_OF_RUNNERS) => Some(Class::Code),
-        Action::Database if is(QUERIES) => Some(Class::Query),
-        _ => None,
-    }
+fn class_by_action(word: &str, tool: &Tool) -> Option<Class> {
+    let class = match tool.action {
+        Action::FileRead | Action::FileWrite => match word {
+            "source" | "src" | "from" | "sources" if tool.copies => Class::PathRead,
+            "pattern" | "patterns" | "glob" if tool.globs => Class::Path,
+            "source" | "destination" | "target" | "from" | "to" | "src" | "dst" | "dest"
+            | "old" | "new" | "output" | "input" | "location" | "sources" | "name" => Class::Path,
+            _ => return None,
+        },
+        Action::Patch => match word {
+            "input" | "content" | "text" | "changes" => Class::Patch,
+            _ => return None,
+        },
+        Action::Shell => match word {
+            "script" | "input" | "text" | "line" | "code" | "program" | "executable" | "exec"
+            | "run" | "shell" | "stdin" => Class::Command,
+            _ => return None,
+        },
+        Action::Code | Action::Browser => match word {
+            "script" | "source" | "snippet" | "program" | "expression" | "input" | "text"
+            | "function" | "cell" => Class::Code,
+            _ => return None,
+        },
+        Action::Database => match word {
+            "sql" | "query" | "queries" | "statement" | "statements" => Class::Query,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(class)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! What the name of a tool says about what it does, in the ways that servers name their tools.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::{Access, Action};
 
 /// What a tool's name says.
@@ -37,20 +40,15 @@ pub(crate) fn recognised(name: &str) -> Tool {
     let known = known_name(own).or_else(|| known_ending(&words));
     let action = known.unwrap_or_else(|| by_words(&words));
     let has = |wanted: &[&str]| words.split('_').any(|word| wanted.contains(&word));
+    let writes = says(&words, Access::Write);
     let access = match action {
         Action::Patch => Access::Patch,
         Action::FileRead => Access::Read,
         Action::FileWrite => Access::Write,
         // What is not known to only read may write.
-        _ if has(READING) && !has(WRITING) => Access::Read,
-        Action::Network | Action::Browser | Action::Database | Action::Shell | Action::Code => {
-            if has(WRITING) {
-                Access::Write
-            } else {
-                Access::Read
-            }
-        }
-        Action::Other => Access::Write,
+        Action::Other if writes || !says(&words, Access::Read) => Access::Write,
+        _ if writes => Access::Write,
+        _ => Access::Read,
     };
     Tool {
         action,
@@ -105,90 +103,24 @@ const LANGUAGES: &[(&[&str], &str)] = &[
     (&["ruby"], "ruby"),
 ];
 
-const READING: &[&str] = &[
-    "read",
-    "get",
-    "list",
-    "view",
-    "show",
-    "cat",
-    "stat",
-    "info",
-    "search",
-    "find",
-    "grep",
-    "glob",
-    "tree",
-    "open",
-    "load",
-    "fetch",
-    "describe",
-    "count",
-    "head",
-    "tail",
-    "diff",
-    "check",
-    "query",
-    "validate",
-    "lint",
-    "analyze",
-    "inspect",
-    "status",
-    "ls",
-    "log",
-    "blame",
-    "summarize",
-    "parse",
-    "index",
-    "lookup",
-    "exists",
-    "hash",
-    "scan",
-];
-
-const WRITING: &[&str] = &[
-    "write",
-    "create",
-    "delete",
-    "remove",
-    "edit",
-    "append",
-    "save",
-    "move",
-    "rename",
-    "copy",
-    "make",
-    "mkdir",
-    "update",
-    "insert",
-    "replace",
-    "modify",
-    "put",
-    "upload",
-    "download",
-    "touch",
-    "truncate",
-    "rm",
-    "mv",
-    "cp",
-    "set",
-    "unzip",
-    "extract",
-    "overwrite",
-    "chmod",
-    "chown",
-    "format",
-    "symlink",
-    "link",
-    "destroy",
-    "restore",
-    "checkout",
-    "clone",
-    "init",
-    "commit",
-    "apply",
-    "fix",
-];
+/// What a word says is done to files.
+fn access_of(word: &str) -> Option<Access> {
+    match word {
+        "read" | "get" | "list" | "view" | "show" | "cat" | "stat" | "info" | "search" | "find"
+        | "grep" | "glob" | "tree" | "open" | "load" | "fetch" | "describe" | "count" | "head"
+        | "tail" | "diff" | "check" | "query" | "validate" | "lint" | "analyze" | "inspect"
+        | "status" | "ls" | "log" | "blame" | "summarize" | "parse" | "index" | "lookup"
+        | "exists" | "hash" | "scan" => Some(Access::Read),
+        "write" | "create" | "delete" | "remove" | "edit" | "append" | "save" | "move"
+        | "rename" | "copy" | "make" | "mkdir" | "update" | "insert" | "replace" | "modify"
+        | "put" | "upload" | "download" | "touch" | "truncate" | "rm" | "mv" | "cp" | "set"
+        | "unzip" | "extract" | "overwrite" | "chmod" | "chown" | "format" | "symlink" | "link"
+        | "destroy" | "restore" | "checkout" | "clone" | "init" | "commit" | "apply" | "fix" => {
+            Some(Access::Write)
+        }
+        _ => None,
+    }
+}
 
 /// Names that stand for themselves: one word is enough where it is the tool's own name.
 fn known_name(own: &str) -> Option<Action> {
@@ -205,154 +137,58 @@ fn known_name(own: &str) -> Option<Action> {
 
 /// Names of two words and more, also behind the name of a server.
 fn known_ending(words: &str) -> Option<Action> {
-    let ends = |names: &[&str]| {
-        names.iter().any(|name| {
-            words.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
-        })
-    };
-    let found = KNOWN.iter().find(|(_, names)| ends(names));
-    found.map(|(action, _)| *action)
+    let mut starts = [0].into_iter().chain(words.match_indices('_').map(|(at, _)| at + 1));
+    starts.find_map(|start| KNOWN.get(words.get(start..)?).copied())
 }
 
-const KNOWN: &[(Action, &[&str])] = &[
-    (
-        Action::Patch,
-        &["apply_patch", "apply_diff", "patch_file", "git_apply", "apply_unified_diff"],
-    ),
-    (
-        Action::FileRead,
-        &[
-            "read_file",
-            "read_text_file",
-            "read_media_file",
-            "read_multiple_files",
-            "read_files",
-            "view_file",
-            "open_file",
-            "cat_file",
-            "get_file_info",
-            "file_info",
-            "stat_file",
-            "list_directory",
-            "list_directory_with_sizes",
-            "directory_tree",
-            "read_directory",
-            "file_read",
-            "read_text",
-            "read_file_contents",
-            "head_file",
-            "tail_file",
-        ],
-    ),
-    (
-        Action::FileWrite,
-        &[
-            "write_file",
-            "create_file",
-            "delete_file",
-            "remove_file",
-            "edit_file",
-            "append_file",
-            "append_to_file",
-            "save_file",
-            "move_file",
-            "rename_file",
-            "copy_file",
-            "write_to_file",
-            "create_directory",
-            "make_directory",
-            "delete_directory",
-            "remove_directory",
-            "str_replace_editor",
-            "str_replace_based_edit",
-            "str_replace_based_edit_tool",
-            "replace_in_file",
-            "file_write",
-            "overwrite_file",
-            "insert_edit_into_file",
-            "raw_file_write",
-            "raw_file_delete",
-            "write_text_file",
-            "multi_edit",
-        ],
-    ),
-    (
-        Action::Shell,
-        &[
-            "execute_command",
-            "run_command",
-            "run_shell_command",
-            "run_terminal_cmd",
-            "run_terminal_command",
-            "shell_exec",
-            "shell_command",
-            "execute_shell",
-            "execute_bash",
-            "run_bash",
-            "run_shell",
-            "exec_command",
-            "run_in_terminal",
-            "execute_shell_command",
-            "run_cmd",
-            "bash_command",
-            "start_process",
-            "execute_terminal",
-            "terminal_execute",
-            "run_powershell",
-            "execute_powershell",
-            "ssh_exec",
-            "ssh_execute",
-            "run_commands",
-        ],
-    ),
-    (
-        Action::Network,
-        &[
-            "http_request",
-            "fetch_url",
-            "http_get",
-            "http_post",
-            "http_put",
-            "http_delete",
-            "web_fetch",
-            "url_fetch",
-            "get_url",
-            "make_request",
-            "send_webhook",
-            "fetch_html",
-            "fetch_json",
-            "fetch_markdown",
-            "download_url",
-            "scrape_url",
-            "crawl_url",
-        ],
-    ),
-    (
-        Action::Browser,
-        &["browser_navigate", "puppeteer_navigate", "playwright_navigate", "browser_open_url"],
-    ),
-    (
-        Action::Code,
-        &[
-            "execute_code",
-            "run_code",
-            "run_python",
-            "execute_python",
-            "python_exec",
-            "exec_python",
-            "run_javascript",
-            "execute_javascript",
-            "run_js",
-            "run_python_code",
-            "python_repl",
-            "execute_cell",
-            "run_script_code",
-            "run_typescript",
-            "run_node",
-        ],
-    ),
-    (Action::Database, &["execute_sql", "run_sql", "sql_query", "execute_sql_query"]),
-];
+static KNOWN: LazyLock<HashMap<&str, Action>> = LazyLock::new(|| {
+    let known = [
+        (Action::Patch, "apply_patch apply_diff patch_file git_apply apply_unified_diff"),
+        (
+            Action::FileRead,
+            "read_file read_text_file read_media_file read_multiple_files read_files \
+             view_file open_file cat_file get_file_info file_info stat_file list_directory \
+             list_directory_with_sizes directory_tree read_directory file_read read_text \
+             read_file_contents head_file tail_file",
+        ),
+        (
+            Action::FileWrite,
+            "write_file create_file delete_file remove_file edit_file append_file \
+             append_to_file save_file move_file rename_file copy_file write_to_file \
+             create_directory make_directory delete_directory remove_directory \
+             str_replace_editor str_replace_based_edit str_replace_based_edit_tool \
+             replace_in_file file_write overwrite_file insert_edit_into_file raw_file_write \
+             raw_file_delete write_text_file multi_edit",
+        ),
+        (
+            Action::Shell,
+            "execute_command run_command run_shell_command run_terminal_cmd \
+             run_terminal_command shell_exec shell_command execute_shell execute_bash \
+             run_bash run_shell exec_command run_in_terminal execute_shell_command run_cmd \
+             bash_command start_process execute_terminal terminal_execute run_powershell \
+             execute_powershell ssh_exec ssh_execute run_commands",
+        ),
+        (
+            Action::Network,
+            "http_request fetch_url http_get http_post http_put http_delete web_fetch \
+             url_fetch get_url make_request send_webhook fetch_html fetch_json \
+             fetch_markdown download_url scrape_url crawl_url",
+        ),
+        (
+            Action::Browser,
+            "browser_navigate puppeteer_navigate playwright_navigate browser_open_url",
+        ),
+        (
+            Action::Code,
+            "execute_code run_code run_python execute_python python_exec exec_python \
+             run_javascript execute_javascript run_js run_python_code python_repl \
+             execute_cell run_script_code run_typescript run_node",
+        ),
+        (Action::Database, "execute_sql run_sql sql_query execute_sql_query"),
+    ];
+    let known = known.iter();
+    known.flat_map(|(action, names)| names.split(' ').map(|name| (name, *action))).collect()
+});
 
 /// What the words of a name suggest.
 fn by_words(words: &str) -> Action {
@@ -376,33 +212,30 @@ fn by_words(words: &str) -> Action {
     if has(&["http", "url", "webhook", "web"]) && !has(&["search"]) {
         return Action::Network;
     }
-    by_file_words(words, &has)
+    by_file_words(words)
 }
 
-fn by_file_words(words: &str, has: &dyn Fn(&[&str]) -> bool) -> Action {
-    const FILES: &[&str] = &[
-        "file",
-        "files",
-        "directory",
-        "directories",
-        "dir",
-        "folder",
-        "folders",
-        "fs",
-        "filesystem",
-        "notebook",
-        "path",
-    ];
+/// Whether a word of a name says that files are read or written.
+fn says(words: &str, access: Access) -> bool {
+    words.split('_').any(|word| access_of(word) == Some(access))
+}
+
+fn by_file_words(words: &str) -> Action {
     let alone = ["read", "write", "edit", "glob", "grep", "ls", "view", "cat", "mkdir", "rm"];
     let last = words.rsplit('_').next().unwrap_or_default();
-    let of_files = has(FILES) || alone.contains(&words);
+    let of_files = words.split('_').any(is_file_word) || alone.contains(&words);
     if !of_files && (words.len() <= 6 || !alone.contains(&last)) {
         return Action::Other;
     }
-    if has(WRITING) {
+    if says(words, Access::Write) {
         return Action::FileWrite;
     }
-    if has(READING) { Action::FileRead } else { Action::Other }
+    if says(words, Access::Read) { Action::FileRead } else { Action::Other }
+}
+
+fn is_file_word(word: &str) -> bool {
+    let files = ["file", "files", "dir", "folder", "folders", "fs", "notebook", "path"];
+    files.contains(&word) || ["directory", "directories", "filesystem"].contains(&word)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Patches, as people and models write them: unified diffs, `*** Begin Patch`, and blocks of search
+//! Patches as they are written by hand and by models: unified diffs, `*** Begin Patch`, and blocks of search
 //! and replace. What cannot be read for certain is an error, never a guess.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub(crate) struct FileChange<'a> {
     names: Vec<Cow<'a, str>>,
     /// The lines that it adds.
     pub(crate) added: Vec<&'a str>,
-    /// How many lines it takes away.
+    /// How many lines it removes.
     pub(crate) deletions: usize,
     /// It becomes a link.
     is_link: bool,
@@ -59,7 +59,7 @@ pub(crate) fn read(text: &str) -> Result<Patch<'_>, &'static str> {
     if patch.files.is_empty() { Err("no change of a file was found in it") } else { Ok(patch) }
 }
 
-/// A unified diff under way.
+/// A parser of unified diffs.
 #[derive(Default)]
 struct Unified<'a> {
     patch: Patch<'a>,
@@ -207,15 +207,12 @@ fn name(text: &str) -> Option<Cow<'_, str>> {
 }
 
 fn without_side(name: Cow<'_, str>) -> Cow<'_, str> {
+    fn stripped(name: &str) -> &str {
+        name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
+    }
     match name {
-        Cow::Borrowed(name) => {
-            let rest = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
-            Cow::Borrowed(rest.unwrap_or(name))
-        }
-        Cow::Owned(name) => {
-            let rest = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
-            Cow::Owned(rest.unwrap_or(&name).to_owned())
-        }
+        Cow::Borrowed(name) => Cow::Borrowed(stripped(name)),
+        Cow::Owned(name) => Cow::Owned(stripped(&name).to_owned()),
     }
 }
 
@@ -283,7 +280,7 @@ fn read_marked(text: &str) -> Result<Patch<'_>, &'static str> {
     Err("there is no `*** End Patch`")
 }
 
-/// The form with blocks of search and replace; the file is told elsewhere.
+/// The form with blocks of search and replace; another argument names the file.
 fn read_blocks(text: &str) -> Result<Patch<'_>, &'static str> {
     let mut file = FileChange::default();
     let mut part = 0;

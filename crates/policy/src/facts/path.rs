@@ -86,7 +86,7 @@ fn is_plain(text: &str) -> bool {
     for (place, byte) in text.bytes().enumerate() {
         let fine =
             byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'@' | b'+');
-        // Names that begin or end with a dot, doubled slashes, and what must be looked at closer.
+        // Names that begin or end with a dot, doubled slashes, and what needs full normalization.
         let odd = match byte {
             b'/' => before == b'/' && place > 0 || before == b'.',
             b'.' => before == b'.',

@@ -18,7 +18,7 @@ use super::fold::folded;
 
 /// How long a command line may be, in bytes.
 const MAX_COMMAND: usize = 1 << 20;
-/// How many commands are looked at.
+/// How many commands are inspected.
 const MAX_COMMANDS: usize = 4096;
 /// How deep commands may be nested in each other.
 const MAX_DEPTH: usize = 24;
@@ -51,7 +51,7 @@ pub(crate) struct Simple {
     pub(crate) redirects: Vec<(bool, Word)>,
     /// The number of its pipeline.
     pub(crate) pipeline: usize,
-    /// It goes on in the background.
+    /// It runs in the background.
     pub(crate) background: bool,
     /// The commands whose output its words are made of.
     pub(crate) sources: Vec<String>,
@@ -68,6 +68,17 @@ impl Simple {
     /// The texts of the words behind the name.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
         self.words.iter().skip(1).map(|word| word.text.as_str())
+    }
+
+    /// Whether one of the words behind the name is one of these.
+    pub(crate) fn has_any(&self, wanted: &[&str]) -> bool {
+        self.arguments().any(|text| wanted.contains(&text))
+    }
+
+    /// The targets of the redirects that write.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &str> {
+        let writing = self.redirects.iter().filter(|(writes, _)| *writes);
+        writing.map(|(_, target)| target.text.as_str())
     }
 
     /// The words with one space between them, and where it writes.
@@ -122,6 +133,18 @@ impl Script {
         self.commands.iter().filter_map(code_of)
     }
 
+    /// Whether, in some pipeline, a command of the second kind stands behind one of the first.
+    pub(crate) fn pipes(
+        &self,
+        from: impl Fn(&Simple) -> bool,
+        into: impl Fn(&Simple) -> bool,
+    ) -> bool {
+        self.pipelines().any(|pipeline| {
+            let first = pipeline.iter().position(|command| from(command));
+            first.is_some_and(|first| pipeline.iter().skip(first + 1).any(|command| into(command)))
+        })
+    }
+
     /// The commands of each pipeline, in order.
     pub(crate) fn pipelines(&self) -> impl Iterator<Item = Vec<&Simple>> {
         let mut numbers: Vec<usize> =
@@ -137,7 +160,7 @@ impl Script {
 /// Reads a command line.
 ///
 /// # Errors
-/// When no shell could read it, or it is too much to look at.
+/// When no shell could read it, or it exceeds the bounds.
 pub(crate) fn read(text: &str) -> Result<Script, Unreadable> {
     if text.len() > MAX_COMMAND {
         return Err(Unreadable::TooMuch);

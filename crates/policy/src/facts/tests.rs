@@ -1,4 +1,4 @@
-//! What calls do, as their tools and arguments tell it.
+//! What calls do, derived from their tools and arguments.
 
 use proptest::prelude::*;
 use serde_json::json;

@@ -15,7 +15,7 @@ const MAX_FACTS: usize = 512;
 /// How long a text may be that is looked into for more JSON.
 const MAX_NESTED: usize = 256 * 1024;
 
-/// A walk under way.
+/// The state of a walk.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub(super) facts: Facts,
@@ -34,7 +34,7 @@ impl Walk {
         self.facts.malformed.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Looks at a value.
+    /// Visits a value.
     pub(super) fn value(&mut self, class: Class, value: &Value, depth: usize) {
         if depth > MAX_DEPTH {
             return self.malformed("arguments that are nested too deep");
@@ -177,7 +177,7 @@ impl Walk {
         }
     }
 
-    /// A text that nothing is known about: a URL, or JSON that somebody will read later.
+    /// A text of unknown meaning: a URL, or JSON that the tool may parse later.
     fn any_text(&mut self, class: Class, text: &str, depth: usize) {
         let begins = text.trim_start();
         if begins.starts_with(['{', '[']) && text.len() <= MAX_NESTED {
@@ -203,12 +203,6 @@ impl Walk {
 
     fn path_or_url(&mut self, text: &str, access: Access) {
         if text.contains(':')
-            && !destination::is_file(text)
-            && let Some(fact) = destination::of_url(text)
-        {
-            self.destination(fact);
-        }
-        if destination::is_file(text)
             && let Some(fact) = destination::of_url(text)
         {
             self.destination(fact);
@@ -234,7 +228,7 @@ impl Walk {
                     self.facts.paths.push(fact);
                 }
             }),
-            // Nobody names so long a path; but text that is none may end up here.
+            // No path is that long; but text that is no path may end up here.
             Err(Unreadable::TooLong) if !self.tool.known => {}
             Err(why) => self.malformed(why.why()),
         }
@@ -244,29 +238,27 @@ impl Walk {
         if text.trim().is_empty() {
             return;
         }
-        if destination::is_file(text) {
+        let is_file = destination::is_file(text);
+        if is_file {
             self.path(text, self.tool.access);
-            if let Some(fact) = destination::of_url(text) {
-                self.destination(fact);
-            }
-            return;
         }
-        let connects = matches!(self.tool.action, Action::Network | Action::Browser);
         match destination::of_url(text) {
             Some(fact) => self.destination(fact),
-            None if connects || destination::looks_like_host(text) || text.starts_with("//") => {
+            None if !is_file && (self.may_be_host(text) || text.starts_with("//")) => {
                 self.place(text);
             }
             None => {}
         }
     }
 
+    fn may_be_host(&self, text: &str) -> bool {
+        matches!(self.tool.action, Action::Network | Action::Browser)
+            || destination::looks_like_host(text)
+    }
+
     fn host(&mut self, text: &str) {
         let text = text.trim();
-        let connects = matches!(self.tool.action, Action::Network | Action::Browser);
-        if !text.is_empty()
-            && (connects || destination::looks_like_host(text) || text.contains("://"))
-        {
+        if !text.is_empty() && (self.may_be_host(text) || text.contains("://")) {
             self.place(text);
         }
     }
@@ -375,7 +367,7 @@ impl Walk {
         }
     }
 
-    /// What the walk found, with what can only be told at its end.
+    /// What the walk found, with what is only known at its end.
     pub(super) fn finished(mut self, arguments: &Value) -> Facts {
         let language = self.language.take().or_else(|| self.tool.language.map(str::to_owned));
         if let Some(language) = language.filter(|_| !self.facts.code.is_empty()) {
@@ -397,8 +389,8 @@ impl Walk {
         self.facts
     }
 
-    /// Keeps the destinations that somebody would connect to, for a tool that is named things by
-    /// URIs of schemes that its server has made up.
+    /// Retains the destinations that would be connected to, for a tool whose arguments are URIs of
+    /// schemes that its server defines.
     pub(super) fn only_networks(&mut self) {
         let connects = |fact: &super::DestinationFact| {
             fact.scheme.as_deref().is_none_or(|it| it == "file" || destination::is_of_network(it))
@@ -406,7 +398,7 @@ impl Walk {
         self.facts.destinations.retain(connects);
     }
 
-    /// What is done, where only the arguments tell it.
+    /// Derives the action from the arguments where the tool's name says nothing.
     fn tell_action(&mut self) {
         let facts = &mut self.facts;
         if facts.action != Action::Other {

@@ -1,11 +1,7 @@
 //! Calls that wait for an approval, by rules of our own.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::{GuardInput, Verdict};
 use regex::Regex;
-use serde_json::json;
 
 use super::forbidden_paths::{compiled, globs_of};
 use super::shell_commands::texts;
@@ -16,16 +12,10 @@ use crate::facts::glob::{Globs, Reading};
 use crate::facts::{Access, Facts};
 use crate::pattern::ToolPatterns;
 
-const NAME: &str = "approval";
-
-/// The section.
-pub(crate) const SECTION: &str = "chio.approvals";
-
-pub(crate) const KEYS: &[Key] = &[
+const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::new(
+    Key::flag(
         "ask_client",
-        "true or false",
         "false",
         "whether the user of the calling client may answer, where its protocol can ask them \
          (MCP elicitation); otherwise only approvers do",
@@ -34,56 +24,28 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 const RULE: &[Key] = &[
-    Key::new("tools", "a list of tool names, with `*`", "[\"*\"]", "the tools"),
-    Key::new(
+    Key::tools("tools", "[\"*\"]", "the tools"),
+    Key::flag(
         "side_effects",
-        "true or false",
         "false",
         "only tools that are published as having side effects, or not published at all",
     ),
     Key::new("paths", "a list of globs", "[]", "only calls that write to one of these paths"),
     Key::new("commands", "a list of patterns", "[]", "only calls that run such a command"),
-    Key::new("except", "a list of tool names, with `*`", "[]", "tools that need none after all"),
+    Key::tools("except", "[]", "tools that need none after all"),
     Key::new("reason", "text", "the rule's place", "what the approver is told"),
 ];
 
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
-    section: SECTION,
+    name: "approval",
+    section: "chio.approvals",
     about: "Parks calls in the inbox until somebody approves them: tools by name, all that have \
             side effects, calls that write to chosen paths or run chosen commands. All that a rule \
             says has to fit. Tools published with `x-chio-approval-required` always wait.",
     keys: KEYS,
     always: false,
     build,
-    samples: SAMPLES,
 };
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    approvals:
-      rules:
-        - {tools: ["*delete*"], reason: it deletes}
-        - {side_effects: true, except: [note_*, "*_file", apply_patch, bash]}
-        - {paths: ["**/.github/workflows/**", Cargo.lock], reason: it changes what is built}
-        - {commands: ["\\bnpm publish\\b"]}
-cases:
-  - {tool: read, schema: {type: object}, expect: allow}
-  - {tool: note_put, expect: allow}
-  - {tool: delete_all, schema: {type: object}, expect: ask, by: approval, says: it deletes}
-  - {tool: note_delete, expect: ask, by: approval}
-  - {name: a tool that nobody has published may do anything, tool: unknown, expect: ask, by: approval}
-  - {tool: write_file, args: {path: src/main.rs, content: x}, expect: allow}
-  - {tool: read_file, args: {path: Cargo.lock}, expect: allow}
-  - {tool: bash, args: {command: npm test}, expect: allow}
-  - {tool: write_file, args: {path: app/.github/workflows/ci.yml, content: x}, expect: ask, by: approval, says: it changes what is built}
-  - {tool: write_file, args: {path: app/Cargo.lock, content: x}, expect: ask, by: approval}
-  - {tool: bash, args: {command: "cd app && npm publish"}, expect: ask, by: approval}
-  - {name: in other words, tool: bash, args: {command: "npm  'publish'"}, expect: ask, by: approval}
-  - {tool: undelete, schema: {type: object}, expect: ask, by: approval}
-"#;
 
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let mut rules = Vec::new();
@@ -107,11 +69,19 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         }
         rules.push(rule);
     }
-    if !section.flag("enabled", true) || rules.is_empty() {
+    section.enabled(true)?;
+    if rules.is_empty() {
         return None;
     }
     let forbidden = rules.iter().find_map(Rule::example);
-    Some(Built { guard: Arc::new(Approvals { rules }), forbidden })
+    Some(Built::deciding(KIND.name, forbidden, move |input| {
+        for rule in &rules {
+            if rule.asks(input)? {
+                return Ok(Verdict::AwaitApproval(rule.reason.clone()));
+            }
+        }
+        Ok(Verdict::Allow)
+    }))
 }
 
 /// The paths that a rule is about; none where it does not say.
@@ -136,11 +106,10 @@ struct Rule {
 
 impl Rule {
     fn asks(&self, input: &GuardInput<'_>) -> Result<bool, String> {
-        let names = |tools: &ToolPatterns| tools.find(input.server_id, input.tool_name).is_some();
         let harmless = input.tool.is_some_and(|tool| !tool.has_side_effects);
-        let named = (self.tools.is_empty() || names(&self.tools))
+        let named = self.tools.covers(input)
             && !(self.side_effects && harmless)
-            && !names(&self.except);
+            && self.except.find(input.server_id, input.tool_name).is_none();
         if !named || (self.paths.is_none() && self.commands.is_empty()) {
             return Ok(named);
         }
@@ -167,35 +136,13 @@ impl Rule {
         facts.commands.iter().any(named) || facts.scripts.iter().any(runs)
     }
 
-    /// A call that the rule asks about, where one is easily told.
+    /// A call that the rule asks about, where one is easily found.
     fn example(&self) -> Option<ExampleCall> {
         if self.paths.is_some() || !self.commands.is_empty() {
             return None;
         }
-        let (server, tool) = self.tools.example().unwrap_or((None, "chio.example".to_owned()));
-        let mut call = ExampleCall::new(&tool, json!({}));
-        call.server_id = server.unwrap_or(call.server_id);
+        let call = self.tools.example_call("chio.example");
         let asked = self.except.find(&call.server_id, &call.tool_name).is_none();
         asked.then_some(call)
-    }
-}
-
-struct Approvals {
-    rules: Vec<Rule>,
-}
-
-#[async_trait]
-impl Guard for Approvals {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        for rule in &self.rules {
-            if rule.asks(input)? {
-                return Ok(Verdict::AwaitApproval(rule.reason.clone()).into());
-            }
-        }
-        Ok(Verdict::Allow.into())
     }
 }

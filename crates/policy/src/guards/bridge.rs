@@ -1,21 +1,16 @@
 //! Which bridges between protocols a call may cross.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Shared, Verdict};
+use chio_kernel::{GuardInput, Shared};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 
-const NAME: &str = "bridge";
-
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "bridge",
     section: "chio.bridge",
     about: "Which bridges between protocols a call may cross. A call crosses one when its tool is \
             addressed in another protocol than its caller speaks.",
@@ -27,23 +22,20 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "{}",
             "what tools may be addressed as, by callers of a protocol; others are free",
         ),
-        Key::new(
+        Key::flag(
             "require_attenuation",
-            "true or false",
             "false",
             "only capabilities that were handed on at least once cross a bridge",
         ),
-        Key::new("native_only", "true or false", "false", "tools are addressed as native, always"),
-        Key::new(
+        Key::flag("native_only", "false", "tools are addressed as native, always"),
+        Key::flag(
             "refuse_adapted",
-            "true or false",
             "false",
             "only what the caller's protocol presents without loss crosses a bridge",
         ),
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 /// What a caller may speak.
@@ -60,33 +52,8 @@ const fn source(name: &'static str) -> Key {
     Key::new(name, "a list of protocols", "any", "what their calls may address tools as")
 }
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    bridge:
-      targets: {a2a: [native], acp: [native, mcp]}
-      require_attenuation: true
-      refuse_adapted: true
-cases:
-  - {tool: echo, expect: allow}
-  - {tool: echo, fidelity: adapted, expect: allow}
-  - {tool: echo, protocol: a2a, target: native, depth: 1, expect: allow}
-  - {tool: echo, protocol: acp, target: mcp, depth: 2, expect: allow}
-  - {tool: echo, protocol: open_ai, target: http, depth: 1, expect: allow}
-  - {tool: echo, protocol: mcp, target: mcp, expect: allow}
-  - {tool: echo, protocol: a2a, target: mcp, depth: 1, expect: deny, by: bridge, says: targets}
-  - {tool: echo, protocol: acp, target: open_ai, depth: 1, expect: deny, by: bridge, says: targets}
-  - {tool: echo, protocol: acp, target: acp, expect: deny, by: bridge, says: targets}
-  - {tool: echo, protocol: a2a, target: native, expect: deny, by: bridge, says: attenuat}
-  - {tool: echo, protocol: mcp, target: native, depth: 1, fidelity: adapted, expect: deny, says: adapted}
-  - {tool: echo, protocol: mcp, target: a2a, depth: 1, fidelity: unsupported, expect: deny, by: bridge}
-"#;
-
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let targets = section.section("targets", SOURCES);
     let targets = targets.map(|targets| {
         let listed = DiscoveryProtocol::ALL.into_iter().filter(|it| targets.has(it.name()));
@@ -99,7 +66,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         refuse_adapted: section.flag("refuse_adapted", false),
     };
     let forbidden = guard.forbidden();
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::refusing(KIND.name, forbidden, move |input| Ok(guard.refusal(input))))
 }
 
 fn protocols(section: &Section<'_>, key: &str) -> Vec<DiscoveryProtocol> {
@@ -168,16 +135,5 @@ impl Bridge {
             call
         });
         calls.find(|call| self.refusal(&call.input(&Shared::default())).is_some())
-    }
-}
-
-#[async_trait]
-impl Guard for Bridge {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        Ok(self.refusal(input).map_or(Verdict::Allow, Verdict::Deny).into())
     }
 }

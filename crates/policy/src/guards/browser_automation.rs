@@ -1,10 +1,8 @@
 //! Where a browser that an agent drives may go, and what it may do there.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 use regex::{Regex, RegexSet};
 use serde_json::{Value, json};
 
@@ -21,7 +19,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             be told, and no passwords typed into pages. It sees what the tool is told, not where \
             the page leads on.",
     keys: &[
-        Key::new("enabled", "true or false", "false", "whether it is in force"),
+        Key::flag("enabled", "false", "whether it is in force"),
         Key::new(
             "allowed_domains",
             "a list of hosts: `example.com`, `*.example.com`",
@@ -40,25 +38,18 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "all",
             "what it may be told",
         ),
-        Key::new(
-            "credential_detection",
-            "true or false",
-            "true",
-            "whether typing passwords is denied",
-        ),
-        Key::new(
+        Key::flag("credential_detection", "true", "whether typing passwords is denied"),
+        Key::patterns(
             "extra_credential_patterns",
-            "a list of regular expressions",
             "[]",
             "names of fields and texts that are credentials besides",
         ),
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
-/// Members that say what the browser is told to do.
+/// Members that name the verb for the browser.
 const VERB_MEMBERS: [&str; 6] = ["action", "verb", "operation", "command", "method", "type"];
 /// Words of tools that are no verbs.
 const TOOL_WORDS: [&str; 10] = [
@@ -95,9 +86,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         section.texts("allowed_verbs").iter().map(|item| item.text.to_lowercase()).collect();
     let extra = section.patterns("extra_credential_patterns");
     let detects = section.flag("credential_detection", true);
-    if !section.flag("enabled", false) {
-        return None;
-    }
+    section.enabled(false)?;
     let own = detects.then_some(CREDENTIAL_FIELDS);
     let patterns = own.into_iter().chain(extra.iter().map(Regex::as_str));
     let Ok(credentials) = RegexSet::new(patterns) else {
@@ -114,7 +103,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         credentials,
     };
     let forbidden = guard.forbidden(detects);
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::refusing(KIND.name, forbidden, move |input| guard.refuses(input)))
 }
 
 impl Browser {
@@ -168,23 +157,27 @@ impl Browser {
         (types && !self.credentials.is_empty() && is_credential()).then(|| reason.to_owned())
     }
 
-    fn refuses(&self, facts: &Facts, input: &GuardInput<'_>) -> Option<String> {
+    fn refuses(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
+        let facts = Facts::of_call(input)?;
+        if facts.action != Action::Browser {
+            return Ok(None);
+        }
         if let Some(why) = &facts.malformed {
-            return Some(format!("it cannot be told what the browser is to do: {why}"));
+            return Ok(Some(format!("it cannot be told what the browser is to do: {why}")));
         }
         let verbs = match verbs(input.tool_name, input.arguments) {
             Ok(verbs) => verbs,
-            Err(why) => return Some(why),
+            Err(why) => return Ok(Some(why)),
         };
-        let mut places = facts.destinations.iter();
-        places
-            .find_map(|to| self.refuses_host(to.host.as_deref()))
+        let mut hosts = facts.destinations.iter().map(|to| to.host.as_deref());
+        Ok(hosts
+            .find_map(|host| self.refuses_host(host))
             .or_else(|| self.refuses_verb(&verbs))
-            .or_else(|| self.refuses_typing(&verbs, input.arguments))
+            .or_else(|| self.refuses_typing(&verbs, input.arguments)))
     }
 }
 
-/// What the browser is told to do: what the arguments say, else what the tool's name says.
+/// The verbs for the browser: those of the arguments, else that of the tool's name.
 fn verbs(tool_name: &str, arguments: &Value) -> Result<Vec<String>, String> {
     let mut said = Vec::new();
     if let Value::Object(members) = arguments {
@@ -229,42 +222,3 @@ fn any_text(value: &Value, holds: &dyn Fn(&str) -> bool) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
-
-#[async_trait]
-impl Guard for Browser {
-    fn name(&self) -> &str {
-        KIND.name
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let facts = Facts::of_call(input)?;
-        if facts.action != Action::Browser {
-            return Ok(Verdict::Allow.into());
-        }
-        Ok(self.refuses(facts, input).map_or(Verdict::Allow, Verdict::Deny).into())
-    }
-}
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    browser_automation:
-      enabled: true
-      allowed_domains: ["docs.example.com", "*.example.org"]
-      blocked_domains: ["admin.example.org"]
-      allowed_verbs: [navigate, click, type, screenshot]
-      extra_credential_patterns: ["(?i)mother's maiden"]
-cases:
-  - {name: an allowed page, tool: browser_navigate, args: {url: "https://docs.example.com/"}, expect: allow}
-  - {name: a click, tool: browser_click, args: {selector: ".next"}, expect: allow}
-  - {name: text in a field, tool: browser_type, args: {selector: ".search", text: "rust"}, expect: allow}
-  - {name: no browser, tool: echo, args: {text: "https://other.example/"}, expect: allow}
-  - {name: another page, tool: browser_navigate, args: {url: "https://other.example.net/"}, expect: deny, by: browser-automation, says: allowed_domains}
-  - {name: a blocked page, tool: puppeteer_navigate, args: {url: "https://ADMIN.example.org./"}, expect: deny, by: browser-automation, says: blocked_domains}
-  - {name: another verb, tool: browser_evaluate, args: {expression: "1"}, expect: deny, by: browser-automation, says: allowed_verbs}
-  - {name: another verb as an argument, tool: browser, args: {action: download}, expect: deny, by: browser-automation, says: allowed_verbs}
-  - {name: a password, tool: browser_type, args: {selector: "input[name=password]", text: "x"}, expect: deny, by: browser-automation, says: credential}
-  - {name: somebody's own pattern, tool: browser_type, args: {selector: ".q", label: "Mother's maiden name"}, expect: deny, by: browser-automation}
-  - {name: a verb that is none, tool: browser, args: {action: [click]}, expect: deny, by: browser-automation}
-"#;

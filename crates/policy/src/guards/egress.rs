@@ -2,10 +2,7 @@
 
 pub(crate) mod hosts;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 use serde_json::json;
 
 use self::hosts::HostSet;
@@ -33,7 +30,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 struct Egress {
@@ -47,14 +43,13 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let block = HostSet::read(section, "block");
     let words = [("allow", true), ("block", false)];
     let others = section.one_of("default", &words).unwrap_or(false);
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let guard = Egress { allow, block, others };
     let forbidden = guard
         .forbidden_host()
         .map(|host| ExampleCall::new("http_request", json!({"url": format!("https://{host}/")})));
-    Some(Built { guard: Arc::new(guard), forbidden })
+    let refuse = move |input: &GuardInput<'_>| destinations(input, |host| guard.refuses(host));
+    Some(Built::refusing(KIND.name, forbidden, refuse))
 }
 
 impl Egress {
@@ -82,48 +77,20 @@ impl Egress {
     }
 }
 
-/// Whether the arguments of a call that goes somewhere cannot be read.
-pub(crate) fn unreadable(facts: &Facts) -> Option<String> {
-    let why = facts.malformed.as_ref()?;
-    let goes_out = matches!(facts.action, Action::Network | Action::Browser);
-    goes_out.then(|| format!("it cannot be told where the call goes: {why}"))
-}
-
-#[async_trait]
-impl Guard for Egress {
-    fn name(&self) -> &str {
-        KIND.name
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let facts = Facts::of_call(input)?;
-        if let Some(why) = unreadable(facts) {
-            return Ok(Verdict::Deny(why).into());
+/// Why a call may not reach one of its destinations, by a rule about hosts. Arguments of a network
+/// call that cannot be read are refused.
+pub(super) fn destinations(
+    input: &GuardInput<'_>,
+    refuses: impl Fn(Option<&str>) -> Option<String>,
+) -> Result<Option<String>, String> {
+    let facts = Facts::of_call(input)?;
+    match &facts.malformed {
+        Some(why) if matches!(facts.action, Action::Network | Action::Browser) => {
+            Ok(Some(format!("it cannot be told where the call goes: {why}")))
         }
-        let mut destinations = facts.destinations.iter();
-        let refused = destinations.find_map(|to| self.refuses(to.host.as_deref()));
-        Ok(refused.map_or(Verdict::Allow, Verdict::Deny).into())
+        _ => Ok(facts.destinations.iter().find_map(|to| refuses(to.host.as_deref()))),
     }
 }
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    egress:
-      allow: ["api.example.com", "*.example.org"]
-      block: ["paste.example.org"]
-cases:
-  - {name: an allowed host, tool: http_request, args: {url: "https://api.example.com/v1"}, expect: allow}
-  - {name: an allowed sub-domain, tool: fetch, args: {url: "https://docs.example.org./guide"}, expect: allow}
-  - {name: nothing that goes anywhere, tool: echo, args: {text: hello}, expect: allow}
-  - {name: another host, tool: http_request, args: {url: "https://other.example.net/"}, expect: deny, by: egress-allowlist, says: rules.egress.allow}
-  - {name: a blocked host among allowed ones, tool: fetch, args: {url: "https://PASTE.example.org/x"}, expect: deny, by: egress-allowlist, says: rules.egress.block}
-  - {name: the name itself is not below itself, tool: fetch, args: {url: "https://example.org/"}, expect: deny, by: egress-allowlist}
-  - {name: an allowed host as user name, tool: fetch, args: {url: "https://api.example.com@evil.example/"}, expect: deny, by: egress-allowlist}
-  - {name: an allowed host as sub-domain of another, tool: fetch, args: {url: "https://api.example.com.evil.example/"}, expect: deny, by: egress-allowlist}
-  - {name: no URL, tool: http_request, args: {url: 7}, expect: deny, by: egress-allowlist}
-"#;
 
 #[cfg(test)]
 mod tests {

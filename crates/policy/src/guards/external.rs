@@ -36,7 +36,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 const SERVICE_KEYS: &[Key] = &[
@@ -62,9 +61,8 @@ const SERVICE_KEYS: &[Key] = &[
         "all tools",
         "which calls it is asked about",
     ),
-    Key::new(
+    Key::flag(
         "allow_private",
-        "true or false",
         "false",
         "whether it may be in a private network, or on this machine over http",
     ),
@@ -83,7 +81,8 @@ struct External {
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let entries = section.sections("services", SERVICE_KEYS);
     let services: Vec<Service> = entries.iter().filter_map(service_of).collect();
-    if !section.flag("enabled", true) || services.is_empty() {
+    section.enabled(true)?;
+    if services.is_empty() {
         return None;
     }
     // What a service says is not known before it is asked, so nothing can be proved here.
@@ -91,8 +90,9 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
 }
 
 fn service_of(section: &Section<'_>) -> Option<Service> {
-    let name = required(section, "name")?;
-    let url = required(section, "url")?;
+    let text = |key| section.required(key, section.text(key), "expected text, found nothing");
+    let name = text("name")?.text.to_owned();
+    let url = text("url")?.text.to_owned();
     let rules = rules(section.flag("allow_private", false), &url);
     if let Err(error) = rules.judge(&url) {
         section.problem("url", &format!("{error}; a service on this machine or in a private network needs `allow_private: true`"));
@@ -108,14 +108,6 @@ fn service_of(section: &Section<'_>) -> Option<Service> {
     let headers = headers(section, |name| std::env::var(name).ok());
     let on = ToolPatterns::read(section, "on");
     Some(Service { name, url, timeout, send: parts(section), headers, on, client })
-}
-
-fn required(section: &Section<'_>, key: &str) -> Option<String> {
-    let text = section.text(key);
-    if text.is_none() && !section.has(key) {
-        section.problem(key, "expected text, found nothing");
-    }
-    text.map(|item| item.text.to_owned())
 }
 
 /// Where a service may be.
@@ -134,17 +126,7 @@ fn parts(section: &Section<'_>) -> Vec<Part> {
     if !section.has("send") {
         return DEFAULT_PARTS.to_vec();
     }
-    let mut parts = Vec::new();
-    for item in section.texts("send") {
-        match PARTS.iter().find(|(word, _)| *word == item.text) {
-            Some((_, part)) => parts.push(*part),
-            None => {
-                let known: Vec<&str> = PARTS.iter().map(|(word, _)| *word).collect();
-                section.unknown_word(item, &known);
-            }
-        }
-    }
-    parts
+    section.words("send", &PARTS)
 }
 
 /// Headers whose values are in the environment.
@@ -198,21 +180,3 @@ impl Guard for External {
         Ok(verdict.into())
     }
 }
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    external:
-      services:
-        # Nobody listens there, so that whatever it is asked about is denied.
-        - {name: nobody, url: "http://127.0.0.1:2/judge", allow_private: true, on: ["deploy_*", "files/delete"]}
-cases:
-  - {name: a tool that nobody is asked about, tool: echo, args: {text: hello}, expect: allow}
-  - {name: the same name on another server, tool: delete, expect: allow}
-  - {name: no answer, tool: deploy_app, expect: deny, by: external, says: "service `nobody` gives no answer"}
-  - {name: no answer with arguments, tool: deploy_app, args: {to: production}, expect: deny, by: external}
-  - {name: no answer about a server's tool, tool: delete, server: files, expect: deny, by: external}
-  - {name: no answer for another agent, tool: deploy_site, agent: bob, expect: deny, by: external}
-  - {name: arguments of another form, tool: deploy_app, args: [1, 2], expect: deny, by: external}
-"#;

@@ -3,10 +3,7 @@
 mod defaults;
 mod sample;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 use serde_json::json;
 
 use self::sample::Sample;
@@ -14,7 +11,7 @@ use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::glob::{Globs, Reading, problem};
-use crate::facts::{Action, Facts};
+use crate::facts::{Action, Facts, PathFact};
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "forbidden-path",
@@ -40,7 +37,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 struct ForbiddenPaths {
@@ -49,7 +45,7 @@ struct ForbiddenPaths {
     exceptions: Globs,
     /// What the patterns stand for, to compare with paths that are patterns themselves.
     samples: Vec<Sample>,
-    /// Nobody wrote the patterns.
+    /// The patterns are the default ones.
     by_default: bool,
 }
 
@@ -62,15 +58,13 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         patterns = defaults::PATTERNS.iter().map(|&text| text.to_owned()).collect();
         exceptions.extend(defaults::EXCEPTIONS.iter().map(|&text| text.to_owned()));
     }
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let globs = compiled(section, "patterns", &patterns, Reading::Wide)?;
     let exceptions = compiled(section, "exceptions", &exceptions, Reading::Anywhere)?;
     let samples = patterns.iter().flat_map(|pattern| Sample::of(pattern)).collect();
     let guard = ForbiddenPaths { patterns, globs, exceptions, samples, by_default: !own };
     let forbidden = guard.example();
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::refusing(KIND.name, forbidden, move |input| guard.refuses(input)))
 }
 
 /// The globs of a list; those that cannot be read are problems.
@@ -98,17 +92,31 @@ pub(super) fn compiled(
     Globs::new(globs, reading).map_err(|why| section.problem(key, &why)).ok()
 }
 
-/// Why it cannot be told which paths a call touches, if it cannot.
-pub(super) fn unreadable(facts: &Facts) -> Option<String> {
-    let why = facts.malformed.as_ref()?;
-    let files = matches!(
-        facts.action,
-        Action::FileRead | Action::FileWrite | Action::Patch | Action::Other
-    );
-    files.then(|| format!("it cannot be told which paths the call touches: {why}"))
+/// Why a call may not touch one of its paths, by a rule about paths. Arguments of a file call that
+/// cannot be read are refused.
+pub(super) fn paths(
+    input: &GuardInput<'_>,
+    refuses: impl Fn(&PathFact) -> Option<String>,
+) -> Result<Option<String>, String> {
+    use Action::{FileRead, FileWrite, Other, Patch};
+    let facts = Facts::of_call(input)?;
+    match &facts.malformed {
+        Some(why) if matches!(facts.action, FileRead | FileWrite | Patch | Other) => {
+            Ok(Some(format!("it cannot be told which paths the call touches: {why}")))
+        }
+        _ => Ok(facts.paths.iter().find_map(refuses)),
+    }
 }
 
 impl ForbiddenPaths {
+    fn refuses(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
+        paths(input, |path| {
+            let pattern = self.forbids(&path.normal)?;
+            let whose = if self.by_default { ", by default" } else { "" };
+            Some(format!("a path is forbidden by `{pattern}` of `{}`{whose}", KIND.section))
+        })
+    }
+
     /// The pattern that forbids a path.
     fn forbids(&self, path: &str) -> Option<&str> {
         let found = self.globs.first_match(path).and_then(|place| self.patterns.get(place));
@@ -127,44 +135,3 @@ impl ForbiddenPaths {
         Some(ExampleCall::new("read_file", json!({ "path": path })))
     }
 }
-
-#[async_trait]
-impl Guard for ForbiddenPaths {
-    fn name(&self) -> &str {
-        KIND.name
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let facts = Facts::of_call(input)?;
-        if let Some(why) = unreadable(facts) {
-            return Ok(Verdict::Deny(why).into());
-        }
-        let Some(pattern) = facts.paths.iter().find_map(|path| self.forbids(&path.normal)) else {
-            return Ok(Verdict::Allow.into());
-        };
-        let whose = if self.by_default { ", by default" } else { "" };
-        let reason = format!("a path is forbidden by `{pattern}` of `{}`{whose}", KIND.section);
-        Ok(Verdict::Deny(reason).into())
-    }
-}
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    forbidden_paths:
-      patterns: ["**/.env", "**/.env.*", "~/.ssh", "/etc/shadow", "**/*.pem"]
-      exceptions: ["**/.env.example"]
-cases:
-  - {name: a file of the project, tool: read_file, args: {path: /workspace/src/main.rs}, expect: allow}
-  - {name: an exception, tool: read_file, args: {path: /workspace/.env.example}, expect: allow}
-  - {name: nothing of files, tool: echo, args: {text: the .env file}, expect: allow}
-  - {name: a forbidden name, tool: read_file, args: {path: /workspace/.env}, expect: deny, by: forbidden-path, says: "**/.env"}
-  - {name: in other case, tool: read_file, args: {path: /workspace/.ENV}, expect: deny, by: forbidden-path}
-  - {name: the folder itself, tool: list_directory, args: {path: "~/.ssh"}, expect: deny, by: forbidden-path}
-  - {name: below it by another way, tool: read_file, args: {path: /Users/ann/.ssh/id_ed25519}, expect: deny, by: forbidden-path}
-  - {name: climbing out of an exception, tool: read_file, args: {path: /w/.env.example/../.env}, expect: deny, by: forbidden-path}
-  - {name: encoded twice, tool: read_file, args: {path: "%252e%252e/%252e%252e/etc/shadow"}, expect: deny, by: forbidden-path}
-  - {name: in a command, tool: bash, args: {command: "cat ~/.ss*/id_rsa"}, expect: deny, by: forbidden-path}
-  - {name: no path at all, tool: read_file, args: {path: 7}, expect: deny, by: forbidden-path, says: no path}
-"#;

@@ -3,19 +3,16 @@
 mod embedded;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 use chio_net::address::{AddressClass, AddressError, AddressPattern, AddressRules};
 use serde_json::json;
 
+use super::egress::destinations;
 use super::egress::hosts::HostSet;
-use super::egress::unreadable;
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
-use crate::facts::Facts;
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "internal-network",
@@ -38,19 +35,17 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "[]",
             "what may be reached although it is internal; metadata addresses only one by one",
         ),
-        Key::new(
+        Key::flag(
             "metadata_only",
-            "true or false",
             "false",
             "whether only metadata services and `extra_blocked_hosts` are denied",
         ),
     ],
     always: true,
     build,
-    samples: SAMPLES,
 };
 
-/// Names by which clouds hand out credentials; some of them look public.
+/// Names by which clouds issue credentials; some of them look public.
 const METADATA_NAMES: [&str; 12] = [
     "metadata",
     "metadata.google.internal",
@@ -83,14 +78,13 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     }
     let allow = HostSet::read(section, "allow");
     let metadata_only = section.flag("metadata_only", false);
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let guard = InternalNetwork { rules, allow, metadata_only };
     let forbidden = guard
         .forbidden_host()
         .map(|host| ExampleCall::new("http_request", json!({"url": format!("http://{host}/")})));
-    Some(Built { guard: Arc::new(guard), forbidden })
+    let refuse = move |input: &GuardInput<'_>| destinations(input, |host| guard.refuses(host));
+    Some(Built::refusing(KIND.name, forbidden, refuse))
 }
 
 fn patterns(section: &Section<'_>, key: &str) -> Vec<AddressPattern> {
@@ -160,41 +154,6 @@ impl InternalNetwork {
         })
     }
 }
-
-#[async_trait]
-impl Guard for InternalNetwork {
-    fn name(&self) -> &str {
-        KIND.name
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let facts = Facts::of_call(input)?;
-        if let Some(why) = unreadable(facts) {
-            return Ok(Verdict::Deny(why).into());
-        }
-        let mut destinations = facts.destinations.iter();
-        let refused = destinations.find_map(|to| self.refuses(to.host.as_deref()));
-        Ok(refused.map_or(Verdict::Allow, Verdict::Deny).into())
-    }
-}
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    internal_network: {allow: ["127.0.0.1", "db.corp"], extra_blocked_hosts: ["*.blocked.example"]}
-cases:
-  - {name: a public host, tool: http_request, args: {url: "http://example.com/"}, expect: allow}
-  - {name: a local address that is allowed, tool: http_request, args: {url: "http://127.0.0.1:3000/"}, expect: allow}
-  - {name: a local name that is allowed, tool: http_request, args: {url: "http://db.corp:8080/"}, expect: allow}
-  - {name: cloud metadata, tool: http_request, args: {url: "http://169.254.169.254/latest/meta-data/"}, expect: deny, by: internal-network, says: metadata}
-  - {name: loopback as one number, tool: fetch, args: {url: "http://2130706434/"}, expect: deny, by: internal-network, says: loopback}
-  - {name: a private address inside IPv6, tool: fetch, args: {url: "http://[::ffff:10.0.0.1]/"}, expect: deny, by: internal-network, says: private}
-  - {name: a private address in a name, tool: fetch, args: {url: "http://192.168.0.1.nip.io/"}, expect: deny, by: internal-network, says: private}
-  - {name: a local name, tool: fetch, args: {url: "http://printer.local/"}, expect: deny, by: internal-network}
-  - {name: a host that was blocked, tool: fetch, args: {url: "https://a.blocked.example/"}, expect: deny, by: internal-network}
-  - {name: no URL, tool: fetch, args: {url: [1]}, expect: deny, by: internal-network}
-"#;
 
 #[cfg(test)]
 mod tests {

@@ -1,26 +1,20 @@
 //! Which models may ask for calls.
 //!
-//! What a caller says about its model is its own word unless somebody has checked it; the word
-//! `verified` is the kernel's.
+//! What a caller states about its model is unverified unless the kernel has checked it; the word
+//! `verified` is set by the kernel alone.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use chio_core::governance::{ModelMetadata, ProvenanceClass};
 use chio_core::tier::SafetyTier;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Shared, Verdict};
+use chio_kernel::{GuardInput, Shared};
 use regex::{Regex, RegexBuilder};
-use serde_json::json;
 
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 
-const NAME: &str = "model-constraint";
-
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "model-constraint",
     section: "chio.models",
     about: "Which models may ask for calls. A name may have `*` in it, and may begin with the \
             provider and a `/`. What a caller says about its model is only its word, unless \
@@ -46,81 +40,34 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "none",
             "how far it must be known which model asks",
         ),
-        Key::new(
+        Key::flag(
             "require",
-            "true or false",
             "true where anything but `deny` is set",
             "whether calls that name no model are denied",
         ),
-        Key::new("tools", "a list of tool names, with `*`", "all", "the tools that this is about"),
+        Key::tools("tools", "all", "the tools that this is about"),
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    models:
-      allow: ["careful-*", "lab/steady"]
-      deny: ["*-preview"]
-      min_tier: standard
-      require_provenance: verified
-      tools: ["pay_*", "files/*"]
-cases:
-  - tool: pay_bill
-    model: {model_id: careful-2, safety_tier: high, provenance_class: verified}
-    expect: allow
-  - tool: pay_bill
-    model: {model_id: steady, provider: lab, safety_tier: standard, provenance_class: verified}
-    expect: allow
-  - {name: another tool, tool: echo, expect: allow}
-  - {tool: pay_bill, expect: deny, by: model-constraint, says: names no model}
-  - {server: files, tool: read, expect: deny, by: model-constraint}
-  - tool: pay_bill
-    model: {model_id: careful-2, safety_tier: high}
-    expect: deny
-    by: model-constraint
-    says: require_provenance
-  - tool: pay_bill
-    model: {model_id: careful-2, safety_tier: low, provenance_class: verified}
-    expect: deny
-    by: model-constraint
-    says: min_tier
-  - name: no tier at all
-    tool: pay_bill
-    model: {model_id: careful-2, provenance_class: verified}
-    expect: deny
-    says: min_tier
-  - tool: pay_bill
-    model: {model_id: other, safety_tier: high, provenance_class: verified}
-    expect: deny
-    says: "`allow`"
-  - name: another letter case does not help
-    tool: pay_bill
-    model: {model_id: careful-3-PREVIEW, safety_tier: high, provenance_class: verified}
-    expect: deny
-    says: "`*-preview`"
-"#;
-
-const TIERS: [(&str, SafetyTier); 4] = [
+/// The words for safety tiers.
+pub(crate) const TIERS: [(&str, SafetyTier); 4] = [
     ("low", SafetyTier::Low),
     ("standard", SafetyTier::Standard),
     ("high", SafetyTier::High),
     ("restricted", SafetyTier::Restricted),
 ];
 
+/// The words for how far it is known which model asks.
+pub(crate) const PROVENANCE: [(&str, ProvenanceClass); 2] =
+    [("asserted", ProvenanceClass::Asserted), ("verified", ProvenanceClass::Verified)];
+
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
-    if !section.flag("enabled", true) {
-        return None;
-    }
-    let provenance =
-        [("asserted", ProvenanceClass::Asserted), ("verified", ProvenanceClass::Verified)];
+    section.enabled(true)?;
     let (allow, deny) = (names(section, "allow", false), names(section, "deny", true));
     let min_tier = section.one_of("min_tier", &TIERS);
-    let provenance = section.one_of("require_provenance", &provenance);
+    let provenance = section.one_of("require_provenance", &PROVENANCE);
     let known = !allow.is_empty() || min_tier.is_some() || provenance.is_some();
     let guard = ModelConstraint {
         require: section.flag("require", known),
@@ -131,7 +78,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
         provenance,
     };
     let forbidden = guard.forbidden();
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::refusing(KIND.name, forbidden, move |input| Ok(guard.refusal(input))))
 }
 
 /// A name with `*`, as it was written and as it is matched.
@@ -167,10 +114,7 @@ struct ModelConstraint {
 impl ModelConstraint {
     /// Why the model may not ask for this.
     fn refusal(&self, input: &GuardInput<'_>) -> Option<String> {
-        let about = |tools: &ToolPatterns| {
-            tools.is_empty() || tools.find(input.server_id, input.tool_name).is_some()
-        };
-        if !about(&self.tools) {
+        if !self.tools.covers(input) {
             return None;
         }
         let Some(model) = input.model else {
@@ -193,11 +137,7 @@ impl ModelConstraint {
 
     /// A call that it does not let pass, where there is one.
     fn forbidden(&self) -> Option<ExampleCall> {
-        let (server, tool) = self.tools.example().unwrap_or((None, "example".to_owned()));
-        let mut call = ExampleCall::new(&tool, json!({}));
-        if let Some(server) = server {
-            call.server_id = server;
-        }
+        let call = self.tools.example_call("example");
         let model = |model_id: String| ModelMetadata {
             model_id,
             safety_tier: None,
@@ -217,15 +157,4 @@ fn is_named(model: &ModelMetadata, (_, pattern): &Name) -> bool {
         Some(pattern.is_match(&format!("{provider}/{}", model.model_id)))
     };
     pattern.is_match(&model.model_id) || full().unwrap_or(false)
-}
-
-#[async_trait]
-impl Guard for ModelConstraint {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        Ok(self.refusal(input).map_or(Verdict::Allow, Verdict::Deny).into())
-    }
 }

@@ -1,4 +1,4 @@
-//! What of a tool's output may leave: bounds, blocks and redactions that somebody wrote.
+//! Bounds, blocks and redactions of a tool's output.
 
 mod pii;
 
@@ -30,7 +30,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "what is replaced",
         )
         .of(REDACT_KEYS),
-        Key::new("block", "a list of regular expressions", "[]", "output that may not leave"),
+        Key::patterns("block", "[]", "output that may not leave"),
         Key::new("max_bytes", "a whole number", "no bound", "how large output may be, as JSON"),
         Key::new(
             "pii",
@@ -41,7 +41,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 const REDACT_KEYS: &[Key] = &[
@@ -70,9 +69,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     redactions.extend(personal(section));
     let block = section.patterns("block");
     let max_bytes = section.number("max_bytes", 1..=1 << 40);
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let Ok(quick) = RegexSet::new(redactions.iter().map(|it| it.regex.as_str())) else {
         section
             .problem("redact", "expected patterns that fit in memory together, found larger ones");
@@ -87,15 +84,9 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
 fn written(section: &Section<'_>) -> Vec<Redaction> {
     let mut redactions = Vec::new();
     for entry in section.sections("redact", REDACT_KEYS) {
-        let (name, pattern) = (entry.text("name"), entry.pattern("pattern"));
-        for (key, is_missing) in [
-            ("name", name.is_none() && !entry.has("name")),
-            ("pattern", pattern.is_none() && !entry.has("pattern")),
-        ] {
-            if is_missing {
-                entry.problem(key, "expected text, found nothing");
-            }
-        }
+        let missing = "expected text, found nothing";
+        let name = entry.required("name", entry.text("name"), missing);
+        let pattern = entry.required("pattern", entry.pattern("pattern"), missing);
         let with = entry.text("with").map(|item| item.text.to_owned());
         if pattern.as_ref().is_some_and(|pattern| pattern.is_match("")) {
             entry.problem(
@@ -216,23 +207,3 @@ impl Guard for OutputRules {
         Ok(self.less_value(output).map_or(Review::Pass, Review::Replace))
     }
 }
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    output:
-      redact: [{name: ticket, pattern: "TICKET-[0-9]+", with: "TICKET-…"}]
-      block: ["(?i)top secret"]
-      max_bytes: 200
-      pii: [email, credit_card]
-cases:
-  - {name: plain output, tool: echo, output: {text: "all is well"}, expect: allow}
-  - {name: a number that is no card's, tool: echo, output: {order: "4111 1111 1111 1112"}, expect: allow}
-  - {name: somebody's own pattern, tool: echo, output: {text: "see TICKET-42"}, expect: redact, by: output-redaction}
-  - {name: an address of mail, tool: echo, output: ["write to alice@example.com"], expect: redact, by: output-redaction}
-  - {name: the number of a card, tool: echo, output: {card: 4111111111111111}, expect: redact, by: output-redaction}
-  - {name: a name that has to be replaced, tool: echo, output: {"bob@example.com": 1}, expect: redact, by: output-redaction}
-  - {name: what may not leave, tool: echo, output: [{note: "Top Secret"}], expect: deny, by: output-redaction, says: "chio.output.block[0]"}
-  - {name: too much, tool: echo, output: {text: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, expect: deny, by: output-redaction, says: max_bytes}
-"#;

@@ -1,9 +1,6 @@
 //! How large patches may be, and what they may not add.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 use regex::Regex;
 use serde_json::json;
 
@@ -23,18 +20,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
         Key::ENABLED,
         Key::new("max_additions", "a whole number", "1000", "how many lines a patch may add"),
         Key::new("max_deletions", "a whole number", "500", "how many lines a patch may take away"),
-        Key::new(
+        Key::patterns(
             "forbidden_patterns",
-            "a list of regular expressions",
             "(switching off authentication, verification, certificates)",
             "what an added line may not match",
         ),
-        Key::new(
-            "require_balance",
-            "true or false",
-            "false",
-            "whether both have to be of one size",
-        ),
+        Key::flag("require_balance", "false", "whether both have to be of one size"),
         Key::new(
             "max_imbalance_ratio",
             "a number from 1 to 1000",
@@ -44,7 +35,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 /// Lines that switch off what protects.
@@ -82,15 +72,23 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         forbidden,
         balance: section.flag("require_balance", false).then_some(ratio),
     };
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     // What cannot be read is always denied.
     let forbidden = Some(ExampleCall::new("apply_patch", json!({"patch": "not a patch"})));
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::refusing(KIND.name, forbidden, move |input| guard.refuses_call(input)))
 }
 
 impl PatchIntegrity {
+    fn refuses_call(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
+        let facts = Facts::of_call(input)?;
+        let unreadable = |why: &str| Some(format!("the patch cannot be read: {why}"));
+        if let Some(why) = facts.malformed.as_ref().filter(|_| facts.action == Action::Patch) {
+            return Ok(unreadable(why));
+        }
+        let mut patches = facts.patches.iter().map(|text| patch::read(text));
+        Ok(patches.find_map(|patch| patch.map_or_else(unreadable, |patch| self.refuses(&patch))))
+    }
+
     /// Why a patch may not be applied.
     fn refuses(&self, patch: &Patch<'_>) -> Option<String> {
         let additions = patch.files.iter().map(|file| file.added.len()).sum::<usize>();
@@ -123,43 +121,3 @@ impl PatchIntegrity {
 fn imbalance(one: u64, other: u64) -> f64 {
     one.max(other) as f64 / one.min(other).max(1) as f64
 }
-
-#[async_trait]
-impl Guard for PatchIntegrity {
-    fn name(&self) -> &str {
-        KIND.name
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        let facts = Facts::of_call(input)?;
-        if let Some(why) = facts.malformed.as_ref().filter(|_| facts.action == Action::Patch) {
-            return Ok(Verdict::Deny(format!("the patch cannot be read: {why}")).into());
-        }
-        let refused = facts.patches.iter().find_map(|text| match patch::read(text) {
-            Ok(patch) => self.refuses(&patch),
-            Err(why) => Some(format!("the patch cannot be read: {why}")),
-        });
-        Ok(refused.map_or(Verdict::Allow, Verdict::Deny).into())
-    }
-}
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    patch_integrity:
-      max_additions: 3
-      max_deletions: 2
-      require_balance: true
-      max_imbalance_ratio: 2
-cases:
-  - {name: a small patch, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"}, expect: allow}
-  - {name: a small patch in the other form, tool: apply_patch, args: {input: "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch"}, expect: allow}
-  - {name: nothing of patches, tool: echo, args: {text: "--- a"}, expect: allow}
-  - {name: too much added, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1 +1,5 @@\n-z\n+a\n+b\n+c\n+d\n+e\n"}, expect: deny, by: patch-integrity, says: adds 5 lines}
-  - {name: too much taken away, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-a\n-b\n-c\n+d\n"}, expect: deny, by: patch-integrity, says: takes away 3 lines}
-  - {name: out of balance, tool: apply_patch, args: {patch: "--- a/x\n+++ b/x\n@@ -0,0 +1,3 @@\n+a\n+b\n+c\n"}, expect: deny, by: patch-integrity, says: 2 times}
-  - {name: a check switched off, tool: apply_patch, args: {patch: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-get(u)\n+get(u, verify=False)\n"}, expect: deny, by: patch-integrity, says: forbidden by}
-  - {name: not a patch, tool: apply_patch, args: {patch: hello}, expect: deny, by: patch-integrity, says: cannot be read}
-  - {name: no patch at all, tool: apply_patch, args: {patch: [1]}, expect: deny, by: patch-integrity, says: no patch}
-"#;

@@ -3,12 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Shared, Verdict};
+use chio_kernel::{Shared, Verdict};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
@@ -21,10 +19,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// How many rules are tried in search of a call that one forbids.
 const MAX_TRIED: usize = 64;
 
-const NAME: &str = "rules";
-
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "rules",
     section: "chio.rules",
     about: "Rules in Cedar, over agent, server, tool and a context of what the call does and where \
             it comes from. A `forbid` wins over everything; `@id`, `@reason` and `@approval` name \
@@ -47,79 +43,10 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    rules:
-      cedar: |
-        @id("no-deploys-at-night")
-        @reason("deployments wait for the morning")
-        forbid(principal, action, resource in Server::"deploy")
-        when { context.time.hour < 6 };
-
-        @id("production-asks")
-        @approval
-        forbid(principal, action, resource == Tool::"deploy/production");
-
-        @id("etc-is-read-only")
-        forbid(principal, action, resource)
-        when { context.writes && context.folders.contains("/etc") };
-
-        @id("private")
-        forbid(principal, action, resource)
-        when { context has path && context.path like "/srv/private/*" };
-
-        @id("cheap")
-        forbid(principal, action, resource)
-        when { context has cost && context.cost.units > 500 };
-
-        @id("small")
-        forbid(principal, action, resource)
-        when { context.argumentBytes * 100000000000000000 > 9000000000000000000 };
-cases:
-  - {server: deploy, tool: staging, expect: allow}
-  - {server: other, tool: production, expect: allow}
-  - {tool: read_file, args: {path: /etc/hosts}, expect: allow}
-  - {tool: paid, cost: {units: 500, currency: USD}, expect: allow}
-  - server: deploy
-    tool: staging
-    at: "2026-09-24T03:00:00Z"
-    expect: deny
-    by: rules
-    says: "rule `no-deploys-at-night`: deployments wait for the morning"
-  - {server: deploy, tool: production, expect: ask, by: rules, says: "`production-asks`"}
-  - name: forbidding wins over asking
-    server: deploy
-    tool: production
-    at: "2026-09-24T03:00:00Z"
-    expect: deny
-    by: rules
-  - {tool: write_file, args: {path: /etc/hosts, content: x}, expect: deny, by: rules, says: etc-is}
-  - {tool: write_file, args: {path: /a/../etc/x, content: x}, expect: deny, by: rules}
-  - {tool: read_file, args: {path: /srv/public/a, cwd: /tmp}, expect: allow}
-  - {name: a second path hides no other, tool: read_file, args: {path: /srv/private/a, cwd: /tmp}, expect: deny, by: rules, says: private}
-  - {name: nor does another spelling, tool: read_file, args: {path: "/srv/private/a%41"}, expect: deny, by: rules}
-  - {tool: paid, cost: {units: 501, currency: USD}, expect: deny, by: rules, says: "`cheap`"}
-  - name: a rule that fails denies
-    tool: echo
-    args:
-      text: "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
-        0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
-        0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
-    expect: deny
-    by: rules
-    says: "rule `small`"
-  - {name: malformed, tool: write_file, args: {path: 7}, expect: deny, by: rules}
-"#;
-
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let words = [("allow", Otherwise::Allow), ("deny", Otherwise::Deny)];
     let otherwise = section.one_of("default", &words).unwrap_or_default();
     let (inline, named) = (section.text("cedar"), section.text("file"));
@@ -144,7 +71,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         return None;
     }
     let forbidden = forbidden(&rules);
-    Some(Built { guard: Arc::new(RulesGuard(rules)), forbidden })
+    Some(Built::deciding(KIND.name, forbidden, move |input| Ok(rules.ask(input))))
 }
 
 /// Where the text of a member begins. The place of a block is that of its first line with words.
@@ -212,17 +139,4 @@ fn bridged(mut call: ExampleCall) -> ExampleCall {
     call.target = DiscoveryProtocol::Mcp;
     call.fidelity = Some(BridgeFidelity::Adapted { caveats: Vec::new() });
     call
-}
-
-struct RulesGuard(Rules);
-
-#[async_trait]
-impl Guard for RulesGuard {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        Ok(self.0.ask(input))
-    }
 }

@@ -1,21 +1,18 @@
 //! Arguments against the schema that the tool's server publishes.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::convert::Infallible;
 
-use async_trait::async_trait;
 use chio_core::manifest::ToolDefinition;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::{GuardInput, Verdict};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::{Key, Section, shortened};
 use crate::example::ExampleCall;
+use crate::tool_cache::ToolCache;
 
-/// How many compiled schemas are kept.
-const MAX_KEPT: usize = 4096;
 /// How often a pattern may turn back. A pattern that wants more denies.
 const MAX_BACKTRACKS: usize = 10_000;
 /// How large a compiled pattern may be, in bytes.
@@ -23,10 +20,8 @@ const MAX_PATTERN: usize = 1 << 20;
 /// What our own extensions begin with.
 const EXTENSION: &str = "x-chio-";
 
-const NAME: &str = "argument-schema";
-
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "argument-schema",
     section: "chio.schema",
     about: "Holds arguments against the input schema that the tool's server publishes. A schema \
             that cannot be used, or that refers to another document, denies. It is always there.",
@@ -41,73 +36,14 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: true,
     build,
-    samples: SAMPLES,
 };
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  chio:
-    schema: {}
-cases:
-  - {name: no schema, tool: echo, args: {anything: 1}, expect: allow}
-  - {name: an empty schema, tool: echo, args: {anything: 1}, schema: {}, expect: allow}
-  - tool: read
-    args: {path: /a}
-    schema: {type: object, required: [path], properties: {path: {type: string}}}
-    expect: allow
-  - name: our own extensions are none of its business
-    tool: read
-    args: {path: /a}
-    schema: {type: object, x-chio-publish: true, x-chio-streaming: "often"}
-    expect: allow
-  - tool: read
-    args: {}
-    schema: {type: object, required: [path]}
-    expect: deny
-    by: argument-schema
-    says: "`required`, which asks for `path`"
-  - tool: read
-    args: {path: [7]}
-    schema: {type: object, properties: {path: {type: string}}}
-    expect: deny
-    by: argument-schema
-    says: "`/path` breaks `type`, which asks for string"
-  - tool: read
-    args: {path: /a, also: 1}
-    schema: {type: object, properties: {path: {}}, additionalProperties: false}
-    expect: deny
-    by: argument-schema
-    says: additionalProperties
-  - name: deep inside
-    tool: read
-    args: {list: [{n: 1}, {n: -1}]}
-    schema: {properties: {list: {items: {properties: {n: {minimum: 0}}}}}}
-    expect: deny
-    says: "`/list/1/n` breaks `minimum`"
-  - {name: no object, tool: read, args: [1], schema: {type: object}, expect: deny}
-  - name: a schema of another place is not fetched
-    tool: read
-    schema: {$ref: "https://example.com/schema.json"}
-    expect: deny
-    by: argument-schema
-    says: cannot be used
-  - name: a file is not read
-    tool: read
-    schema: {$ref: "file:///etc/passwd"}
-    expect: deny
-    says: cannot be used
-  - {name: malformed schema, tool: read, schema: {type: 7}, expect: deny, by: argument-schema}
-"#;
-
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let deny_missing =
         section.one_of("on_missing", &[("allow", false), ("deny", true)]).unwrap_or(false);
-    let guard = ArgumentSchema { deny_missing, kept: RwLock::default() };
-    Some(Built { guard: Arc::new(guard), forbidden: Some(forbidden()) })
+    let guard = ArgumentSchema { deny_missing, compiled: ToolCache::new() };
+    Some(Built::deciding(KIND.name, Some(forbidden()), move |input| Ok(guard.verdict(input))))
 }
 
 fn forbidden() -> ExampleCall {
@@ -131,35 +67,12 @@ struct Compiled {
     validator: Result<Validator, String>,
 }
 
-/// By server, then by tool.
-type Kept = HashMap<String, HashMap<String, Arc<Compiled>>>;
-
 struct ArgumentSchema {
     deny_missing: bool,
-    kept: RwLock<Kept>,
+    compiled: ToolCache<Compiled>,
 }
 
 impl ArgumentSchema {
-    fn compiled(&self, input: &GuardInput<'_>, schema: &Map<String, Value>) -> Arc<Compiled> {
-        let (server, tool) = (input.server_id, input.tool_name);
-        {
-            let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-            let found = kept.get(server).and_then(|tools| tools.get(tool));
-            // A server may publish another schema under the same name at any time.
-            if let Some(found) = found.filter(|found| found.schema == *schema) {
-                return Arc::clone(found);
-            }
-        }
-        let validator = compile(schema);
-        let made = Arc::new(Compiled { schema: schema.clone(), validator });
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        if kept.values().map(HashMap::len).sum::<usize>() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.entry(server.to_owned()).or_default().insert(tool.to_owned(), Arc::clone(&made));
-        made
-    }
-
     fn verdict(&self, input: &GuardInput<'_>) -> Verdict {
         let schema = input.tool.map(|tool| &tool.input_schema);
         let says =
@@ -171,7 +84,13 @@ impl ArgumentSchema {
                 Verdict::Allow
             };
         };
-        let compiled = self.compiled(input, schema);
+        let (server, tool) = (input.server_id, input.tool_name);
+        // A server may publish another schema under the same name at any time.
+        let is_current = |compiled: &Compiled| compiled.schema == *schema;
+        let make = || -> Result<Compiled, Infallible> {
+            Ok(Compiled { schema: schema.clone(), validator: compile(schema) })
+        };
+        let Ok(compiled) = self.compiled.get_or_make(server, tool, is_current, make);
         match &compiled.validator {
             Err(why) => Verdict::Deny(format!("the tool's input schema cannot be used: {why}")),
             Ok(validator) if validator.is_valid(input.arguments) => Verdict::Allow,
@@ -235,22 +154,5 @@ fn known_members(tool: &ToolDefinition) -> Vec<&str> {
 
 /// A place as a reason may repeat it: short and printable.
 fn shown(text: &str) -> String {
-    let text = if text.is_empty() { "/" } else { text };
-    let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
-    let mut shown: String = plain.take(80).collect();
-    if text.chars().count() > 80 {
-        shown.push('…');
-    }
-    shown
-}
-
-#[async_trait]
-impl Guard for ArgumentSchema {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        Ok(self.verdict(input).into())
-    }
+    shortened(if text.is_empty() { "/" } else { text }, 80)
 }

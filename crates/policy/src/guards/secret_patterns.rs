@@ -52,7 +52,6 @@ pub(crate) const KIND: GuardKind = GuardKind {
     ],
     always: false,
     build,
-    samples: SAMPLES,
 };
 
 const PATTERN_KEYS: &[Key] = &[
@@ -76,9 +75,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     let is_default = !section.has("patterns");
     let written = written(section);
     let skip = Skip::read(section);
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let finder = if is_default { DEFAULTS.clone() } else { Finder::new(written).map(Arc::new) };
     let Ok(finder) = finder else {
         section.problem(
@@ -87,26 +84,22 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         );
         return None;
     };
-    // A secret can be made from a pattern of ours alone; of another nobody knows what it matches.
+    // An example secret is known only for the built-in patterns.
     let text = concat!("ghp", "_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq");
     let forbidden = is_default.then(|| ExampleCall::new("echo", json!({ "text": text })));
     Some(Built { guard: Arc::new(SecretLeak { finder, skip }), forbidden })
 }
 
-/// The kinds that somebody wrote.
+/// The kinds of the document.
 fn written(section: &Section<'_>) -> Vec<Kind> {
     let words =
         [("critical", Severity::Critical), ("error", Severity::Error), ("warn", Severity::Warn)];
     let mut kinds = Vec::new();
     for entry in section.sections("patterns", PATTERN_KEYS) {
-        let name = entry.text("name");
-        if name.is_none() && !entry.has("name") {
-            entry.problem("name", "expected a name for the pattern, found none");
-        }
-        let pattern = entry.pattern("pattern");
-        if pattern.is_none() && !entry.has("pattern") {
-            entry.problem("pattern", "expected a regular expression, found none");
-        }
+        let missing = "expected a name for the pattern, found none";
+        let name = entry.required("name", entry.text("name"), missing);
+        let missing = "expected a regular expression, found none";
+        let pattern = entry.required("pattern", entry.pattern("pattern"), missing);
         let severity = entry.one_of("severity", &words).unwrap_or(Severity::Error);
         if let (Some(name), Some(pattern)) = (name, pattern) {
             if pattern.is_match("") {
@@ -179,20 +172,3 @@ impl Guard for SecretLeak {
         Ok(found.map_or(Review::Pass, |found| Review::Replace(found.redacted)))
     }
 }
-
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules: {secret_patterns: {skip_paths: ["**/fixtures/**"]}}
-cases:
-  - {name: plain text, tool: echo, args: {text: "hello, world"}, expect: allow}
-  - {name: the word password, tool: echo, args: {text: "The password field must not be empty."}, expect: allow}
-  - {name: a place for a password, tool: write_file, args: {path: /w/a.env, content: "PASSWORD=${DB_PASSWORD}"}, expect: allow}
-  - {name: a token, tool: echo, args: {text: "use \x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq here"}, expect: deny, by: secret-leak, says: github-token}
-  - {name: a token in pieces, tool: echo, args: {parts: ["\x67hp_Zk3vQ9xR7mT2", "wY8nB4cH6jL1pD5sF0gAe7Uq"]}, expect: deny, by: secret-leak}
-  - {name: a password in text, tool: write_file, args: {path: /w/a.env, content: "DB_PASSWORD=kT9x!mQ2vR7p"}, expect: deny, by: secret-leak, says: password}
-  - {name: a token as a name, tool: echo, args: {"\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq": 1}, expect: deny, by: secret-leak}
-  - {name: a password for a tool, tool: log_in, args: {user: alice, password: kT9xmQ2vR7p}, expect: redact, by: secret-leak}
-  - {name: a token in a file of fixtures, tool: write_file, args: {path: /w/fixtures/a, content: "\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq"}, expect: redact, by: secret-leak}
-  - {name: a token in the output, tool: echo, args: {text: hello}, output: {text: "\x67hp_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq"}, expect: redact, by: secret-leak}
-"#;

@@ -1,9 +1,6 @@
 //! Which tools may be called at all, and how large their arguments may be.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::{GuardInput, Verdict};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
@@ -11,29 +8,17 @@ use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 
-/// A tool that no policy allows: the kernel calls it in thought to see that it is denied.
+/// A tool that no policy allows: the proof of the guard is that it denies it.
 pub(crate) const FORBIDDEN_TOOL: &str = "chio.forbidden";
 
-/// How large arguments may be when nobody says so, in bytes of their canonical form.
+/// How large arguments may be by default, in bytes of their canonical form.
 const MAX_ARGUMENTS: u64 = 1 << 20;
-
-const NAME: &str = "tool-access";
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::new("allow", "a list of tool names, with `*`", "[]", "tools that may be called"),
-    Key::new(
-        "block",
-        "a list of tool names, with `*`",
-        "[]",
-        "tools that may not, whatever allows them",
-    ),
-    Key::new(
-        "require_confirmation",
-        "a list of tool names, with `*`",
-        "[]",
-        "tools whose calls wait for an approval",
-    ),
+    Key::tools("allow", "[]", "tools that may be called"),
+    Key::tools("block", "[]", "tools that may not, whatever allows them"),
+    Key::tools("require_confirmation", "[]", "tools whose calls wait for an approval"),
     Key::new("default", "`allow` or `block`", "allow", "what becomes of tools that are not listed"),
     Key::new(
         "max_args_size",
@@ -44,45 +29,17 @@ const KEYS: &[Key] = &[
 ];
 
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "tool-access",
     section: "rules.tool_access",
     about: "Says which tools may be called and how large their arguments may be. A name with a `/` \
             is about one server, such as `files/read_*`. It is always there.",
     keys: KEYS,
     always: true,
     build,
-    samples: SAMPLES,
 };
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    tool_access:
-      allow: [read_*, "files/list"]
-      block: [read_secret]
-      require_confirmation: [read_mail]
-      default: block
-      max_args_size: 64
-cases:
-  - {tool: read_file, args: {path: /workspace/a}, expect: allow}
-  - {server: files, tool: list, expect: allow}
-  - {tool: read_mail, expect: ask, by: tool-access, says: require_confirmation}
-  - {tool: read_secret, expect: deny, by: tool-access, says: "`read_secret`"}
-  - {server: other, tool: list, expect: deny, by: tool-access, says: not listed}
-  - {tool: write_file, expect: deny, by: tool-access}
-  - {tool: READ_file, expect: deny, by: tool-access}
-  - {tool: chio.forbidden, expect: deny, by: tool-access}
-  - name: arguments of more than 64 bytes
-    tool: read_file
-    args: {path: "/workspace/a/path/that/is/longer/than/anybody/would/ever/want/it/to/be"}
-    expect: deny
-    by: tool-access
-    says: 64 bytes
-"#;
-
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
-    // Switched off, it still denies what nobody may call.
+    // Switched off, it still denies what no policy allows.
     let enabled = section.flag("enabled", true);
     let open =
         !enabled || section.one_of("default", &[("allow", true), ("block", false)]).unwrap_or(true);
@@ -107,7 +64,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
         max_args: enabled.then(|| usize::try_from(max).unwrap_or(usize::MAX)),
     };
     let forbidden = Some(ExampleCall::new(FORBIDDEN_TOOL, json!({})));
-    Some(Built { guard: Arc::new(guard), forbidden })
+    Some(Built::deciding(KIND.name, forbidden, move |input| Ok(guard.verdict(input))))
 }
 
 struct ToolAccess {
@@ -144,16 +101,5 @@ impl ToolAccess {
             }
             None => Verdict::Allow,
         }
-    }
-}
-
-#[async_trait]
-impl Guard for ToolAccess {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        Ok(self.verdict(input).into())
     }
 }

@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_kernel::GuardInput;
 
+use super::limits::{MAX, draw};
 use super::{Building, Built, GuardKind};
 use crate::document::{Key, Section};
-use crate::state::{Draw, Short, State};
-
-const NAME: &str = "velocity";
-
-/// The largest number that a document may ask for.
-const MAX: u64 = 1 << 40;
+use crate::state::{Draw, State};
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
@@ -35,7 +30,7 @@ const KEYS: &[Key] = &[
 ];
 
 pub(crate) const KIND: GuardKind = GuardKind {
-    name: NAME,
+    name: "velocity",
     section: "rules.velocity",
     about: "Limits how often a grant, an agent and a session may call in a window of time. Use \
             flows back evenly. Only calls that every other guard allows count. Each running \
@@ -44,28 +39,10 @@ pub(crate) const KIND: GuardKind = GuardKind {
     keys: KEYS,
     always: false,
     build,
-    samples: SAMPLES,
 };
 
-const SAMPLES: &str = r#"
-policy:
-  hushspec: "0.1.0"
-  rules:
-    velocity: {max_invocations_per_window: 4, max_requests_per_agent: 3, max_requests_per_session: 2, max_spend_per_window: 100}
-cases:
-  - {tool: echo, expect: allow}
-  - {tool: echo, repeat: 2, expect: allow}
-  - {tool: echo, cost: {units: 50, currency: USD}, expect: allow}
-  - {tool: echo, repeat: 3, expect: deny, by: velocity, says: session}
-  - {tool: echo, repeat: 50, expect: deny, by: velocity}
-  - {name: one call that costs more than the window allows, tool: echo, cost: {units: 101, currency: USD}, expect: deny, by: velocity, says: spend}
-  - {name: two that do, tool: echo, cost: {units: 51, currency: USD}, repeat: 2, expect: deny, by: velocity, says: spend}
-"#;
-
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
-    if !section.flag("enabled", true) {
-        return None;
-    }
+    section.enabled(true)?;
     let limit = |key| section.number(key, 1..=MAX);
     let limits = [
         (Per::Session, limit("max_requests_per_session")),
@@ -93,7 +70,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     let window = section.number("window_secs", 1..=31_536_000).unwrap_or(60);
     let guard = Velocity { limits, window, burst, state: Arc::clone(building.state) };
     // Whether the state has room left is nothing that can be shown in advance.
-    Some(Built { guard: Arc::new(guard), forbidden: None })
+    Some(Built::refusing(KIND.name, None, move |input| guard.refuses(input)))
 }
 
 /// What a limit is for.
@@ -113,6 +90,18 @@ struct Velocity {
 }
 
 impl Velocity {
+    fn refuses(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
+        let limits = self.limits.iter();
+        let draws =
+            limits.filter_map(|(per, most)| Some(((*per, *most), self.draw(*per, *most, input)?)));
+        draw(&self.state, input, draws, |(per, most)| match per {
+            Per::Session => format!("{most} calls of one session"),
+            Per::Agent => format!("{most} calls of one agent"),
+            Per::Grant => format!("{most} calls on one grant"),
+            Per::Spend => format!("{most} minor units of spend on one grant"),
+        })
+    }
+
     fn draw(&self, per: Per, allowance: u64, input: &GuardInput<'_>) -> Option<Draw> {
         let (token, grant) = (input.token, input.grant_index);
         let (meter, takes) = match per {
@@ -125,53 +114,6 @@ impl Velocity {
             }
         };
         Some(Draw { meter, takes, allowance, window: self.window, burst: self.burst })
-    }
-}
-
-/// The words for a limit that is reached.
-pub(super) fn refused(what: &str, window: u64, wait: Option<u64>) -> Verdict {
-    let wait = match wait {
-        Some(seconds) => format!("try again in {seconds} s"),
-        None => "no waiting helps".to_owned(),
-    };
-    let window = if window == 0 { String::new() } else { format!(" in {window} s") };
-    Verdict::Deny(format!("the limit of {what}{window} is reached; {wait}"))
-}
-
-#[async_trait]
-impl Guard for Velocity {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        if input.resumed {
-            // It was counted before it waited.
-            return Ok(Verdict::Allow.into());
-        }
-        let mut kinds = Vec::with_capacity(self.limits.len());
-        let mut draws = Vec::with_capacity(self.limits.len());
-        for (per, most) in &self.limits {
-            if let Some(draw) = self.draw(*per, *most, input) {
-                kinds.push((per, most));
-                draws.push(draw);
-            }
-        }
-        let verdict = match self.state.draw(&draws, input.now) {
-            Ok(()) => Verdict::Allow,
-            Err(Short::Full) => return Err("there is no room to count another caller".to_owned()),
-            Err(Short::Used { place, wait }) => {
-                let what = match kinds.get(place) {
-                    Some((Per::Session, most)) => format!("{most} calls of one session"),
-                    Some((Per::Agent, most)) => format!("{most} calls of one agent"),
-                    Some((Per::Grant, most)) => format!("{most} calls on one grant"),
-                    Some((Per::Spend, most)) => format!("{most} minor units of spend on one grant"),
-                    None => "calls".to_owned(),
-                };
-                refused(&what, self.window, wait)
-            }
-        };
-        Ok(verdict.into())
     }
 }
 
@@ -190,15 +132,14 @@ mod tests {
             burst: 100,
             state: Arc::default(),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ask = |call: &ExampleCall| {
             let shared = chio_kernel::Shared::default();
-            runtime.block_on(guard.check(&call.input(&shared))).unwrap().verdict
+            guard.refuses(&call.input(&shared)).unwrap()
         };
         let call = ExampleCall::new("echo", json!({}));
-        assert_eq!(ask(&call), Verdict::Allow);
-        assert!(matches!(ask(&call), Verdict::Deny(_)));
+        assert_eq!(ask(&call), None);
+        assert!(ask(&call).is_some());
         let resumed = ExampleCall { resumed: true, ..call };
-        assert_eq!(ask(&resumed), Verdict::Allow);
+        assert_eq!(ask(&resumed), None);
     }
 }

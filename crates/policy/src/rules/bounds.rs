@@ -1,4 +1,4 @@
-//! How deep and how long a rule may be, looked at before the engine reads it: what it reads, it
+//! How deep and how long a rule may be, checked before the engine parses it: what it parses, it
 //! walks by recursion.
 
 /// How deep brackets may lie in each other.

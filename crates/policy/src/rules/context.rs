@@ -1,4 +1,4 @@
-//! What rules are told of a call: the members of the context that they look at, and no others.
+//! The context of a call for rules: the members that they read, and no others.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::facts::{Access, Action, Facts};
 /// How many folders or domains one path or host may lie in.
 const MAX_ABOVE: usize = 256;
 
-/// The members that are told from the arguments.
+/// The members that are derived from the arguments.
 const DERIVED: &[Member] = &[
     Member::Action,
     Member::Writes,
@@ -42,7 +42,7 @@ pub(super) struct Turn {
 }
 
 /// The turns that rules are asked in: one for every path with every host and every command, as far
-/// as rules look at a single one of these. Who names a second path does not hide the first.
+/// as rules read a single one of these, so that a second path does not hide the first.
 ///
 /// # Errors
 /// When there are too many.
@@ -111,7 +111,7 @@ fn derived(facts: &Facts, needs: Needs, turn: Turn, pairs: &mut Pairs) -> Result
     }
     if needs.has_any(&[Member::Path, Member::Paths, Member::Folders]) {
         let paths: Vec<&str> = facts.paths.iter().map(|path| &*path.normal).collect();
-        named((&paths, turn.path), [Member::Path, Member::Paths], needs, &mut add);
+        named(&paths, turn.path, Member::Path, Member::Paths, needs, &mut add);
         if needs.has(Member::Folders) {
             add(Member::Folders, set(above(&paths, folders)?));
         }
@@ -121,23 +121,24 @@ fn derived(facts: &Facts, needs: Needs, turn: Turn, pairs: &mut Pairs) -> Result
         let hosts: Option<Vec<&str>> = hosts.collect();
         // A host that is left out would pass any rule about hosts.
         let hosts = hosts.ok_or("the rules ask for a host, and one cannot be told")?;
-        named((&hosts, turn.host), [Member::Host, Member::Hosts], needs, &mut add);
+        named(&hosts, turn.host, Member::Host, Member::Hosts, needs, &mut add);
         if needs.has(Member::Domains) {
             add(Member::Domains, set(above(&hosts, domains)?));
         }
     }
     if needs.has_any(&[Member::Command, Member::Commands]) {
         let commands: Vec<&str> = facts.commands.iter().map(String::as_str).collect();
-        let found = (&*commands, turn.command);
-        named(found, [Member::Command, Member::Commands], needs, &mut add);
+        named(&commands, turn.command, Member::Command, Member::Commands, needs, &mut add);
     }
     Ok(())
 }
 
 /// All of them, and the one whose turn it is.
 fn named(
-    (found, turn): (&[&str], usize),
-    [one, all]: [Member; 2],
+    found: &[&str],
+    turn: usize,
+    one: Member,
+    all: Member,
     needs: Needs,
     add: &mut impl FnMut(Member, Expression),
 ) {
@@ -217,7 +218,7 @@ fn argument_bytes(input: &GuardInput<'_>) -> Result<u64, String> {
 }
 
 fn tool(input: &GuardInput<'_>) -> Result<Expression, String> {
-    // Of a tool that nobody describes, the worst is assumed.
+    // Of a tool without a published definition, the worst is assumed.
     let side_effects = input.tool.is_none_or(|tool| tool.has_side_effects);
     record([
         ("name", text(input.tool_name)),
@@ -254,7 +255,7 @@ fn bridge(input: &GuardInput<'_>) -> Result<Expression, String> {
 
 fn session(input: &GuardInput<'_>) -> Result<Expression, String> {
     let session = input.session;
-    let tenant = session.tenant_id.as_deref().map(|tenant| ("tenant", text(tenant)));
+    let tenant = session.principal.tenant.as_deref().map(|tenant| ("tenant", text(tenant)));
     let known = [("id", text(&session.id)), ("protocol", text(session.protocol.name()))];
     record(known.into_iter().chain(tenant))
 }

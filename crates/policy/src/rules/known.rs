@@ -3,15 +3,13 @@
 //! Names are put into entities as they are and never become a part of Cedar text, so that no name
 //! can say more than itself.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use cedar_policy::{Entities, Entity, EntityId, EntityTypeName, EntityUid};
 
 use super::slice::{Group, Slices};
-
-/// How many tools are remembered.
-const MAX_TOOLS: usize = 4096;
+use crate::tool_cache::ToolCache;
 
 /// A tool as the engine knows it.
 #[derive(Debug)]
@@ -24,9 +22,6 @@ pub(super) struct KnownTool {
     pub(super) groups: Vec<Arc<Group>>,
 }
 
-/// By server, then by name.
-type Tools = HashMap<String, HashMap<String, Arc<KnownTool>>>;
-
 /// The kinds of entities, and the tools met so far.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -34,7 +29,7 @@ pub(super) struct Known {
     server: EntityTypeName,
     tool: EntityTypeName,
     action: EntityUid,
-    tools: RwLock<Tools>,
+    tools: ToolCache<KnownTool>,
 }
 
 impl Known {
@@ -43,7 +38,7 @@ impl Known {
         let kind = |name: &str| name.parse::<EntityTypeName>().ok();
         let action = EntityUid::from_type_name_and_id(kind("Action")?, EntityId::new("call"));
         let (agent, server, tool) = (kind("Agent")?, kind("Server")?, kind("Tool")?);
-        Some(Self { agent, server, tool, action, tools: RwLock::default() })
+        Some(Self { agent, server, tool, action, tools: ToolCache::new() })
     }
 
     /// The one thing that agents do.
@@ -66,20 +61,7 @@ impl Known {
         tool: &str,
         slices: &Slices,
     ) -> Result<Arc<KnownTool>, String> {
-        {
-            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = tools.get(server).and_then(|tools| tools.get(tool)) {
-                return Ok(Arc::clone(known));
-            }
-        }
-        let made = Arc::new(self.make(server, tool, slices)?);
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        // Tools come and go with their servers; to forget all of them now and then is enough.
-        if tools.values().map(HashMap::len).sum::<usize>() >= MAX_TOOLS {
-            tools.clear();
-        }
-        tools.entry(server.to_owned()).or_default().insert(tool.to_owned(), Arc::clone(&made));
-        Ok(made)
+        self.tools.get_or_make(server, tool, |_| true, || self.make(server, tool, slices))
     }
 
     fn make(&self, server: &str, tool: &str, slices: &Slices) -> Result<KnownTool, String> {
@@ -107,6 +89,7 @@ pub(super) fn tool_id(server: &str, tool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_cache::MAX_TOOLS;
 
     #[test]
     fn no_two_tools_share_a_name() {
@@ -130,7 +113,7 @@ mod tests {
         for number in 0..=MAX_TOOLS {
             known.tool(&format!("s{}", number % 7), &format!("t{number}"), &slices).unwrap();
         }
-        let count: usize = known.tools.read().unwrap().values().map(HashMap::len).sum();
+        let count = known.tools.len();
         assert!((1..=MAX_TOOLS).contains(&count), "{count}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which members of the context rules look at: nothing else is worked out for a call.
+//! Which members of the context rules read: nothing else is computed for a call.
 
 use cedar_policy::Policy;
 use serde_json::Value;
@@ -33,54 +33,33 @@ pub(super) enum Member {
 }
 
 impl Member {
-    /// Every member, by its place in [`Needs`].
-    const ALL: [Self; 20] = [
-        Self::Action,
-        Self::Writes,
-        Self::Path,
-        Self::Paths,
-        Self::Folders,
-        Self::Host,
-        Self::Hosts,
-        Self::Domains,
-        Self::Command,
-        Self::Commands,
-        Self::ArgumentBytes,
-        Self::Tool,
-        Self::Capability,
-        Self::Chio,
-        Self::Session,
-        Self::Cost,
-        Self::Model,
-        Self::Intent,
-        Self::Time,
-        Self::Now,
+    /// Every member by its place in [`Needs`], with its name in the schema.
+    const ALL: [(Self, &'static str); 20] = [
+        (Self::Action, "action"),
+        (Self::Writes, "writes"),
+        (Self::Path, "path"),
+        (Self::Paths, "paths"),
+        (Self::Folders, "folders"),
+        (Self::Host, "host"),
+        (Self::Hosts, "hosts"),
+        (Self::Domains, "domains"),
+        (Self::Command, "command"),
+        (Self::Commands, "commands"),
+        (Self::ArgumentBytes, "argumentBytes"),
+        (Self::Tool, "tool"),
+        (Self::Capability, "capability"),
+        (Self::Chio, "chio"),
+        (Self::Session, "session"),
+        (Self::Cost, "cost"),
+        (Self::Model, "model"),
+        (Self::Intent, "intent"),
+        (Self::Time, "time"),
+        (Self::Now, "now"),
     ];
 
     /// Its name in the schema.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Action => "action",
-            Self::Writes => "writes",
-            Self::Path => "path",
-            Self::Paths => "paths",
-            Self::Folders => "folders",
-            Self::Host => "host",
-            Self::Hosts => "hosts",
-            Self::Domains => "domains",
-            Self::Command => "command",
-            Self::Commands => "commands",
-            Self::ArgumentBytes => "argumentBytes",
-            Self::Tool => "tool",
-            Self::Capability => "capability",
-            Self::Chio => "chio",
-            Self::Session => "session",
-            Self::Cost => "cost",
-            Self::Model => "model",
-            Self::Intent => "intent",
-            Self::Time => "time",
-            Self::Now => "now",
-        }
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.get(self as usize).map_or("", |(_, name)| name)
     }
 }
 
@@ -88,7 +67,7 @@ impl Needs {
     /// Everything.
     pub(super) const ALL: Self = Self(u32::MAX);
 
-    /// What a rule looks at; everything where that cannot be told.
+    /// What a rule reads; everything where that is unknown.
     pub(super) fn of(policy: &Policy) -> Self {
         policy.to_json().map_or(Self::ALL, |json| Self::in_json(&json))
     }
@@ -112,7 +91,7 @@ impl Needs {
         }
     }
 
-    /// The member that `context.member` or `context has member` looks at.
+    /// The member that `context.member` or `context has member` reads.
     fn named(access: &Value) -> Self {
         // `context has a.b` names its steps in a list.
         let name = access.get("attr").map(|name| name.get(0).unwrap_or(name));
@@ -120,8 +99,8 @@ impl Needs {
     }
 
     fn one(name: &str) -> Self {
-        let member = Member::ALL.into_iter().find(|member| member.name() == name);
-        member.map_or(Self::ALL, Self::just)
+        let member = Member::ALL.into_iter().find(|(_, known)| *known == name);
+        member.map_or(Self::ALL, |(member, _)| Self::just(member))
     }
 
     const fn just(member: Member) -> Self {
@@ -134,12 +113,12 @@ impl Needs {
         Self(self.0 | other.0)
     }
 
-    /// Whether this member is looked at.
+    /// Whether this member is read.
     pub(super) const fn has(self, member: Member) -> bool {
         self.0 & Self::just(member).0 != 0
     }
 
-    /// Whether one of these is looked at.
+    /// Whether one of these is read.
     pub(super) fn has_any(self, members: &[Member]) -> bool {
         members.iter().any(|member| self.has(*member))
     }
@@ -180,8 +159,9 @@ mod tests {
 
     #[test]
     fn every_member_has_its_own_place_and_a_line_in_the_schema() {
-        for (place, member) in Member::ALL.into_iter().enumerate() {
+        for (place, (member, name)) in Member::ALL.into_iter().enumerate() {
             assert_eq!(Needs::just(member), Needs(1 << place), "{member:?}");
+            assert_eq!(member.name(), name);
             let line = |mark| format!("    {}{mark}: ", member.name());
             let schema = crate::rules::SCHEMA;
             assert!(schema.contains(&line("")) || schema.contains(&line("?")), "{member:?}");

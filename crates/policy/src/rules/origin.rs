@@ -9,14 +9,14 @@ use crate::document::{Place, Problems};
 pub struct Source<'a> {
     /// The text.
     pub text: &'a str,
-    /// Where its first character stands; every line of the text begins in the same column.
+    /// The location of its first character; every line of the text begins in the same column.
     pub start: Place,
     /// The file as the document names it; none where the rules are in the document itself.
     pub file: Option<&'a str>,
 }
 
 impl Source<'_> {
-    /// Where the character after so many bytes stands.
+    /// The location of the character at a byte offset.
     pub(super) fn place(&self, offset: usize) -> Place {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let (lines, last) = before.rsplit_once('\n').unwrap_or(("", before));

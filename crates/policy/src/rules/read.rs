@@ -99,7 +99,7 @@ impl Reading<'_> {
             source.say(&DetailedError::from(error), self.problems);
         }
         // Cedar's warnings are about rules that can never apply, and about text that does not say
-        // what it shows. Neither is what anybody means.
+        // what it shows. Neither is intended.
         let mut warnings: Vec<&ValidationWarning> =
             result.validation_warnings().filter(|warning| is_meant(warning)).collect();
         warnings.sort_by_key(|warning| vagueness(warning));
@@ -184,7 +184,7 @@ impl Reading<'_> {
         good
     }
 
-    /// A name that nobody can have is a rule that never applies.
+    /// Checks the entities that a rule names: a rule about an impossible name never applies.
     fn check_entities(&self, rule: &Policy, place: &Place) -> bool {
         let problems = rule.entity_literals().iter().filter_map(wrong_name).collect::<Vec<_>>();
         for problem in &problems {

@@ -4,10 +4,13 @@ mod equality;
 mod problems;
 mod recipes;
 
+use std::sync::Arc;
+
 use cedar_policy::{Request, Schema};
 use chio_core::canonical;
 use chio_core::governance::{Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass};
 use chio_core::money::MonetaryAmount;
+use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::tier::{AutonomyTier, SafetyTier};
 use chio_kernel::{GuardOutcome, Shared, Verdict};
@@ -126,7 +129,8 @@ fn a_call_that_no_rule_names_is_not_looked_at() {
 /// Calls with and without everything that a call may have.
 fn odd_calls() -> Vec<ExampleCall> {
     let mut full = ExampleCall::new("write_file", json!({"path": "/a/b", "content": "x"}));
-    full.session.tenant_id = Some("tenant".to_owned());
+    let tenant = Some("tenant".to_owned());
+    full.session.principal = Arc::new(Principal { tenant, ..Principal::anonymous() });
     full.session.protocol = DiscoveryProtocol::A2a;
     full.fidelity = None;
     full.cost = Some(MonetaryAmount::new(u64::MAX, "EUR"));

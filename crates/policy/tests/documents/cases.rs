@@ -1,10 +1,11 @@
-//! Files of cases: what they may say, and what is told about mistakes in them.
+//! Files of cases: what they may have, and the messages for mistakes in them.
 
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ProvenanceClass;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::tier::SafetyTier;
-use chio_policy::cases::{Cases, Expect, read};
+use chio_policy::cases::{Cases, read};
+use chio_policy::judge::Decision;
 use serde_json::json;
 
 fn cases(text: &str) -> Cases {
@@ -47,7 +48,7 @@ cases:
     let read = cases(text);
     assert!(read.policy.is_some());
     let case = &read.cases[0];
-    assert_eq!((&*case.name, case.expect, case.repeat), ("everything", Expect::Deny, 3));
+    assert_eq!((&*case.name, case.expect, case.repeat), ("everything", Decision::Deny, 3));
     assert_eq!(case.by.as_deref(), Some("forbidden-path"));
     assert_eq!(case.says.as_deref(), Some("patterns"));
     assert_eq!(case.place.to_string(), "c.yaml:4:5");
@@ -76,7 +77,7 @@ fn what_a_case_leaves_out_is_ordinary() {
     let read = cases("cases:\n  - {tool: echo, expect: allow}\n  - {tool: now, expect: ask}\n");
     assert!(read.policy.is_none());
     let case = &read.cases[1];
-    assert_eq!((&*case.name, case.expect, case.repeat), ("case 2: now", Expect::Ask, 1));
+    assert_eq!((&*case.name, case.expect, case.repeat), ("case 2: now", Decision::Ask, 1));
     let call = &case.call;
     assert_eq!(call.arguments, json!({}));
     assert_eq!((&*call.server_id, &*call.session.id), ("example", "session-example"));
@@ -101,7 +102,7 @@ fn every_agent_is_another_subject_and_always_the_same() {
 fn a_policy_may_be_named() {
     let read = cases("policy: default\ncases: [{tool: t, expect: redact}]\n");
     assert_eq!(read.policy.unwrap().to_value(), json!("default"));
-    assert_eq!(read.cases[0].expect.name(), "redact");
+    assert_eq!(read.cases[0].expect.word(), "redact");
 }
 
 #[test]

@@ -21,11 +21,11 @@ async fn hold(policy: &Policy, cases: &[Case]) -> String {
     let mut wrong = String::new();
     for case in cases {
         let judged = policy.judge(&case.call).await;
-        if judged.decision.word() != case.expect.name() {
+        if judged.decision.word() != case.expect.word() {
             wrong += &format!(
                 "{name}: {}: expected {}, found {} by {:?}: {:?}\n",
                 case.name,
-                case.expect.name(),
+                case.expect.word(),
                 judged.decision.word(),
                 judged.by,
                 judged.reason

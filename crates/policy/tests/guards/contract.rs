@@ -2,18 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use chio_policy::cases::Expect;
 use chio_policy::guards::KINDS;
 use chio_policy::judge::Decision;
 use chio_policy::trial;
 
-use crate::{document_of, fresh, read};
+use crate::{document_of, fresh, read, samples};
 
 // covers: BRIDGE-002
 #[tokio::test]
 async fn every_guard_does_with_its_samples_as_they_say() {
     for kind in KINDS {
-        let cases = read(kind.samples, kind.name);
+        let cases = read(&samples(kind.name), kind.name);
         let document = document_of(&cases, "the samples bring their own");
         let (mut benign, mut hostile) = (0, 0);
         for case in &cases.cases {
@@ -21,7 +20,7 @@ async fn every_guard_does_with_its_samples_as_they_say() {
             let problem = trial.problem.unwrap_or_default();
             assert_eq!(problem, "", "{}: {}", kind.name, case.name);
             match case.expect {
-                Expect::Allow => benign += 1,
+                Decision::Allow => benign += 1,
                 _ => {
                     assert_eq!(trial.judged.by.as_deref(), Some(kind.name), "{}", case.name);
                     hostile += 1;
@@ -40,7 +39,7 @@ async fn every_guard_does_with_its_samples_as_they_say() {
 #[tokio::test]
 async fn every_guard_says_the_same_of_the_same_call() {
     for kind in KINDS {
-        let cases = read(kind.samples, kind.name);
+        let cases = read(&samples(kind.name), kind.name);
         let document = document_of(&cases, "the samples bring their own");
         for case in &cases.cases {
             let once = trial::run(case, &document).await.unwrap();
@@ -52,9 +51,9 @@ async fn every_guard_says_the_same_of_the_same_call() {
 
 #[tokio::test]
 async fn no_guard_repeats_what_it_was_shown() {
-    // What stands in the arguments of a sample and is long enough to be told from ordinary words.
+    // Texts in the arguments of a sample that are long enough to be distinct from ordinary words.
     for kind in KINDS {
-        let cases = read(kind.samples, kind.name);
+        let cases = read(&samples(kind.name), kind.name);
         let document = document_of(&cases, "the samples bring their own");
         for case in &cases.cases {
             let judged = trial::run(case, &document).await.unwrap().judged;
@@ -87,7 +86,7 @@ fn collect<'a>(value: &'a serde_json::Value, texts: &mut Vec<&'a str>) {
 #[tokio::test]
 async fn every_guard_stands_in_the_way_of_what_it_forbids() {
     for kind in KINDS {
-        let cases = read(kind.samples, kind.name);
+        let cases = read(&samples(kind.name), kind.name);
         let document = document_of(&cases, "the samples bring their own");
         fresh(&document).proven().await.unwrap();
     }
@@ -122,7 +121,7 @@ async fn a_guard_that_is_switched_off_is_not_asked() {
         let document = document_of(&cases, "the samples bring their own");
         let judged = fresh(&document).judge(&cases.cases[0].call).await;
         let asked = judged.steps.iter().any(|step| step.guard == kind.name);
-        // This one denies what nobody may call, whatever a document says.
+        // This one denies what no policy allows, whatever a document says.
         assert_eq!(asked, kind.name == "tool-access", "{}", kind.name);
         assert_eq!(judged.decision, Decision::Allow, "{}", kind.name);
     }

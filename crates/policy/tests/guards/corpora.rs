@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use chio_policy::cases::Expect;
+use chio_policy::judge::Decision;
 use chio_policy::trial;
 
 use crate::{document_of, fresh, read};
@@ -31,7 +31,7 @@ async fn counted(name: &str) -> ([usize; 2], Vec<String>) {
             wrong.push(format!("{}: {}: {problem}", case.place, case.name));
         }
     }
-    let passing = cases.cases.iter().filter(|case| case.expect == Expect::Allow).count();
+    let passing = cases.cases.iter().filter(|case| case.expect == Decision::Allow).count();
     ([cases.cases.len() - passing, passing], wrong)
 }
 

@@ -28,6 +28,12 @@ fn document_of(cases: &Cases, otherwise: &str) -> Document {
     read.unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
+/// A document with one guard alone, and calls with what comes of them, as YAML.
+fn samples(guard: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guards/samples");
+    std::fs::read_to_string(folder.join(format!("{guard}.yaml"))).unwrap()
+}
+
 fn read(text: &str, file: &str) -> Cases {
     cases::read(text, file).unwrap_or_else(|problems| panic!("{file}: {problems:#?}"))
 }

@@ -8,6 +8,8 @@ use chio_policy::capabilities;
 use chio_policy::document::{Key, RULESETS, TOP_KEYS};
 use chio_policy::guards::{GuardKind, KINDS};
 
+use crate::samples;
+
 /// Set by `cargo xtask reference`: the page is written and not compared.
 const WRITES: &str = "CHIO_WRITE_REFERENCE";
 
@@ -44,7 +46,11 @@ fn page() -> Result<String> {
 fn guard(page: &mut String, kind: &GuardKind) -> Result<()> {
     writeln!(page, "\n### {}\n\n`{}`\n\n{}\n", kind.name, kind.section, kind.about)?;
     keys(page, kind.keys)?;
-    writeln!(page, "Calls, and what comes of them:\n\n```yaml\n{}\n```", kind.samples.trim())?;
+    writeln!(
+        page,
+        "Calls, and what comes of them:\n\n```yaml\n{}\n```",
+        samples(kind.name).trim()
+    )?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The built-in rulesets: they hold, and people can work under them.
+//! The built-in rulesets: they hold, and ordinary work passes under them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chio_core::manifest::ToolManifest;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{KernelError, Line, Permit, ToolInvocation, ToolOutput, ToolServerConnection};
+use chio_kernel::{
+    CallContext, KernelError, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
+};
 
 use crate::auth::oauth::Tokens;
 use crate::config::A2aAdapterConfig;
@@ -157,7 +159,7 @@ impl ToolServerConnection for A2aAdapter {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         Ok(self.inner.call(&invocation, line).await?)
     }

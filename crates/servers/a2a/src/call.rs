@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use chio_core::capability::CapabilityToken;
-use chio_kernel::{Line, ToolInvocation, ToolOutput};
+use chio_kernel::{CallContext, ToolInvocation, ToolOutput};
 use chio_net::client::EventStream;
 use chio_net::sse::SseLimits;
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ impl Inner {
     pub(crate) async fn call(
         &self,
         invocation: &ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let known = self.known();
         match self.attempt(&known, invocation, line).await {
@@ -53,7 +53,7 @@ impl Inner {
         &self,
         known: &Known,
         invocation: &ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let tool = known.tool(&invocation.tool_name)?;
         let arguments = invocation.arguments.clone();
@@ -133,7 +133,7 @@ impl Inner {
         call: &Call<'_>,
         exchange: &Exchange<'_>,
         mut events: Box<EventStream>,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let limits = self.transport.config().limits;
         let (mut chunks, mut bytes) = (0_usize, 0_usize);
@@ -176,7 +176,7 @@ impl Inner {
         &self,
         call: &Call<'_>,
         answer: &Answer,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<(), A2aError> {
         let Some(sighting) = answer.sighting.clone() else { return Ok(()) };
         let source = match &call.operation {
@@ -202,7 +202,7 @@ fn without_codes(error: A2aError) -> A2aError {
 }
 
 /// What a task of this tool belongs to.
-fn bound(known: &Known, tool: &Tool, line: &Line<'_>) -> Bound {
+fn bound(known: &Known, tool: &Tool, line: &CallContext<'_>) -> Bound {
     Bound {
         tool_name: tool.id.clone(),
         server_id: known.manifest.server_id.clone(),
@@ -216,7 +216,7 @@ fn bound(known: &Known, tool: &Tool, line: &Line<'_>) -> Bound {
 
 /// Where the call comes from, as `metadata.chio` carries it to another organisation.
 fn lineage(
-    line: &Line<'_>,
+    line: &CallContext<'_>,
     presents: Option<&CapabilityToken>,
 ) -> Result<Map<String, Value>, A2aError> {
     let unsayable = |_| A2aError::Lifecycle("the call's lineage cannot be written".to_owned());

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_core::manifest::ToolManifest;
 use chio_kernel::{
-    Clock, Gone, KernelError, Line, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
+    CallContext, Clock, Gone, KernelError, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ trait Chunks: Sync {
     fn chunk(&self, data: Value) -> impl Future<Output = Result<(), Gone>> + Send;
 }
 
-impl Chunks for Line<'_> {
+impl Chunks for CallContext<'_> {
     async fn chunk(&self, data: Value) -> Result<(), Gone> {
         self.chunk(data).await
     }
@@ -153,7 +153,7 @@ impl ToolServerConnection for DemoServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let tool = Tool::read(&invocation.tool_name, invocation.arguments)?;
         self.run(tool, line).await

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use chio_kernel::Line;
+use chio_kernel::CallContext;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -20,7 +20,7 @@ pub(crate) async fn call(
     conversation: &Arc<Conversation>,
     (method, about): (&'static str, Option<Value>),
     params: Map<String, Value>,
-    line: &Line<'_>,
+    line: &CallContext<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
     let params = with_meta(params, about, &running, line);
@@ -35,7 +35,7 @@ pub(crate) async fn call_as_task(
     conversation: &Arc<Conversation>,
     about: Option<Value>,
     mut params: Map<String, Value>,
-    line: &Line<'_>,
+    line: &CallContext<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
     let ttl = conversation.settings.limits.task_ttl.as_millis();
@@ -82,7 +82,7 @@ fn with_meta(
     mut params: Map<String, Value>,
     about: Option<Value>,
     running: &Running,
-    line: &Line<'_>,
+    line: &CallContext<'_>,
 ) -> Map<String, Value> {
     // What another hop said about its own messages means nothing on this one.
     params.remove("_meta");
@@ -104,7 +104,7 @@ fn with_meta(
 async fn attended(
     running: Running,
     events: Events,
-    line: &Line<'_>,
+    line: &CallContext<'_>,
     work: impl Future<Output = Result<Value, McpError>>,
 ) -> Result<Value, McpError> {
     let mut telling = pin!(tell(events.notices, line));
@@ -130,14 +130,14 @@ async fn attended(
     answer
 }
 
-async fn tell(mut notices: mpsc::Receiver<Held>, line: &Line<'_>) {
+async fn tell(mut notices: mpsc::Receiver<Held>, line: &CallContext<'_>) {
     while let Some(Held { notice, .. }) = notices.recv().await {
         line.notice(notice).await;
     }
 }
 
 /// Asks one question after the other.
-async fn ask(mut questions: mpsc::Receiver<Asked>, line: &Line<'_>) {
+async fn ask(mut questions: mpsc::Receiver<Asked>, line: &CallContext<'_>) {
     while let Some(Asked { question, reply, .. }) = questions.recv().await {
         reply.give(line.ask(question).await);
     }

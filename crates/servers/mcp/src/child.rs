@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{Line, Offer, Shelf, ToolInvocation};
+use chio_kernel::{CallContext, ListKind, Offer, ToolInvocation};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -67,7 +67,7 @@ impl Child {
     /// # Errors
     /// When it does not say.
     pub(crate) async fn list_tools(&self) -> Result<(), McpError> {
-        let entries = self.list(Shelf::Tools).await?;
+        let entries = self.list(ListKind::Tools).await?;
         let Place { settings, manifests, home } = &*self.place;
         let (tools, problems) = manifest::tools(&entries, &manifests.current());
         problems.into_iter().for_each(|problem| settings.note(problem));
@@ -77,12 +77,12 @@ impl Child {
         Ok(())
     }
 
-    /// Everything on a shelf.
+    /// Everything on a kind.
     ///
     /// # Errors
     /// When the child does not say.
-    pub(crate) async fn list(&self, shelf: Shelf) -> Result<Arc<Vec<Value>>, McpError> {
-        list::entries(&self.conversation, &self.offer.capabilities, shelf).await
+    pub(crate) async fn list(&self, kind: ListKind) -> Result<Arc<Vec<Value>>, McpError> {
+        list::entries(&self.conversation, &self.offer.capabilities, kind).await
     }
 
     /// Runs a tool.
@@ -92,7 +92,7 @@ impl Child {
     pub(crate) async fn call_tool(
         &self,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<Value, McpError> {
         let ToolInvocation { tool_name, arguments, context, .. } = invocation;
         let as_task =

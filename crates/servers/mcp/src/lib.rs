@@ -1,13 +1,13 @@
 //! MCP servers that run as child processes, as tool servers.
 //!
 //! ```text
-//! kernel ─► McpServer ─► seat ─► child ─► conversation ─► stdio ─► process
-//!           which seat    one     one      ids, routes     lines,
+//! kernel ─► McpServer ─► slot ─► child ─► conversation ─► stdio ─► process
+//!           which slot    one     one      ids, routes     lines,
 //!                         after   life                     signals
 //!                         another
 //! ```
 //!
-//! A *seat* is where one child at a time works: one seat is shared, and each session may have its
+//! A *slot* is where one child at a time works: one slot is shared, and each session may have its
 //! own. What a child says in the course of a call reaches that call; what else it says reaches the
 //! session that the child belongs to; what the shared child says reaches nobody who did not ask.
 //! Entries, schemas and results pass through as the server wrote them.
@@ -15,16 +15,16 @@
 mod backoff;
 mod call;
 mod child;
+mod child_slot;
 mod conversation;
 mod error;
-mod library;
 mod lines;
 mod list;
 mod manifest;
 mod options;
 mod outbox;
 mod outside;
-mod seat;
+mod provider;
 mod server;
 mod stdio;
 mod subscriptions;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chio_core::canonical;
-use chio_kernel::Shelf;
+use chio_kernel::ListKind;
 use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
@@ -13,7 +13,7 @@ use crate::wire::METHOD_NOT_FOUND;
 
 /// What is remembered of a child's lists, until it says that they have changed.
 #[derive(Default)]
-pub(crate) struct Shelves(Mutex<HashMap<Shelf, Kept>>);
+pub(crate) struct Shelves(Mutex<HashMap<ListKind, Kept>>);
 
 #[derive(Default)]
 struct Kept {
@@ -23,78 +23,80 @@ struct Kept {
 }
 
 impl Shelves {
-    fn kept(&self) -> MutexGuard<'_, HashMap<Shelf, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<ListKind, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The list has changed.
-    pub(crate) fn forget(&self, shelf: Shelf) {
+    pub(crate) fn forget(&self, kind: ListKind) {
         let mut kept = self.kept();
-        let kept = kept.entry(shelf).or_default();
+        let kept = kept.entry(kind).or_default();
         kept.changes += 1;
         kept.entries = None;
     }
 
-    fn look(&self, shelf: Shelf) -> (u64, Option<Arc<Vec<Value>>>) {
+    fn look(&self, kind: ListKind) -> (u64, Option<Arc<Vec<Value>>>) {
         let mut kept = self.kept();
-        let kept = kept.entry(shelf).or_default();
+        let kept = kept.entry(kind).or_default();
         (kept.changes, kept.entries.clone())
     }
 
     /// Remembers a list that was asked for after so many changes.
-    fn keep(&self, shelf: Shelf, changes: u64, entries: &Arc<Vec<Value>>) {
+    fn keep(&self, kind: ListKind, changes: u64, entries: &Arc<Vec<Value>>) {
         let mut kept = self.kept();
-        let kept = kept.entry(shelf).or_default();
+        let kept = kept.entry(kind).or_default();
         if kept.changes == changes {
             kept.entries = Some(Arc::clone(entries));
         }
     }
 }
 
-/// How a shelf is asked for: the server's capability, the method, and the member with the entries.
-const fn terms(shelf: Shelf) -> (&'static str, &'static str, &'static str) {
-    match shelf {
-        Shelf::Tools => ("tools", "tools/list", "tools"),
-        Shelf::Resources => ("resources", "resources/list", "resources"),
-        Shelf::ResourceTemplates => ("resources", "resources/templates/list", "resourceTemplates"),
-        Shelf::Prompts => ("prompts", "prompts/list", "prompts"),
+/// How a kind is asked for: the server's capability, the method, and the member with the entries.
+const fn terms(kind: ListKind) -> (&'static str, &'static str, &'static str) {
+    match kind {
+        ListKind::Tools => ("tools", "tools/list", "tools"),
+        ListKind::Resources => ("resources", "resources/list", "resources"),
+        ListKind::ResourceTemplates => {
+            ("resources", "resources/templates/list", "resourceTemplates")
+        }
+        ListKind::Prompts => ("prompts", "prompts/list", "prompts"),
     }
 }
 
-/// Everything on a shelf. A server that does not say that it has such a thing is not asked.
+/// Everything on a kind. A server that does not say that it has such a thing is not asked.
 ///
 /// # Errors
 /// When the server does not answer, or the list has no end.
 pub(crate) async fn entries(
     conversation: &Conversation,
     capabilities: &Map<String, Value>,
-    shelf: Shelf,
+    kind: ListKind,
 ) -> Result<Arc<Vec<Value>>, McpError> {
-    let (capability, ..) = terms(shelf);
+    let (capability, ..) = terms(kind);
     if !capabilities.contains_key(capability) {
         return Ok(Arc::default());
     }
-    let (changes, kept) = conversation.shelves.look(shelf);
+    let (changes, kept) = conversation.shelves.look(kind);
     if let Some(entries) = kept {
         return Ok(entries);
     }
-    let entries = match all_pages(conversation, shelf).await {
+    let entries = match all_pages(conversation, kind).await {
         // Many servers that have resources have no templates of them.
         Err(McpError::Answered { code: METHOD_NOT_FOUND, .. })
-            if shelf == Shelf::ResourceTemplates =>
+            if kind == ListKind::ResourceTemplates =>
         {
             Vec::new()
         }
         listed => listed?,
     };
     let entries = Arc::new(entries);
-    conversation.shelves.keep(shelf, changes, &entries);
+    conversation.shelves.keep(kind, changes, &entries);
     Ok(entries)
 }
 
-async fn all_pages(conversation: &Conversation, shelf: Shelf) -> Result<Vec<Value>, McpError> {
+async fn all_pages(conversation: &Conversation, kind: ListKind) -> Result<Vec<Value>, McpError> {
     let limits = &conversation.settings.limits;
-    let (_, method, member) = terms(shelf);
+    let (_, method, member) = terms(kind);
     let (mut entries, mut bytes, mut params) = (Vec::new(), 0_usize, Map::new());
     for _ in 0..limits.max_pages {
         let page = conversation.request_within(limits.list, method, params).await?;
@@ -128,15 +130,15 @@ mod tests {
     #[test]
     fn a_list_that_changed_while_it_was_asked_for_is_not_remembered() {
         let shelves = Shelves::default();
-        let (changes, kept) = shelves.look(Shelf::Tools);
+        let (changes, kept) = shelves.look(ListKind::Tools);
         assert_eq!(kept, None);
-        shelves.forget(Shelf::Tools);
-        shelves.keep(Shelf::Tools, changes, &Arc::default());
-        assert_eq!(shelves.look(Shelf::Tools), (1, None));
-        shelves.keep(Shelf::Tools, 1, &Arc::default());
-        assert_eq!(shelves.look(Shelf::Tools), (1, Some(Arc::default())));
-        assert_eq!(shelves.look(Shelf::Prompts), (0, None), "another list");
-        shelves.forget(Shelf::Tools);
-        assert_eq!(shelves.look(Shelf::Tools), (2, None));
+        shelves.forget(ListKind::Tools);
+        shelves.keep(ListKind::Tools, changes, &Arc::default());
+        assert_eq!(shelves.look(ListKind::Tools), (1, None));
+        shelves.keep(ListKind::Tools, 1, &Arc::default());
+        assert_eq!(shelves.look(ListKind::Tools), (1, Some(Arc::default())));
+        assert_eq!(shelves.look(ListKind::Prompts), (0, None), "another list");
+        shelves.forget(ListKind::Tools);
+        assert_eq!(shelves.look(ListKind::Tools), (2, None));
     }
 }

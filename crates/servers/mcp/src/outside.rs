@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_kernel::{Notice, SessionLine};
+use chio_kernel::{ServerNotification, SessionContext};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Whom a child belongs to.
 pub(crate) enum Home {
     /// A session.
-    Session(SessionLine),
+    Session(SessionContext),
     /// Nobody; some have asked to be told when a resource changes.
     Shared(Arc<Subscriptions>),
 }
@@ -42,7 +42,7 @@ impl Home {
     }
 
     /// Lets those know something whom it is for.
-    async fn tell(&self, server_id: &str, notice: Notice) {
+    async fn tell(&self, server_id: &str, notice: ServerNotification) {
         match self {
             Self::Session(line) => line.notice(server_id, notice).await,
             Self::Shared(subscriptions) => {
@@ -65,7 +65,7 @@ pub(crate) async fn attend(
     let attending = async {
         while let Some(said) = outside.recv().await {
             match said {
-                Outside::Notice(Held { notice, .. }) => {
+                Outside::ServerNotification(Held { notice, .. }) => {
                     place.home.tell(&place.settings.server_id, notice).await;
                 }
                 Outside::Question(asked) => {
@@ -113,6 +113,6 @@ async fn take_up(place: &Place, child: &Child, change: Change) {
     {
         place.settings.note(format_args!("its tools cannot be listed again: {error}"));
     }
-    let notice = Notice { method: change.method().to_owned(), params: Map::new() };
+    let notice = ServerNotification { method: change.method().to_owned(), params: Map::new() };
     place.home.tell(&place.settings.server_id, notice).await;
 }

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use chio_core::manifest::ToolManifest;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{
-    KernelError, Library, Line, Permit, SessionLine, ToolInvocation, ToolOutput,
+    CallContext, KernelError, Permit, ResourceProvider, SessionContext, ToolInvocation, ToolOutput,
     ToolServerConnection,
 };
 use tokio::task::JoinSet;
 
+use crate::child_slot::ChildSlot;
 use crate::error::McpError;
 use crate::manifest::Manifests;
 use crate::options::{McpServerOptions, Sharing};
-use crate::seat::Seat;
 
 /// A handle on an MCP server. Its children are killed when the last handle is dropped.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct McpServer {
 struct Inner {
     settings: Arc<McpServerOptions>,
     manifests: Arc<Manifests>,
-    shared: Arc<Seat>,
+    shared: Arc<ChildSlot>,
     sessions: Mutex<HashMap<String, Opened>>,
 }
 
@@ -35,9 +35,9 @@ struct Inner {
 #[derive(Clone)]
 pub(crate) enum Opened {
     /// It has its own child.
-    Own(Arc<Seat>),
+    Own(Arc<ChildSlot>),
     /// It works with the shared one.
-    Guest(SessionLine),
+    Guest(SessionContext),
 }
 
 impl McpServer {
@@ -48,7 +48,7 @@ impl McpServer {
     pub async fn start(options: McpServerOptions) -> Result<Self, McpError> {
         let settings = Arc::new(options);
         let manifests = Arc::new(Manifests::new(&settings.server_id, settings.public_key.clone()));
-        let shared = Arc::new(Seat::shared(Arc::clone(&settings), Arc::clone(&manifests)));
+        let shared = Arc::new(ChildSlot::shared(Arc::clone(&settings), Arc::clone(&manifests)));
         shared.child().await?;
         if settings.sharing == Sharing::Single {
             shared.rest().await;
@@ -63,8 +63,8 @@ impl McpServer {
         let sessions: Vec<Opened> = self.sessions().drain().map(|(_, opened)| opened).collect();
         let mut closing = JoinSet::new();
         for opened in sessions {
-            if let Opened::Own(seat) = opened {
-                closing.spawn(async move { seat.close().await });
+            if let Opened::Own(slot) = opened {
+                closing.spawn(async move { slot.close().await });
             }
         }
         self.inner.shared.close().await;
@@ -81,14 +81,14 @@ impl McpServer {
     }
 
     /// Where the child of a session works.
-    pub(crate) fn seat(&self, session_id: &str) -> Arc<Seat> {
+    pub(crate) fn slot(&self, session_id: &str) -> Arc<ChildSlot> {
         match self.opened(session_id) {
-            Some(Opened::Own(seat)) => seat,
+            Some(Opened::Own(slot)) => slot,
             Some(Opened::Guest(_)) | None => Arc::clone(&self.inner.shared),
         }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Seat> {
+    pub(crate) fn shared(&self) -> &Arc<ChildSlot> {
         &self.inner.shared
     }
 
@@ -121,13 +121,17 @@ impl ToolServerConnection for McpServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
-        let child = self.seat(&line.session().id).child().await?;
+        let child = self.slot(&line.session().id).child().await?;
         Ok(ToolOutput::value(child.call_tool(invocation, line).await?))
     }
 
-    fn library(&self) -> Option<&dyn Library> {
+    async fn stop(&self) {
+        Self::stop(self).await;
+    }
+
+    fn resources(&self) -> Option<&dyn ResourceProvider> {
         Some(self)
     }
 }

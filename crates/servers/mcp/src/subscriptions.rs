@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use chio_kernel::SessionLine;
+use chio_kernel::SessionContext;
 
 /// Sessions by the resources that they want to be told of.
 #[derive(Default)]
 pub(crate) struct Subscriptions(Mutex<ByUri>);
 
-type ByUri = BTreeMap<String, BTreeMap<String, SessionLine>>;
+type ByUri = BTreeMap<String, BTreeMap<String, SessionContext>>;
 
 impl Subscriptions {
     fn by_uri(&self) -> MutexGuard<'_, ByUri> {
@@ -26,7 +26,7 @@ impl Subscriptions {
         self.by_uri().values().filter(|lines| lines.contains_key(session_id)).count()
     }
 
-    pub(crate) fn add(&self, uri: &str, line: SessionLine) {
+    pub(crate) fn add(&self, uri: &str, line: SessionContext) {
         let session_id = line.session().id.clone();
         self.by_uri().entry(uri.to_owned()).or_default().insert(session_id, line);
     }
@@ -61,7 +61,7 @@ impl Subscriptions {
     }
 
     /// Who wants to be told of a resource.
-    pub(crate) fn lines(&self, uri: &str) -> Vec<SessionLine> {
+    pub(crate) fn lines(&self, uri: &str) -> Vec<SessionContext> {
         self.by_uri().get(uri).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 }

@@ -11,7 +11,7 @@ use chio_kernel::store::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::beacon::Beacon;
+use super::epoch_file::EpochFile;
 use super::error::failed;
 use super::number::{LAST_PLACE, clamped, count, joined, length};
 use super::read;
@@ -26,7 +26,7 @@ const INTENT_BLOCK: i64 = 1 << 16;
 /// The database, as its writer has it.
 pub(crate) struct Books {
     connection: Connection,
-    beacon: Arc<Beacon>,
+    epoch_file: Arc<EpochFile>,
     /// Where each log of this process goes on. Forgotten whenever something is undone.
     heads: HashMap<i64, Head>,
     /// Bytes written since somebody asked.
@@ -95,8 +95,8 @@ pub(crate) struct LogRow {
 }
 
 impl Books {
-    pub(crate) fn new(connection: Connection, beacon: Arc<Beacon>) -> Self {
-        Self { connection, beacon, heads: HashMap::new(), written: 0, most_proofs: MAX_PROOFS }
+    pub(crate) fn new(connection: Connection, epoch_file: Arc<EpochFile>) -> Self {
+        Self { connection, epoch_file, heads: HashMap::new(), written: 0, most_proofs: MAX_PROOFS }
     }
 
     /// Bytes of entries and intents written since the last time.
@@ -157,7 +157,7 @@ impl Books {
     pub(crate) fn undo_to_savepoint(&mut self) -> StoreResult<()> {
         self.heads.clear();
         self.execute("ROLLBACK TO member", [])?;
-        // Still alone: a beacon that was ahead is put right.
+        // Still alone: a epoch_file that was ahead is put right.
         self.show_epoch()
     }
 
@@ -398,7 +398,7 @@ impl Books {
     }
 
     fn show_epoch(&self) -> StoreResult<()> {
-        self.beacon.set(read::epoch(&self.connection)?).map_err(|error| {
+        self.epoch_file.set(read::epoch(&self.connection)?).map_err(|error| {
             StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
         })
     }

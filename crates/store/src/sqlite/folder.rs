@@ -109,7 +109,7 @@ impl Folder {
         Ok(has_key || !self.slots()?.is_empty())
     }
 
-    pub(crate) fn beacon(&self) -> PathBuf {
+    pub(crate) fn epoch_file(&self) -> PathBuf {
         self.path.join("store.epoch")
     }
 

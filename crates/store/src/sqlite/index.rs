@@ -20,7 +20,7 @@ use rusqlite::Connection;
 pub(crate) use indexer::Indexer;
 
 use super::folder::Folder;
-use super::pace::Pace;
+use super::index_backpressure::IndexBackpressure;
 use super::read::heads;
 use advance::Advancer;
 
@@ -40,14 +40,18 @@ pub(crate) struct Index {
     path: PathBuf,
     store_id: String,
     advancer: Mutex<Advancer>,
-    pace: Arc<Pace>,
+    index_backpressure: Arc<IndexBackpressure>,
 }
 
 impl Index {
-    pub(crate) fn new(folder: &Folder, store_id: String, pace: Arc<Pace>) -> Self {
+    pub(crate) fn new(
+        folder: &Folder,
+        store_id: String,
+        index_backpressure: Arc<IndexBackpressure>,
+    ) -> Self {
         let path = folder.index();
         let advancer = Advancer::new(path.clone(), folder.index_lock(), store_id.clone());
-        Self { path, store_id, advancer: Mutex::new(advancer), pace }
+        Self { path, store_id, advancer: Mutex::new(advancer), index_backpressure }
     }
 
     fn advancer(&self) -> MutexGuard<'_, Advancer> {
@@ -121,7 +125,7 @@ impl Index {
         let was_ours = advancer.is_ours();
         let advanced = advancer.catch_up(store, wanted);
         if let Ok(true) = advanced {
-            self.pace.note(advancer.progress());
+            self.index_backpressure.note(advancer.progress());
         }
         if !was_ours {
             advancer.release();

@@ -99,7 +99,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        self.store.pace.wait_for_index(&self.log).await;
+        self.store.index_backpressure.wait_for_index(&self.log).await;
         let log = Arc::clone(&self.log);
         let append = move |books: &mut super::books::Books| {
             books.append(log.number, &entry.body, entry.closes.as_ref())

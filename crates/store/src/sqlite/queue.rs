@@ -38,11 +38,11 @@ impl<T> Waiting<T> {
 
 /// How many are taken to be calling.
 #[derive(Debug, Default)]
-pub(crate) struct Rhythm {
+pub(crate) struct BatchSizing {
     callers: usize,
 }
 
-impl Rhythm {
+impl BatchSizing {
     /// How many should gather: three quarters of those who call.
     const fn wanted(&self) -> usize {
         if self.callers < MANY { 1 } else { self.callers - self.callers / 4 }
@@ -79,17 +79,17 @@ impl<T> Queue<T> {
 
     /// Counts those who call: a group that was written, before any of it is answered, and all who
     /// came meanwhile. Nobody is in both.
-    pub(crate) fn count(&self, written: &[T], rhythm: &mut Rhythm) {
-        rhythm.callers = written.len().saturating_add(self.lock().members.len());
+    pub(crate) fn count(&self, written: &[T], batch_sizing: &mut BatchSizing) {
+        batch_sizing.callers = written.len().saturating_add(self.lock().members.len());
     }
 
     /// Waits for the next group and puts it here, where nothing is. False when there will be none.
-    pub(crate) fn take(&self, group: &mut Vec<T>, rhythm: &Rhythm) -> bool {
+    pub(crate) fn take(&self, group: &mut Vec<T>, batch_sizing: &BatchSizing) -> bool {
         let mut waiting = self.lock();
         waiting.wanted = 1;
         let first = self.enough.wait_while(waiting, |waiting| waiting.are_few());
         waiting = first.unwrap_or_else(PoisonError::into_inner);
-        waiting.wanted = rhythm.wanted().min(MAX_GROUP);
+        waiting.wanted = batch_sizing.wanted().min(MAX_GROUP);
         let more = self.enough.wait_timeout_while(waiting, GATHER, |waiting| waiting.are_few());
         (waiting, _) = more.unwrap_or_else(PoisonError::into_inner);
         // Until it comes back for more, nobody need wake it.
@@ -120,50 +120,50 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    use super::{MAX_GROUP, Queue, Rhythm};
+    use super::{BatchSizing, MAX_GROUP, Queue};
 
-    fn taken(queue: &Queue<usize>, rhythm: &mut Rhythm) -> Option<Vec<usize>> {
+    fn taken(queue: &Queue<usize>, batch_sizing: &mut BatchSizing) -> Option<Vec<usize>> {
         let mut group = Vec::new();
-        let found = queue.take(&mut group, rhythm);
-        queue.count(&group, rhythm);
+        let found = queue.take(&mut group, batch_sizing);
+        queue.count(&group, batch_sizing);
         found.then_some(group)
     }
 
     #[test]
     fn three_quarters_of_those_who_call_gather_and_a_few_who_call_do_not_wait() {
         for (callers, wanted) in [(0, 1), (1, 1), (7, 1), (8, 6), (32, 24), (33, 25)] {
-            assert_eq!(Rhythm { callers }.wanted(), wanted, "{callers}");
+            assert_eq!(BatchSizing { callers }.wanted(), wanted, "{callers}");
         }
     }
 
     #[test]
     fn those_who_come_while_a_group_is_written_count_as_well() {
-        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        let (queue, mut batch_sizing) = (Queue::default(), BatchSizing::default());
         assert!((0..20).all(|member| queue.push(member)));
         let mut group = Vec::new();
-        assert!(queue.take(&mut group, &rhythm));
+        assert!(queue.take(&mut group, &batch_sizing));
         assert!((20..32).all(|member| queue.push(member)));
-        queue.count(&group, &mut rhythm);
-        assert_eq!((group.len(), rhythm.wanted()), (20, 24));
+        queue.count(&group, &mut batch_sizing);
+        assert_eq!((group.len(), batch_sizing.wanted()), (20, 24));
     }
 
     #[test]
     fn what_is_queued_comes_in_order_and_no_more_at_once_than_allowed() {
-        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        let (queue, mut batch_sizing) = (Queue::default(), BatchSizing::default());
         assert!((0..MAX_GROUP + 3).all(|member| queue.push(member)));
-        assert_eq!(taken(&queue, &mut rhythm), Some((0..MAX_GROUP).collect()));
+        assert_eq!(taken(&queue, &mut batch_sizing), Some((0..MAX_GROUP).collect()));
         // Many came just now, but no more do: it does not wait for them for ever.
-        assert_eq!(taken(&queue, &mut rhythm), Some((MAX_GROUP..MAX_GROUP + 3).collect()));
+        assert_eq!(taken(&queue, &mut batch_sizing), Some((MAX_GROUP..MAX_GROUP + 3).collect()));
     }
 
     #[test]
     fn a_closed_queue_gives_what_it_has_and_takes_nothing() {
-        let (queue, mut rhythm) = (Queue::default(), Rhythm::default());
+        let (queue, mut batch_sizing) = (Queue::default(), BatchSizing::default());
         assert!(queue.push(1));
         queue.close();
         assert!(!queue.push(2));
-        assert_eq!(taken(&queue, &mut rhythm), Some(vec![1]));
-        assert_eq!(taken(&queue, &mut rhythm), None);
+        assert_eq!(taken(&queue, &mut batch_sizing), Some(vec![1]));
+        assert_eq!(taken(&queue, &mut batch_sizing), None);
     }
 
     #[test]
@@ -180,9 +180,9 @@ mod tests {
         let queue = Arc::new(Queue::default());
         let theirs = Arc::clone(&queue);
         let taking = thread::spawn(move || {
-            let mut rhythm = Rhythm::default();
+            let mut batch_sizing = BatchSizing::default();
             let mut all = Vec::new();
-            while let Some(group) = taken(&theirs, &mut rhythm) {
+            while let Some(group) = taken(&theirs, &mut batch_sizing) {
                 all.extend(group);
             }
             all

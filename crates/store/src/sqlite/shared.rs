@@ -21,7 +21,7 @@ use super::{SqliteStore, read};
 impl RevocationStore for SqliteStore {
     async fn epoch(&self) -> StoreResult<u64> {
         // Every call asks, and the answer is in the cache: a hop to another thread would cost more.
-        match self.beacon.read() {
+        match self.epoch_file.read() {
             Ok(epoch) => Ok(epoch),
             Err(_) => read::epoch(&self.epochs.lock().unwrap_or_else(PoisonError::into_inner)),
         }

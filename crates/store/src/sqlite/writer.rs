@@ -12,7 +12,7 @@ use chio_kernel::store::{StoreError, StoreResult};
 use tokio::sync::oneshot;
 
 use super::books::Books;
-use super::queue::{Queue, Rhythm};
+use super::queue::{BatchSizing, Queue};
 
 /// A handle on the thread.
 pub(crate) struct Writer {
@@ -133,10 +133,10 @@ impl Drop for Writer {
 /// Runs groups until the queue is closed and empty.
 fn serve(queue: &Queue<Box<dyn Member>>, mut books: Books, after_group: &AfterGroup) {
     let _ended = Ended(queue);
-    let (mut group, mut rhythm) = (Vec::new(), Rhythm::default());
-    while queue.take(&mut group, &rhythm) {
+    let (mut group, mut batch_sizing) = (Vec::new(), BatchSizing::default());
+    while queue.take(&mut group, &batch_sizing) {
         let outcome = run_group(&mut books, &mut group);
-        queue.count(&group, &mut rhythm);
+        queue.count(&group, &mut batch_sizing);
         group.drain(..).for_each(|member| member.answer(&outcome));
         after_group(&mut books);
     }

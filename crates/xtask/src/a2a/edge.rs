@@ -40,8 +40,10 @@ pub(super) fn serve<'a>(
 servers:
 {demo}  - id: fixture
     command: [{fixture:?}, --only, tck]
+listeners:
+  http: {{listen: \"127.0.0.1:0\"{anonymous}}}
 edges:
-  mcp: {{listen: \"127.0.0.1:0\"{anonymous}}}
+  mcp: {{}}
   a2a: {{}}
 "
     );

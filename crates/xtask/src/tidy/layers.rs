@@ -19,7 +19,7 @@ enum Uses {
 }
 use Uses::{Libraries, LibrariesAndTestkit, Only};
 
-const EDGE: Uses = Only(&["chio-core", "chio-net", "chio-cross-protocol"]);
+const EDGE: Uses = Only(&["chio-core", "chio-net", "chio-cross-protocol", "chio-edge"]);
 const SERVER: Uses = Only(&["chio-core", "chio-net", "chio-kernel"]);
 
 /// Every package, also those that are still to come.
@@ -30,6 +30,7 @@ const ROOMS: &[(&str, Uses)] = &[
     ("chio-store", Only(&["chio-core", "chio-kernel"])),
     ("chio-net", Only(&["chio-core"])),
     ("chio-cross-protocol", Only(&["chio-core", "chio-kernel"])),
+    ("chio-edge", Only(&["chio-core", "chio-net", "chio-cross-protocol"])),
     ("chio-native-edge", EDGE),
     ("chio-mcp-edge", EDGE),
     ("chio-a2a-edge", EDGE),
@@ -43,7 +44,7 @@ const ROOMS: &[(&str, Uses)] = &[
     ("chio-openapi", SERVER),
     ("chio-openapi-mcp-bridge", Only(&["chio-core", "chio-net", "chio-kernel", "chio-openapi"])),
     ("chio-demo", SERVER),
-    ("chio-trust", Only(&["chio-core", "chio-net", "chio-kernel", "chio-store"])),
+    ("chio-trust", Only(&["chio-core", "chio-net", "chio-edge", "chio-kernel", "chio-store"])),
     ("chio-cli", Libraries),
     ("chio-testkit", Libraries),
     ("xtask", LibrariesAndTestkit),

@@ -1,19 +1,21 @@
 //! `chio a2a serve`: one A2A agent, behind Chio.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use chio_edge::{SettingValue, Settings};
 
 use crate::a2a_agent::AgentArgs;
-use crate::card_url;
+use crate::access::{AccessArgs, AccessConfig};
+use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
-use crate::http_door::AccessArgs;
 use crate::io::Io;
+use crate::listeners::ListenerConfig;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
+use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
 use crate::server_name;
-use crate::servers::ToolServer;
-use crate::standing::{LISTEN, Standing};
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
 
@@ -62,28 +64,32 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    // Not by the parser of the line, which would repeat a password in it.
-    let url = args.url.as_deref().map(card_url::read).transpose();
-    let url = url.map_err(|problem| anyhow!("--url: {problem}"))?;
-    if url.is_none() && args.http.ip().is_unspecified() {
+    if args.url.is_none() && args.http.ip().is_unspecified() {
         bail!(
             "expected `--url`, where clients reach it, since it listens at every address: its \
              cards have to name one"
         );
     }
+    let url = args.url.clone().map(SettingValue::Text);
+    let a2a = EdgeConfig::new(&chio_a2a_edge::EDGE, Settings::default().with("url", url));
+    // Not by the parser of the line, which would repeat a password in it.
+    (a2a.kind.check)(&a2a.settings, Some(args.http)).map_err(|error| anyhow!("--url: {error}"))?;
     let agent = args.agent.agent(io, args.server_id.as_ref())?.beside(&args.store, io)?;
-    let standing = Standing {
-        told: format!("asking the agent `{}` for its card", agent.id),
-        server: ToolServer::A2a(Box::new(agent)),
-        http: Some(args.http),
-        a2a: true,
-        url,
-        access: &args.access,
-        edge: &args.edge,
-        store: &args.store,
-        policy: &args.policy,
-        trust: &args.trust,
-    };
-    standing.serve(io)?;
+    let starting = format!("asking the agent `{}` for its card", agent.id);
+    let trust = args.trust.read(io, Vec::new())?;
+    run_server(async {
+        let shutdown = shutdown_on_signal()?;
+        let policies = args.policy.load(io).await?;
+        let access = AccessConfig::Args(args.access.clone());
+        let plan = Plan {
+            servers: vec![Arc::new(agent)],
+            listeners: vec![ListenerConfig::http(args.http, access)],
+            edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
+            trust,
+            starting: Some(starting),
+            ..Plan::new(args.store.url(io)?, policies, CHOOSE)
+        };
+        plan.run(io, shutdown).await
+    })?;
     Ok(Outcome::Well)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chio_core::capability::{
-    Attenuation, AttenuationError, ChioScope, Constraint, Operation, ToolGrant,
+    Attenuation, AttenuationError, ChioScope, Constraint, Operation, Patterns, ToolGrant,
 };
 use chio_core::strict;
 use serde_json::Value;
@@ -107,7 +107,9 @@ fn parse_operation(name: &str) -> Result<Operation> {
 fn check_constraints(scope: &ChioScope) -> Result<(), Refused> {
     let constraints = scope.grants.iter().flat_map(|grant| &grant.constraints);
     for constraint in constraints {
-        constraint.matches(&Value::Null, None).map_err(|error| Refused::new(error.to_string()))?;
+        constraint
+            .matches(&Value::Null, None, &Patterns::default())
+            .map_err(|error| Refused::new(error.to_string()))?;
     }
     Ok(())
 }

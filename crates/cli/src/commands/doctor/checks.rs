@@ -2,23 +2,24 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use chio_edge::Endpoint;
 use chio_kernel::SystemClock;
-use chio_net::peer::{PeerAuthenticator, check_bind};
+use chio_net::auth::{Authenticator, check_bind};
 use chio_store::{OpenStore, StoreUrl};
 
-use super::{Check, server};
-use crate::commands::serve::said;
-use crate::config::{Config, Door, NativeEdge};
+use super::Check;
+use crate::access::AccessConfig;
+use crate::config::Config;
 use crate::endpoint_file::EndpointFile;
-use crate::http_door::url;
 use crate::io::Io;
+use crate::listeners::Transport;
 use crate::policies::{Source, Unusable};
 
 /// What nobody but the owner may do.
@@ -34,16 +35,23 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
     if let Some(reference) = &config.shadow_policy {
         checks.push(policy("shadow policy", reference, config).await);
     }
-    for wanted in &config.servers {
-        checks.push(server::check(wanted).await);
+    for server in &config.servers {
+        checks.push(server.check().await);
     }
     let running = config.data().and_then(EndpointFile::read_in);
-    for (door, mcp, _) in config.doors() {
-        checks.push(address(if mcp { "mcp" } else { "a2a" }, door, running.as_ref()));
-        checks.extend(access(io, door));
-    }
-    if let Some(edge) = &config.native {
-        checks.push(socket(edge, config));
+    for listener in &config.listeners {
+        let edges = config.edges.iter().filter(|edge| edge.listener == listener.name);
+        let what = edges.map(|edge| edge.kind.name).next().unwrap_or_default();
+        match &listener.transport {
+            Transport::Http { address: listens, access } => {
+                checks.push(address(what, *listens, access, running.as_ref()));
+                checks.extend(self::access(io, access));
+            }
+            Transport::Socket { endpoint: Endpoint::Unix(path), .. } => {
+                checks.push(socket(what, path, config));
+            }
+            Transport::Socket { .. } | Transport::Stdio { .. } => {}
+        }
     }
     if let Some(data) = config.data() {
         checks.push(folder(data));
@@ -69,17 +77,21 @@ async fn policy(what: &str, reference: &str, config: &Config) -> Check {
 }
 
 /// Whether an address is free, and may be used.
-fn address(what: &str, edge: &Door, running: Option<&EndpointFile>) -> Check {
-    let listen = edge.listen;
-    if edge.tokens.is_empty()
-        && let Err(error) = check_bind(listen, &PeerAuthenticator::anonymous())
+fn address(
+    what: &str,
+    listen: SocketAddr,
+    access: &AccessConfig,
+    running: Option<&EndpointFile>,
+) -> Check {
+    if !matches!(access, AccessConfig::Tokens { .. })
+        && let Err(error) = check_bind(listen, &Authenticator::anonymous())
     {
         return Check::wrong(what, error.to_string()).so("add `tokens`, or listen on 127.0.0.1");
     }
     match TcpListener::bind(listen) {
         Ok(_) => Check::fine(what, format!("{listen} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            if let Some(running) = running.filter(|running| running.mcp == url(listen)) {
+            if let Some(running) = running.filter(|running| running.is_at(listen)) {
                 let process = running.process;
                 return Check::note(what, format!("chio runs already, as process {process}"));
             }
@@ -94,14 +106,14 @@ fn address(what: &str, edge: &Door, running: Option<&EndpointFile>) -> Check {
 }
 
 /// Whether what callers have to show can be used.
-fn access(io: &mut Io<'_>, edge: &Door) -> Option<Check> {
-    match said(io, edge) {
+fn access(io: &mut Io<'_>, access: &AccessConfig) -> Option<Check> {
+    match access.read(io) {
         Ok(None) => None,
-        Ok(Some(_)) if edge.anonymous.is_some() => {
-            Some(Check::note("access", "whoever is on this machine may come in"))
-        }
         Ok(Some(_)) => {
-            let exposed = edge.tokens.iter().find(|(_, file)| is_exposed(file));
+            let AccessConfig::Tokens { files, .. } = access else {
+                return Some(Check::note("access", "whoever is on this machine may come in"));
+            };
+            let exposed = files.iter().find(|(_, file)| is_exposed(file));
             Some(match exposed {
                 Some((_, file)) => {
                     let file = file.display();
@@ -116,8 +128,7 @@ fn access(io: &mut Io<'_>, edge: &Door) -> Option<Check> {
 }
 
 /// Whether the native socket can be made.
-fn socket(edge: &NativeEdge, config: &Config) -> Check {
-    let (what, path) = ("native", &edge.socket);
+fn socket(what: &str, path: &Path, config: &Config) -> Check {
     let shown = path.display();
     let length = path.as_os_str().len();
     if length > MAX_SOCKET {

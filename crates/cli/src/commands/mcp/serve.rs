@@ -2,21 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chio_mcp_adapter::Sharing;
 
 use crate::a2a_agent::AgentArgs;
+use crate::access::{AccessArgs, AccessConfig};
+use crate::admission::Anonymous;
 use crate::edge_args::EdgeArgs;
-use crate::http_door::AccessArgs;
 use crate::io::Io;
+use crate::listeners::{Admits, ListenerConfig};
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
+use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
 use crate::server_name;
 use crate::servers::{McpCommand, ToolServer};
-use crate::standing::{LISTEN, Standing};
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
+
+/// The default address over HTTP.
+pub(crate) const LISTEN: &str = "127.0.0.1:8931";
+/// How another address is chosen.
+pub(crate) const CHOOSE: &str = "`--http 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
 Starts COMMAND, an MCP server that speaks on standard input and output, and serves all that it has:
@@ -92,32 +100,38 @@ enum Protocol {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let (server, told) = args.server(io)?;
-    let standing = Standing {
-        server,
-        told,
-        http: args.http,
-        a2a: false,
-        url: None,
-        access: &args.access,
-        edge: &args.edge,
-        store: &args.store,
-        policy: &args.policy,
-        trust: &args.trust,
+    let (server, starting) = args.server(io)?;
+    let listener = match args.http {
+        Some(address) => ListenerConfig::http(address, AccessConfig::Args(args.access.clone())),
+        None => ListenerConfig::stdio(Admits::ByPolicy(Anonymous::Refused)),
     };
-    standing.serve(io)?;
+    let edge = EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()).on(&listener.name);
+    let trust = args.trust.read(io, Vec::new())?;
+    run_server(async {
+        let shutdown = shutdown_on_signal()?;
+        let policies = args.policy.load(io).await?;
+        let plan = Plan {
+            servers: vec![server],
+            listeners: vec![listener],
+            edges: vec![edge],
+            trust,
+            starting: Some(starting),
+            ..Plan::new(args.store.url(io)?, policies, CHOOSE)
+        };
+        plan.run(io, shutdown).await
+    })?;
     Ok(Outcome::Well)
 }
 
 impl Args {
-    /// What is served, and what the operator is told about it.
-    fn server(&self, io: &mut Io<'_>) -> Result<(ToolServer, String)> {
+    /// The tool server, and the line that announces its start.
+    fn server(&self, io: &mut Io<'_>) -> Result<(Arc<dyn ToolServer>, String)> {
         match (self.protocol, self.command.is_empty()) {
             (Protocol::A2a, true) => {
                 let agent =
                     self.agent.agent(io, self.server_id.as_ref())?.beside(&self.store, io)?;
-                let told = format!("asking the agent `{}` for its card", agent.id);
-                Ok((ToolServer::A2a(Box::new(agent)), told))
+                let starting = format!("asking the agent `{}` for its card", agent.id);
+                Ok((Arc::new(agent), starting))
             }
             (Protocol::A2a, false) => {
                 bail!("expected --target URL and no COMMAND for an A2A agent")
@@ -132,8 +146,8 @@ impl Args {
                 let server = self.child();
                 // Without its arguments, which may hold secrets.
                 let program = self.command.first().map(String::as_str).unwrap_or_default();
-                let told = format!("starting the server `{}` with `{program}`", server.id);
-                Ok((ToolServer::Mcp(server), told))
+                let starting = format!("starting the server `{}` with `{program}`", server.id);
+                Ok((Arc::new(server), starting))
             }
         }
     }

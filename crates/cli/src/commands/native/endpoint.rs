@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chio_native_edge::{Endpoint, NativeClient};
+use chio_edge::Endpoint;
+use chio_native_edge::NativeClient;
 
 use crate::io::Io;
 use crate::store_args::DEFAULT_FOLDER;
 
 /// The socket that `chio up` listens at, below the store's folder.
-pub(crate) const SOCKET: &str = "native.sock";
+pub(crate) const NATIVE_SOCKET: &str = "native.sock";
 
 /// Where the kernel listens.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,7 @@ impl EndpointArgs {
             (_, Some(address)) => Endpoint::Tcp(*address),
             (Some(path), None) => Endpoint::Unix(io.folder.join(path)),
             (None, None) => {
-                let path = io.folder.join(DEFAULT_FOLDER).join(SOCKET);
+                let path = io.folder.join(DEFAULT_FOLDER).join(NATIVE_SOCKET);
                 if !path.exists() {
                     bail!(
                         "no kernel runs here: start one with `chio up`, or say where it listens \

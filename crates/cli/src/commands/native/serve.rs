@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use chio_native_edge::{Endpoint, serve_stdio};
+use chio_edge::{Endpoint, Settings};
 
 use crate::duration;
 use crate::io::Io;
+use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::servers::ToolServer;
-use crate::serving::{Served, Setup, listen, operator_log, run_server, shutdown_on_signal};
+use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
+use crate::servers::demo;
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
 
@@ -77,38 +78,29 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
     let trust = args.trust.read(io, issuers)?;
     let unix = args.unix.as_ref().map(|path| Endpoint::Unix(io.folder.join(path)));
-    let endpoint = unix.or(args.tcp.map(Endpoint::Tcp));
+    let admits = Admits::Everyone(peer);
+    let listener = match unix.or(args.tcp.map(Endpoint::Tcp)) {
+        Some(endpoint) => ListenerConfig {
+            name: SOCKET.to_owned(),
+            transport: Transport::Socket { endpoint, admits },
+        },
+        None => ListenerConfig::stdio(admits),
+    };
+    let edge = EdgeConfig::new(&chio_native_edge::EDGE, Settings::default()).on(&listener.name);
     run_server(async {
         let shutdown = shutdown_on_signal()?;
-        let log = operator_log();
         let policies = args.policy.load(io).await?;
-        // The door is tried first: a kernel that nobody can reach need not start.
-        let listener = match &endpoint {
-            Some(endpoint) => Some(listen(endpoint).await?),
-            None => None,
+        let store = args.store.url(io)?;
+        let plan = Plan {
+            servers: vec![demo::server(&store)],
+            listeners: vec![listener],
+            edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
+            trust,
+            kernel_key,
+            deadline: args.deadline.map(Duration::from_secs),
+            ..Plan::new(store, policies, "")
         };
-        let demo = ToolServer::demo(&args.store.url(io)?);
-        let setup = Setup::new(args.store.open(io)?, vec![demo], policies);
-        let deadline = args.deadline.map(Duration::from_secs);
-        let served = Served::start(Setup { kernel_key, trust, deadline, ..setup }).await?;
-        let service = served.native(peer)?;
-        served.tell();
-        let served_until = shutdown.clone();
-        let serving = async {
-            match listener {
-                Some(listener) => {
-                    log.line(&format!("listening on {}", listener.endpoint()));
-                    listener.serve(service, shutdown).await;
-                }
-                None => {
-                    log.line("serving standard input and output");
-                    if let Err(error) = serve_stdio(&service, shutdown).await {
-                        log.line(&format!("native connection ended: {error}"));
-                    }
-                }
-            }
-        };
-        served.serve(serving, &served_until).await
+        plan.run(io, shutdown).await
     })?;
     Ok(Outcome::Well)
 }

@@ -160,7 +160,7 @@ fn row(case: &Case, trial: &Trial) -> Value {
         "file": *case.place.file,
         "line": case.place.line,
         "name": case.name,
-        "expected": {"decision": case.expect.name(), "by": case.by, "says": case.says},
+        "expected": {"decision": case.expect.word(), "by": case.by, "says": case.says},
         "found": {"decision": judged.decision.word(), "by": judged.by, "reason": judged.reason},
         "passed": trial.problem.is_none(),
         "problem": trial.problem,

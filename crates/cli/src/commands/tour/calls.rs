@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use chio_core::capability::{CapabilityToken, Match, Operation};
+use chio_core::capability::{CapabilityToken, Match, Operation, Patterns};
 use chio_core::crypto::Keypair;
 use chio_core::receipt::{ChioReceipt, ContentHash, Decision, NO_OUTPUT_HASH, ToolCallAction};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn decide(token: &CapabilityToken, arguments: &Value) -> Result<Decision> {
         }
         let mut failed = None;
         for constraint in &grant.constraints {
-            match constraint.matches(arguments, None)? {
+            match constraint.matches(arguments, None, &Patterns::default())? {
                 Match::Holds => {}
                 Match::LeftTo(_) => failed = Some(format!("{} is not checked", constraint.kind())),
                 Match::Fails(why) => failed = Some(format!("{}: {why}", constraint.kind())),

@@ -12,10 +12,10 @@ use chio_policy::capabilities::DefaultCapability;
 
 use crate::admission::Anonymous;
 use crate::files::Access;
-use crate::hand_out::{is_fresh, issue};
 use crate::io::Io;
-use crate::serving::Served;
+use crate::runtime::Runtime;
 use crate::text;
+use crate::token_issuer::{is_fresh, issue};
 
 /// How long the demo agent's token holds, unless a policy says.
 const DEMO_TTL: Duration = Duration::from_secs(24 * 3600);
@@ -79,7 +79,7 @@ impl Agent {
 const FIRST: &str = "token.json";
 
 /// The demo agent with its tokens: those that are there, or new ones when they end soon.
-pub(super) async fn ready(io: &mut Io<'_>, served: &Served, data: &Path) -> Result<Agent> {
+pub(super) async fn ready(io: &mut Io<'_>, runtime: &Runtime, data: &Path) -> Result<Agent> {
     let folder = data.join("demo");
     let key = folder.join("agent.key");
     private_folder(&io.folder.join(&folder)).context("cannot make the demo agent's folder")?;
@@ -90,31 +90,31 @@ pub(super) async fn ready(io: &mut Io<'_>, served: &Served, data: &Path) -> Resu
         io.write_key(&key, &agent, false)?;
         agent
     };
-    let capabilities = served.policies.capabilities().now();
+    let capabilities = runtime.policies.capabilities().now();
     let capabilities =
         if capabilities.is_empty() { vec![every_demo_tool()] } else { capabilities.to_vec() };
     let mut tokens = Vec::new();
     for (number, capability) in (1..).zip(capabilities) {
         let name = if number == 1 { FIRST.to_owned() } else { format!("token-{number}.json") };
         let file = folder.join(name);
-        renew(io, served, &agent, &file, &capability).await?;
+        renew(io, runtime, &agent, &file, &capability).await?;
         tokens.push((file, capability.scope));
     }
     let first = folder.join(FIRST);
     let only = io.read_json::<CapabilityToken>(&first, "a capability token").ok();
-    let (key, is_renewed) = (agent.public_key().clone(), served.store.authority()?.is_some());
+    let (key, is_renewed) = (agent.public_key().clone(), runtime.store.authority()?.is_some());
     Ok(Agent { key, tokens: Tokens(tokens), only, is_renewed })
 }
 
 /// Puts a new token into the file, unless the one in it will do.
 async fn renew(
     io: &mut Io<'_>,
-    served: &Served,
+    runtime: &Runtime,
     agent: &Keypair,
     file: &Path,
     capability: &DefaultCapability,
 ) -> Result<()> {
-    let store = &served.store;
+    let store = &runtime.store;
     let authority = store.authority_public()?;
     if io.folder.join(file).exists() {
         let token = io.read_json::<CapabilityToken>(file, "a capability token");
@@ -122,7 +122,7 @@ async fn renew(
             Some(&token.issuer) == authority.as_ref()
                 && token.subject == *agent.public_key()
                 && is_fresh(token, capability, io.now)
-                && !served.kernel.is_revoked(token)
+                && !runtime.kernel.is_revoked(token)
         };
         if token.is_ok_and(|token| usable(&token)) {
             return Ok(());

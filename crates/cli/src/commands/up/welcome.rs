@@ -6,11 +6,10 @@ use anyhow::Result;
 
 use super::Args;
 use super::agent::Tokens;
-use crate::commands::native::SOCKET;
-use crate::http_door::Listener;
+use crate::commands::native::NATIVE_SOCKET;
 use crate::io::Io;
 use crate::program;
-use crate::serving::Served;
+use crate::runtime::{Runtime, Served};
 use crate::store_args::DEFAULT_FOLDER;
 use crate::text;
 
@@ -24,21 +23,23 @@ const CARD: &str = "/.well-known/agent-card.json";
 pub(super) fn print(
     io: &mut Io<'_>,
     args: &Args,
+    runtime: &Runtime,
     served: &Served,
-    (tokens, door): (&Tokens, &Listener),
+    tokens: &Tokens,
 ) -> Result<()> {
-    io.field("kernel", served.kernel.public_key())?;
+    io.field("kernel", runtime.kernel.public_key())?;
     io.field("state", args.data.display())?;
     let who = "whoever is on this machine, as the demo agent";
-    io.field("mcp", format_args!("{} ({who})", door.url()))?;
-    io.field("a2a", format_args!("{} (the same; card at {CARD})", door.base()))?;
-    io.field("native", format_args!("unix:{}", args.data.join(SOCKET).display()))?;
-    for manifest in served.kernel.manifests() {
+    let url = |edge: &str| served.url(edge).unwrap_or_default();
+    io.field("mcp", format_args!("{} ({who})", url("mcp")))?;
+    io.field("a2a", format_args!("{} (the same; card at {CARD})", url("a2a")))?;
+    io.field("native", format_args!("unix:{}", args.data.join(NATIVE_SOCKET).display()))?;
+    for manifest in runtime.kernel.manifests() {
         let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
         io.field("tools", format_args!("{}: {}", manifest.server_id, tools.join(", ")))?;
     }
-    io.field("policy", served.policies.in_force.summary())?;
-    if let Some(trial) = &served.policies.on_trial {
+    io.field("policy", runtime.policies.in_force.summary())?;
+    if let Some(trial) = &runtime.policies.on_trial {
         io.field("on trial", trial.summary())?;
     }
     for line in tokens.lines() {
@@ -46,7 +47,7 @@ pub(super) fn print(
     }
     io.say("")?;
     io.say("In another terminal:")?;
-    for command in commands(args, served, tokens) {
+    for command in commands(args, runtime, tokens) {
         io.say(format_args!("  {command}"))?;
     }
     io.say("")?;
@@ -54,7 +55,7 @@ pub(super) fn print(
 }
 
 /// What to paste: an allowed call, a denied one, the receipts of both.
-fn commands(args: &Args, served: &Served, tokens: &Tokens) -> [String; 3] {
+fn commands(args: &Args, runtime: &Runtime, tokens: &Tokens) -> [String; 3] {
     let chio = program::typed();
     let place = if args.data == Path::new(DEFAULT_FOLDER) {
         String::new()
@@ -64,7 +65,7 @@ fn commands(args: &Args, served: &Served, tokens: &Tokens) -> [String; 3] {
     let (tool, arguments) = tokens.example();
     // What another policy makes of it is not known here.
     let why =
-        if served.policies.in_force.source.is_default() { "   # denied: a secret" } else { "" };
+        if runtime.policies.in_force.source.is_default() { "   # denied: a secret" } else { "" };
     [
         format!("{chio} call{place} demo {tool}{arguments}"),
         format!("{chio} call{place} {DENIED}{why}"),

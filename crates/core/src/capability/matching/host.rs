@@ -1,6 +1,6 @@
 //! Reading a host out of a string, and matching host patterns.
 
-/// What a string says about hosts.
+/// The host in a string.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// It names this host.

@@ -1,11 +1,11 @@
-//! Compiled patterns, kept by whoever matches often: compiling costs far more than matching.
+//! A cache of compiled patterns: compiling costs far more than matching.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::Regex;
 
-/// How many patterns are kept. A full set is emptied: patterns come from tokens, which are few.
+/// The most patterns in a cache. A full one is emptied: patterns come from tokens, which are few.
 const CAPACITY: usize = 256;
 
 /// Compiled patterns.
@@ -15,7 +15,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// The compiled form of a pattern; none when it is not one of reasonable size.
+    /// The compiled form of a pattern; none when it does not compile or is too large.
     pub(super) fn get(&self, pattern: &str) -> Option<Arc<Regex>> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(regex) = compiled.get(pattern) {

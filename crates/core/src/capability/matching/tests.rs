@@ -13,7 +13,7 @@ use crate::tier::{AutonomyTier, RuntimeAssurance, SafetyTier};
 /// Whether the constraint holds for these arguments; it must be able to tell.
 #[track_caller]
 fn check(constraint: &Constraint, arguments: &Value, expected: bool) {
-    let outcome = constraint.matches(arguments, None).unwrap();
+    let outcome = constraint.matches(arguments, None, &Patterns::default()).unwrap();
     let holds = match &outcome {
         Match::Holds => true,
         Match::Fails(reason) => {
@@ -445,14 +445,14 @@ fn a_pattern_that_is_none_is_an_error_and_no_verdict() {
     for pattern in ["(", "[", "*", "a{2,1}", r"\k<x>", "(?=look)", r"(a)\1", "(?P<n", &huge] {
         for arguments in [json!({}), json!("a"), json!(null)] {
             let bad = Constraint::RegexMatch(pattern.to_owned());
-            let error = bad.matches(&arguments, None).unwrap_err();
+            let error = bad.matches(&arguments, None, &Patterns::default()).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 "constraint `regex_match` cannot be evaluated: \
                  expected a regular expression of reasonable size",
             );
             let bad = Constraint::MemoryWriteDenyPatterns(strings(&["fine", pattern]));
-            let error = bad.matches(&arguments, None).unwrap_err();
+            let error = bad.matches(&arguments, None, &Patterns::default()).unwrap_err();
             assert!(error.to_string().contains("`memory_write_deny_patterns`"), "{error}");
         }
     }
@@ -645,8 +645,9 @@ fn a_model_is_on_the_list_and_careful_enough() {
     for (ids, min_safety_tier, model, expected) in cases {
         let allowed_model_ids = strings(ids);
         let requirement = ModelRequirement { allowed_model_ids, min_safety_tier };
-        let outcome =
-            Constraint::ModelConstraint(requirement).matches(&Value::Null, model.as_ref()).unwrap();
+        let outcome = Constraint::ModelConstraint(requirement)
+            .matches(&Value::Null, model.as_ref(), &Patterns::default())
+            .unwrap();
         assert_eq!(outcome == Match::Holds, expected, "{ids:?} {min_safety_tier:?} {model:?}");
     }
     assert!(Low < Standard && Standard < High && High < Restricted);
@@ -678,7 +679,8 @@ fn what_arguments_cannot_tell_is_left_to_a_later_stage() {
         (Constraint::OperationClass(OperationClass::ReadOnly), Stage::Data),
     ] {
         for arguments in [json!({}), json!(null), json!({"seller": "x", "table": "t"})] {
-            let outcome = constraint.matches(&arguments, Some(&model("m", None)));
+            let outcome =
+                constraint.matches(&arguments, Some(&model("m", None)), &Patterns::default());
             assert_eq!(outcome, Ok(Match::LeftTo(stage)), "{constraint:?}");
         }
     }
@@ -695,7 +697,8 @@ fn constraints_that_nobody_can_enforce_always_fail() {
     for constraint in constraints {
         let expected = format!("constraint `{}` is unsupported", constraint.kind());
         for arguments in [json!({}), json!(null), json!({"amount": "0"})] {
-            let outcome = constraint.matches(&arguments, Some(&model("m", None)));
+            let outcome =
+                constraint.matches(&arguments, Some(&model("m", None)), &Patterns::default());
             assert_eq!(outcome, Ok(Match::Fails(expected.clone())), "{constraint:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A kernel's word that a call may be continued elsewhere.
+//! A kernel's signed permission to continue a call elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::session::SessionAnchorReference;
 use crate::signed::{Signed, require_schema, signed_by};
 use crate::window::Validity;
 
-/// A parent kernel's signed word that a subject may continue its call, perhaps with one tool only.
+/// A parent kernel's signed permission for a subject to continue its call, perhaps with one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContinuationToken {
     /// [`Self::SCHEMA`].
     pub schema: String,
-    /// The signer's name for it.
+    /// The token's id, chosen by the signer.
     pub token_id: String,
     /// The parent's kernel or the delegator, who signs.
     pub signer: PublicKey,
@@ -48,7 +48,7 @@ pub struct ContinuationToken {
     pub nonce: Option<String>,
     /// The first second in which it holds, in Unix time.
     pub issued_at: u64,
-    /// The first second in which it holds no more, in Unix time.
+    /// The first second in which it no longer holds, in Unix time.
     pub expires_at: u64,
     /// The signer's signature over the rest.
     pub signature: Signature,

@@ -1,4 +1,4 @@
-//! The delegator's word for where a call comes from.
+//! The delegator's signed statement about a call's parent.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::crypto::{PublicKey, Signature};
 use crate::signed::{Signed, signed_by};
 use crate::window::Validity;
 
-/// The delegator's signed word that a subject continues its call.
+/// The delegator's signed statement that a subject continues its call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamProof {
@@ -20,7 +20,7 @@ pub struct UpstreamProof {
     pub context: CallChainContext,
     /// The first second in which it holds, in Unix time.
     pub issued_at: u64,
-    /// The first second in which it holds no more, in Unix time.
+    /// The first second in which it no longer holds, in Unix time.
     pub expires_at: u64,
     /// The signer's signature over the rest.
     pub signature: Signature,
@@ -30,15 +30,7 @@ signed_by!(UpstreamProof, signer);
 
 /// An upstream proof that passed [`UpstreamProof::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AcceptedProof(UpstreamProof);
-
-impl AcceptedProof {
-    /// The proof.
-    #[must_use]
-    pub fn into_inner(self) -> UpstreamProof {
-        self.0
-    }
-}
+pub struct AcceptedProof(pub(super) UpstreamProof);
 
 impl UpstreamProof {
     /// Accepts the proof that `call` has the parent that `context` names.

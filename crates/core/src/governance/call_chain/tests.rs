@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::canonical;
-use crate::governance::golden::{key, read_signed, text};
+use crate::governance::tests::{key, read_signed, text};
 use crate::signed::Signed;
 use crate::strict;
 

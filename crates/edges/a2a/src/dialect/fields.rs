@@ -13,7 +13,7 @@ const LENIENT: GeneralPurposeConfig =
 const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// The members of an object, taken one by one. What nobody takes is ignored.
+/// The members of an object, read one by one. Those that are not read are ignored.
 pub(crate) struct Fields {
     members: Map<String, Value>,
     /// What the object is, for errors.
@@ -26,7 +26,7 @@ impl Fields {
     }
 
     /// The members of a value that must be an object.
-    pub(crate) fn of(value: Value, what: &'static str) -> Result<Self, Fault> {
+    pub(crate) fn from_value(value: Value, what: &'static str) -> Result<Self, Fault> {
         match value {
             Value::Object(members) => Ok(Self::new(members, what)),
             _ => Err(Fault::params(format!("expected `{what}` to be an object"))),
@@ -69,7 +69,7 @@ impl Fields {
         }
     }
 
-    /// A whole number, which may also be written as text or with a fraction of nothing.
+    /// A whole number, which may also be written as text or with a fraction of zero.
     pub(crate) fn integer(&mut self, name: &'static str) -> Result<Option<i64>, Fault> {
         let Some(value) = self.take(name)? else { return Ok(None) };
         let number = match &value {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn fields(value: Value) -> Fields {
-        Fields::of(value, "it").unwrap()
+        Fields::from_value(value, "it").unwrap()
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(fields(json!({"id": ""})).name("id"), Ok(None));
         assert!(fields(json!({"contextId": "c", "context_id": "c"})).text("contextId").is_err());
         assert!(fields(json!({"contextId": 1})).text("contextId").is_err());
-        assert!(Fields::of(json!([]), "it").is_err());
+        assert!(Fields::from_value(json!([]), "it").is_err());
     }
 
     #[test]

@@ -8,12 +8,12 @@ use crate::error::Fault;
 use crate::message::{Content, MAX_NAME, Message, Part, Role, Send, Shown, TaskRef, texts};
 use crate::record::{State, TaskRecord};
 
-/// Which method an answer is for.
+/// The method that a response is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surface {
     /// `message/send`.
     Send,
-    /// `task/get`, or another that answers with a task.
+    /// `task/get`, or another whose result is a task.
     Get,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn read_task(mut params: Map<String, Value>) -> Result<TaskRef, Fault
 
 const fn status(state: State) -> &'static str {
     match state {
-        // Something is still to be said; there is no word for that.
+        // The dialect has no status for a task that waits for input.
         State::Working | State::InputRequired => "working",
         State::Completed => "completed",
         State::Failed | State::Rejected => "failed",

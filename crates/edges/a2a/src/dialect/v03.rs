@@ -1,12 +1,12 @@
 //! A2A 0.3: parts, messages and tasks say what kind of thing they are.
 
+use chio_edge::timestamp::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
 use super::Fields;
-use super::v1::{bounded, history_length, no_push, read_parts};
+use super::v1::{history_length, no_push, read_message};
 use crate::error::Fault;
 use crate::message::{Content, Message, Part, Role, Send, Shown};
-use crate::moment::timestamp;
 use crate::record::{State, TaskRecord};
 
 /// Reads the params of `message/send`.
@@ -14,11 +14,11 @@ pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
     let mut params = Fields::new(params, "params");
     let message = params.take("message")?;
     let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
-    let message = read_message(message)?;
+    let message = read_message(message, read_role, read_part)?;
     let configuration = params.object("configuration")?.unwrap_or_default();
     let mut configuration = Fields::new(configuration, "configuration");
     let history = history_length(&mut configuration)?;
-    // Whoever says nothing waits for the end.
+    // A client that does not say waits for the end.
     let at_once = configuration.flag("blocking")? == Some(false);
     if configuration.take("pushNotificationConfig")?.is_some() {
         return Err(no_push());
@@ -26,30 +26,16 @@ pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
     Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
 }
 
-fn read_message(value: Value) -> Result<Message, Fault> {
-    let mut message = Fields::of(value, "message")?;
-    let id = bounded(&mut message, "messageId")?;
-    let id = id.ok_or_else(|| Fault::params("expected a `messageId`, found none"))?;
-    let role = match message.text("role")?.as_deref() {
-        Some("user") => Role::User,
-        Some("agent") => Role::Agent,
-        _ => return Err(Fault::params("expected a `role` of `user` or `agent`")),
-    };
-    let parts = read_parts(message.list("parts")?, read_part)?;
-    Ok(Message {
-        id: Some(id),
-        role,
-        parts,
-        context_id: bounded(&mut message, "contextId")?,
-        task_id: bounded(&mut message, "taskId")?,
-        metadata: message.object("metadata")?,
-        extensions: message.texts("extensions")?,
-        reference_task_ids: message.texts("referenceTaskIds")?,
-    })
+fn read_role(message: &mut Fields) -> Result<Role, Fault> {
+    match message.text("role")?.as_deref() {
+        Some("user") => Ok(Role::User),
+        Some("agent") => Ok(Role::Agent),
+        _ => Err(Fault::params("expected a `role` of `user` or `agent`")),
+    }
 }
 
 fn read_part(value: Value) -> Result<Part, Fault> {
-    let mut part = Fields::of(value, "part")?;
+    let mut part = Fields::from_value(value, "part")?;
     let metadata = part.object("metadata")?;
     let kind = part.text("kind")?;
     let missing = |what: &str| Fault::params(format!("expected a part with `{what}`"));
@@ -153,7 +139,7 @@ pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
 pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
     let mut status = Map::new();
     status.insert("state".to_owned(), json!(state(record.state)));
-    status.insert("timestamp".to_owned(), json!(timestamp(record.updated_at)));
+    status.insert("timestamp".to_owned(), json!(rfc3339_millis(record.updated_at)));
     if !record.words.is_empty() {
         let mut message = agent_message(record, "status", &record.words);
         message.insert("taskId".to_owned(), json!(record.id));

@@ -32,7 +32,7 @@ pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
     let mut params = Fields::new(params, "params");
     let message = params.take("message")?;
     let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
-    let message = read_message(message)?;
+    let message = read_message(message, read_role, read_part)?;
     let configuration = params.object("configuration")?.unwrap_or_default();
     let mut configuration = Fields::new(configuration, "configuration");
     let history = history_length(&mut configuration)?;
@@ -43,13 +43,13 @@ pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
     Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
 }
 
-/// Nobody is notified.
-pub(super) fn no_push() -> Fault {
+/// Push notifications are not supported.
+pub(crate) fn no_push() -> Fault {
     Fault::new(Kind::PushNotSupported, "push notifications are not supported")
 }
 
-/// How many messages of the history are wanted.
-pub(super) fn history_length(fields: &mut Fields) -> Result<Option<usize>, Fault> {
+/// The most messages of the history that the client wants; all when absent.
+pub(crate) fn history_length(fields: &mut Fields) -> Result<Option<usize>, Fault> {
     let Some(length) = fields.integer("historyLength")? else { return Ok(None) };
     let length = usize::try_from(length);
     length.map(Some).map_err(|_| Fault::params("expected `historyLength` of at least 0"))
@@ -63,15 +63,24 @@ pub(crate) fn read_task(params: Map<String, Value>) -> Result<TaskRef, Fault> {
     Ok(TaskRef { id, metadata: params.object("metadata")?, history })
 }
 
-fn read_message(value: Value) -> Result<Message, Fault> {
-    let mut message = Fields::of(value, "message")?;
+fn read_role(message: &mut Fields) -> Result<Role, Fault> {
+    match message.one_of("role", &ROLES)? {
+        Some("ROLE_USER") => Ok(Role::User),
+        Some("ROLE_AGENT") => Ok(Role::Agent),
+        _ => Err(Fault::params("expected a `role` of ROLE_USER or ROLE_AGENT")),
+    }
+}
+
+/// Reads a message of any version, which has its own form of roles and parts.
+pub(super) fn read_message(
+    value: Value,
+    read_role: fn(&mut Fields) -> Result<Role, Fault>,
+    read_part: fn(Value) -> Result<Part, Fault>,
+) -> Result<Message, Fault> {
+    let mut message = Fields::from_value(value, "message")?;
     let id = bounded(&mut message, "messageId")?;
     let id = id.ok_or_else(|| Fault::params("expected a `messageId`, found none"))?;
-    let role = match message.one_of("role", &ROLES)? {
-        Some("ROLE_USER") => Role::User,
-        Some("ROLE_AGENT") => Role::Agent,
-        _ => return Err(Fault::params("expected a `role` of ROLE_USER or ROLE_AGENT")),
-    };
+    let role = read_role(&mut message)?;
     let parts = read_parts(message.list("parts")?, read_part)?;
     Ok(Message {
         id: Some(id),
@@ -86,7 +95,7 @@ fn read_message(value: Value) -> Result<Message, Fault> {
 }
 
 /// A name that receipts can repeat.
-pub(super) fn bounded(fields: &mut Fields, name: &'static str) -> Result<Option<String>, Fault> {
+fn bounded(fields: &mut Fields, name: &'static str) -> Result<Option<String>, Fault> {
     let Some(text) = fields.name(name)? else { return Ok(None) };
     let sound = text.len() <= MAX_NAME && !text.chars().any(char::is_control);
     let wrong = || {
@@ -108,7 +117,7 @@ pub(super) fn read_parts(
 }
 
 fn read_part(value: Value) -> Result<Part, Fault> {
-    let mut part = Fields::of(value, "part")?;
+    let mut part = Fields::from_value(value, "part")?;
     let found = [
         part.text("text")?.map(Content::Text),
         part.bytes("raw")?.map(Content::Raw),

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::header::IF_NONE_MATCH;
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 
-use super::door::Entrance;
-use super::reply::{Refusal, Reply, card, empty};
+use super::endpoint::Endpoint;
+use super::reply::{Reply, card, empty, refused_rest};
 use crate::card::{Asks, Card, Mount};
 use crate::catalog::Catalog;
 use crate::config::A2aEdgeConfig;
@@ -47,18 +46,17 @@ impl Cards {
 }
 
 /// Answers with a card.
-pub(super) fn answer(entrance: &Entrance, mount: &Mount, headers: &HeaderMap, uri: &Uri) -> Reply {
-    let authority = uri.authority().map(Authority::as_str);
-    if let Err(error) = entrance.door.origins.check(headers, authority) {
-        return Refusal::new(StatusCode::FORBIDDEN, error.to_string()).to_rest();
+pub(super) fn handle(endpoint: &Endpoint, mount: &Mount, headers: &HeaderMap, uri: &Uri) -> Reply {
+    if let Err(error) = endpoint.auth.check_origin(headers, uri) {
+        return refused_rest(&error.into());
     }
-    let shared = &entrance.shared;
+    let shared = &endpoint.shared;
     let catalog = shared.catalogs.refreshed(&shared.orchestrator, &shared.options);
     let asks = Asks {
-        required: entrance.door.peers.is_required(),
-        capabilities: entrance.door.capabilities,
+        required: endpoint.auth.authenticator.is_required(),
+        capabilities: endpoint.auth.capabilities,
     };
-    match entrance.cards.get(mount, &shared.options, &catalog, asks) {
+    match endpoint.cards.get(mount, &shared.options, &catalog, asks) {
         Some(found) => card(&found, is_known(headers, &found.tag)),
         None => empty(StatusCode::NOT_FOUND),
     }

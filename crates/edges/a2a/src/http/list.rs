@@ -3,42 +3,42 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use chio_cross_protocol::jsonrpc::Body;
+use chio_edge::timestamp::parse_rfc3339;
+use chio_net::jsonrpc::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::dialect::Fields;
-use crate::dialect::v1::{STATES, Task};
+use crate::dialect::v1::{STATES, Task, history_length};
 use crate::error::Fault;
-use crate::moment::seconds;
 use crate::record::TaskRecord;
 
-/// How many tasks a page has when nobody says.
-const PAGE: usize = 50;
-/// How many tasks a page may have.
-const MOST: usize = 100;
+/// The size of a page when the client does not say.
+const DEFAULT_PAGE: usize = 50;
+/// The most tasks of a page.
+const MAX_PAGE: usize = 100;
 
-/// Which tasks are wanted.
+/// The tasks that a client wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     context_id: Option<String>,
     state: Option<&'static str>,
-    /// From when on, in Unix seconds.
+    /// Only tasks that changed at this Unix second or later.
     since: Option<u64>,
     page: usize,
-    /// Behind which task the page begins.
-    after: Option<Place>,
+    /// The last task of the page before.
+    after: Option<Position>,
     history: Option<usize>,
     artifacts: bool,
 }
 
-/// What is said beside a request.
+/// The metadata of a request.
 type Metadata = Map<String, Value>;
 
-/// Where a task stands in the list: when it came into its state, and its number.
-type Place = (u64, u64);
+/// The sort key of a task: when it entered its state, and its number.
+type Position = (u64, u64);
 
-fn place(record: &TaskRecord) -> Place {
+fn position(record: &TaskRecord) -> Position {
     (record.updated_at, record.number())
 }
 
@@ -47,10 +47,10 @@ pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadat
     let mut params = Fields::new(params, "params");
     let state = params.one_of("status", &STATES)?.filter(|state| *state != STATES[0]);
     let page = match params.integer("pageSize")? {
-        None => PAGE,
+        None => DEFAULT_PAGE,
         Some(size) => match usize::try_from(size) {
-            Ok(size) if (1..=MOST).contains(&size) => size,
-            _ => return Err(Fault::params(format!("expected `pageSize` of 1 to {MOST}"))),
+            Ok(size) if (1..=MAX_PAGE).contains(&size) => size,
+            _ => return Err(Fault::params(format!("expected `pageSize` of 1 to {MAX_PAGE}"))),
         },
     };
     let after = match params.name("pageToken")? {
@@ -64,16 +64,10 @@ pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadat
         None => None,
         Some(text) => {
             let wrong = || Fault::params("expected `statusTimestampAfter` as a time in UTC");
-            Some(seconds(&text).ok_or_else(wrong)?)
+            Some(parse_rfc3339(&text).ok_or_else(wrong)?)
         }
     };
-    let history = match params.integer("historyLength")? {
-        None => None,
-        Some(length) => {
-            let wrong = |_| Fault::params("expected `historyLength` of at least 0");
-            Some(usize::try_from(length).map_err(wrong)?)
-        }
-    };
+    let history = history_length(&mut params)?;
     let wanted = Wanted {
         context_id: params.name("contextId")?,
         state,
@@ -86,7 +80,7 @@ pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadat
     Ok((wanted, params.object("metadata")?))
 }
 
-fn read_token(token: &str) -> Option<Place> {
+fn read_token(token: &str) -> Option<Position> {
     let (updated, number) = token.strip_prefix('p')?.split_once('-')?;
     Some((updated.parse().ok()?, number.parse().ok()?))
 }
@@ -109,14 +103,14 @@ pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Body 
         in_context && in_state && wanted.since.is_none_or(|since| record.updated_at >= since)
     });
     let total = records.len();
-    records.sort_by_key(|record| Reverse(place(record)));
-    let rest = records.iter().filter(|record| wanted.after.is_none_or(|it| place(record) < it));
+    records.sort_by_key(|record| Reverse(position(record)));
+    let rest = records.iter().filter(|record| wanted.after.is_none_or(|it| position(record) < it));
     let mut page: Vec<&Arc<TaskRecord>> = rest.take(wanted.page + 1).collect();
     let more = page.len() > wanted.page;
     page.truncate(wanted.page);
-    let last = page.last().filter(|_| more).map(|record| place(record));
+    let last = page.last().filter(|_| more).map(|record| position(record));
     let token = last.map(|(updated, number)| format!("p{updated}-{number}")).unwrap_or_default();
-    let tasks = page.iter().map(|record| Task::of(record, wanted.history, wanted.artifacts));
+    let tasks = page.iter().map(|record| Task::new(record, wanted.history, wanted.artifacts));
     Body::written(&Page {
         tasks: tasks.collect(),
         next_page_token: token,

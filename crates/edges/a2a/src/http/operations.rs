@@ -1,23 +1,24 @@
-//! What both bindings do: one operation at a time, for somebody who was let in.
+//! The operations that both bindings have.
 
-use chio_cross_protocol::jsonrpc::Body;
+use chio_net::jsonrpc::Body;
 use serde_json::{Map, Value};
 
-use super::door::{Arrival, Entrance};
+use super::endpoint::{Endpoint, RequestHead};
 use super::list;
-use super::reply::Refusal;
-use crate::about::About;
+use crate::call_metadata;
 use crate::card::Mount;
+use crate::dialect::v1::no_push;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
 use crate::send::{Sending, send};
 use crate::tasks;
+use chio_edge::Refusal;
 
-/// Why there is no answer.
+/// Why there is no result.
 pub(super) enum Stopped {
-    /// They were not let in.
+    /// The caller was not admitted.
     Refused(Refusal),
-    /// It was not done.
+    /// The operation failed.
     Failed(Fault),
 }
 
@@ -33,15 +34,16 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// Does what is asked for.
+/// Performs an operation for a caller, once it is admitted.
 pub(super) async fn perform(
-    entrance: &Entrance,
-    arrival: Arrival,
-    (dialect, operation): (Dialect, Operation),
+    endpoint: &Endpoint,
+    request: RequestHead,
+    dialect: Dialect,
+    operation: Operation,
     params: Map<String, Value>,
     mount: Mount,
 ) -> Result<Body, Stopped> {
-    let shared = &entrance.shared;
+    let shared = &endpoint.shared;
     let mounted = match mount {
         Mount::Skill(skill) => Some(skill),
         Mount::Root | Mount::Strict => None,
@@ -50,18 +52,18 @@ pub(super) async fn perform(
         Operation::Send | Operation::Stream => {
             let streams = operation == Operation::Stream;
             if streams && dialect != Dialect::Seed {
-                entrance.require(&arrival)?;
+                endpoint.require(&request)?;
                 return Err(no_streams().into());
             }
             let sent = dialect.read_send(params)?;
-            let metadata = (sent.metadata.as_ref(), sent.message.metadata.as_ref());
-            let mut about = About::read(metadata.0, metadata.1)?;
-            // Whoever goes on with a task reads it as well.
-            let goes_on = sent.message.task_id.is_some();
-            let guest = entrance.admit(arrival, &mut about, goes_on).await?;
+            let mut metadata =
+                call_metadata::read(sent.metadata.as_ref(), sent.message.metadata.as_ref())?;
+            // A client that continues a task reads it as well.
+            let continues = sent.message.task_id.is_some();
+            let principal = endpoint.admit(request, &mut metadata, continues).await?;
             let (history, deferred) = (sent.history, streams || sent.at_once);
-            let sending = Sending { send: sent, about, mounted, deferred };
-            let record = send(shared, &guest, sending).await?;
+            let sending = Sending { send: sent, metadata, mounted, deferred };
+            let record = send(shared, &principal, sending).await?;
             Ok(match streams {
                 true => dialect.write_task(&record, history),
                 false => dialect.write_sent(&record, history),
@@ -69,41 +71,37 @@ pub(super) async fn perform(
         }
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
-            let mut about = About::read(task.metadata.as_ref(), None)?;
-            let guest = entrance.admit(arrival, &mut about, true).await?;
+            let mut metadata = call_metadata::read(task.metadata.as_ref(), None)?;
+            let principal = endpoint.admit(request, &mut metadata, true).await?;
             let record = if operation == Operation::Get {
-                tasks::get(shared, &guest, &task.id, about).await?
+                tasks::get(shared, &principal, &task.id, metadata.proof).await?
             } else {
                 let again = dialect == Dialect::Seed;
-                tasks::cancel(shared, &guest, &task.id, again).await?
+                tasks::cancel(shared, &principal, &task.id, again).await?
             };
             Ok(dialect.write_task(&record, task.history))
         }
         Operation::List => {
             let (wanted, metadata) = list::read(params)?;
-            let about = &mut About::read(metadata.as_ref(), None)?;
-            let guest = entrance.admit(arrival, about, true).await?;
-            let records = tasks::list(shared, &guest).await?;
+            let mut metadata = call_metadata::read(metadata.as_ref(), None)?;
+            let principal = endpoint.admit(request, &mut metadata, true).await?;
+            let records = tasks::list(shared, &principal).await?;
             Ok(list::write(records, &wanted))
         }
         Operation::Subscribe => {
-            entrance.require(&arrival)?;
+            endpoint.require(&request)?;
             Err(no_streams().into())
         }
         Operation::Push => {
-            entrance.require(&arrival)?;
-            Err(no_pushes().into())
+            endpoint.require(&request)?;
+            Err(no_push().into())
         }
         Operation::ExtendedCard => {
-            entrance.require(&arrival)?;
+            endpoint.require(&request)?;
             let message = "there is no card but the one for everybody";
             Err(Fault::new(Kind::Unsupported, message).into())
         }
     }
-}
-
-fn no_pushes() -> Fault {
-    Fault::new(Kind::PushNotSupported, "push notifications are not supported")
 }
 
 fn no_streams() -> Fault {

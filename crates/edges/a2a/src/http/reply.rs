@@ -1,104 +1,60 @@
-//! Answers over HTTP.
+//! HTTP responses of both bindings.
 
-use axum::body::Body;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
-};
-use axum::http::{HeaderValue, Response, StatusCode};
-use chio_cross_protocol::jsonrpc::{Body as Told, RequestId, Response as Answer, RpcError};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use chio_edge::Refusal;
+use chio_edge::body::has_content_type;
+pub(super) use chio_edge::reply::{Reply, empty, json};
+use chio_net::jsonrpc::{Body, RequestId, Response, RpcError};
 
 use crate::card::Card;
 use crate::error::http_error;
 
-/// How long a card may be used without asking again.
+/// The media type that A2A has for its JSON.
+pub(super) const A2A_JSON: &str = "application/a2a+json";
+/// How long a client may cache a card.
 const CARD_AGE: &str = "public, max-age=60";
 
-pub(super) type Reply = Response<Body>;
-
-/// Somebody who is not let in, however that is told.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) message: String,
-    /// What else they are told.
-    pub(super) header: Option<(HeaderName, HeaderValue)>,
+/// Whether the body of a request is JSON, under either of its media types.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    has_content_type(headers, &["application/json", A2A_JSON])
 }
 
-impl Refusal {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), header: None }
-    }
-
-    /// With a challenge, where another token would help.
-    pub(super) fn challenged(mut self, challenge: Option<HeaderValue>) -> Self {
-        self.header = challenge.map(|challenge| (WWW_AUTHENTICATE, challenge));
-        self
-    }
-
-    /// With a time to come back at.
-    pub(super) fn later(mut self, seconds: u64) -> Self {
-        self.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
-        self
-    }
-
-    /// As JSON-RPC tells it.
-    pub(super) fn to_rpc(&self, id: Option<RequestId>) -> Reply {
-        let error = RpcError::invalid_request(self.message.clone());
-        let answer = Answer::err(id.unwrap_or(RequestId::NULL), error);
-        self.with(json(self.status, answer.to_text()))
-    }
-
-    /// As HTTP+JSON tells it.
-    pub(super) fn to_rest(&self) -> Reply {
-        let name = match self.status {
-            StatusCode::UNAUTHORIZED => "UNAUTHENTICATED",
-            StatusCode::FORBIDDEN => "PERMISSION_DENIED",
-            StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
-            StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
-            _ => "INVALID_ARGUMENT",
-        };
-        let error = http_error(self.status, name, &self.message, None);
-        self.with(json(self.status, error.to_string()))
-    }
-
-    fn with(&self, mut reply: Reply) -> Reply {
-        if let Some((name, value)) = &self.header {
-            reply.headers_mut().insert(name, value.clone());
-        }
-        reply
-    }
+/// A refusal as JSON-RPC writes it.
+pub(super) fn refused_rpc(refusal: &Refusal, id: Option<RequestId>) -> Reply {
+    let error = RpcError::invalid_request(refusal.message.clone());
+    let response = Response::err(id.unwrap_or(RequestId::NULL), error);
+    with_header(refusal, json(refusal.status, response.to_text()))
 }
 
-fn plain(status: StatusCode, body: Body) -> Reply {
-    let mut reply = Response::new(body);
-    *reply.status_mut() = status;
+/// A refusal as HTTP+JSON writes it.
+pub(super) fn refused_rest(refusal: &Refusal) -> Reply {
+    let name = match refusal.status {
+        StatusCode::UNAUTHORIZED => "UNAUTHENTICATED",
+        StatusCode::FORBIDDEN => "PERMISSION_DENIED",
+        StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
+        StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
+        _ => "INVALID_ARGUMENT",
+    };
+    let error = http_error(refusal.status, name, &refusal.message, None);
+    with_header(refusal, json(refusal.status, error.to_string()))
+}
+
+fn with_header(refusal: &Refusal, mut reply: Reply) -> Reply {
+    reply.headers_mut().extend(refusal.header.clone());
     reply
 }
 
-/// JSON.
-pub(super) fn json(status: StatusCode, text: String) -> Reply {
-    let mut reply = plain(status, Body::from(text));
-    let json = HeaderValue::from_static("application/json");
-    reply.headers_mut().insert(CONTENT_TYPE, json);
-    reply
-}
-
-/// JSON of HTTP+JSON, under the name that the client knows it by.
-pub(super) fn rest(status: StatusCode, value: Told, as_a2a: bool) -> Reply {
+/// A response of HTTP+JSON, under the media type that the client uses.
+pub(super) fn rest(status: StatusCode, value: Body, as_a2a: bool) -> Reply {
     let mut reply = json(status, value.into_text());
     if as_a2a {
-        let kind = HeaderValue::from_static("application/a2a+json");
-        reply.headers_mut().insert(CONTENT_TYPE, kind);
+        reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(A2A_JSON));
     }
     reply
 }
 
-/// Nothing to say.
-pub(super) fn empty(status: StatusCode) -> Reply {
-    plain(status, Body::empty())
-}
-
-/// A card, or word that the client has it.
+/// A card, or 304 when the client has it.
 pub(super) fn card(card: &Card, is_known: bool) -> Reply {
     let mut reply = if is_known {
         empty(StatusCode::NOT_MODIFIED)

@@ -1,4 +1,4 @@
-//! HTTP+JSON: a path for each operation.
+//! The HTTP+JSON binding: a path for each operation.
 
 use std::net::SocketAddr;
 
@@ -7,33 +7,32 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use chio_core::strict;
-use chio_cross_protocol::jsonrpc::Body as Told;
+use chio_edge::Refusal;
+use chio_edge::body::collect;
+use chio_net::jsonrpc::Body as Payload;
 use serde_json::{Map, Value, json};
 
-use super::body::{collect, is_json};
-use super::door::Entrance;
+use super::endpoint::Endpoint;
 use super::operations::{Stopped, perform};
-use super::reply::{Reply, rest};
+use super::reply::{A2A_JSON, Reply, is_json, refused_rest, rest};
 use super::rpc::check_version;
 use crate::card::Mount;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
 
-/// The name by which A2A calls its JSON.
-const A2A_JSON: &str = "application/a2a+json";
-
-/// Answers a request.
-pub(super) async fn answer(
-    entrance: &Entrance,
+/// Handles a request.
+pub(super) async fn handle(
+    endpoint: &Endpoint,
     from: SocketAddr,
     head: &Parts,
     body: Body,
-    (mount, path): (Mount, String),
+    mount: Mount,
+    path: &str,
 ) -> Reply {
     let as_a2a = wants_a2a(&head.headers);
-    match operate(entrance, from, head, body, (mount, path)).await {
+    match operate(endpoint, from, head, body, mount, path).await {
         Ok(result) => rest(StatusCode::OK, result, as_a2a),
-        Err(Stopped::Refused(refusal)) => refusal.to_rest(),
+        Err(Stopped::Refused(refusal)) => refused_rest(&refusal),
         Err(Stopped::Failed(fault)) => {
             let (status, body) = fault.to_http();
             rest(status, body.into(), as_a2a)
@@ -42,18 +41,19 @@ pub(super) async fn answer(
 }
 
 async fn operate(
-    entrance: &Entrance,
+    endpoint: &Endpoint,
     from: SocketAddr,
     head: &Parts,
     body: Body,
-    (mount, path): (Mount, String),
-) -> Result<Told, Stopped> {
-    let arrival = entrance.arrive(head, from).await?;
+    mount: Mount,
+    path: &str,
+) -> Result<Payload, Stopped> {
+    let request = endpoint.authenticate(head, from).await?;
     let unknown = || Fault::new(Kind::Method, "there is no such path");
-    let (operation, id) = route(&head.method, &path).ok_or_else(unknown)?;
-    check_version(head, entrance.shared.options.accept_missing_version)?;
-    let most = entrance.shared.options.limits.body_bytes;
-    let bytes = collect(body, most).await?;
+    let (operation, id) = route(&head.method, path).ok_or_else(unknown)?;
+    check_version(head, endpoint.shared.options.accept_missing_version)?;
+    let limit = endpoint.shared.options.limits.body_bytes;
+    let bytes = collect(body, limit).await.map_err(Refusal::from)?;
     let mut params = if head.method == Method::GET {
         query(head)
     } else if bytes.is_empty() {
@@ -64,7 +64,7 @@ async fn operate(
     if let Some(id) = id {
         params.insert("id".to_owned(), json!(id));
     }
-    perform(entrance, arrival, (Dialect::V1, operation), params, mount).await
+    perform(endpoint, request, Dialect::V1, operation, params, mount).await
 }
 
 /// What a path asks for, and of which task.
@@ -123,7 +123,7 @@ fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Stopped
     }
 }
 
-/// Whether a client calls JSON by A2A's name.
+/// Whether a client uses A2A's media type for JSON.
 fn wants_a2a(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter().chain(headers.get_all(CONTENT_TYPE).iter());
     let mut texts = values.filter_map(|value| value.to_str().ok());

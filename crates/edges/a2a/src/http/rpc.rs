@@ -1,18 +1,17 @@
-//! JSON-RPC: one message, and the answer to it.
+//! The JSON-RPC binding: one message and its response.
 
 use std::net::SocketAddr;
 
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use chio_cross_protocol::jsonrpc::{
-    Body as Told, Inbound, Incoming, Message, RequestId, Response as Answer, RpcError,
-};
+use chio_edge::Refusal;
+use chio_edge::body::collect;
+use chio_net::jsonrpc::{Body as Payload, Inbound, Message, RequestId, Response, RpcError};
 
-use super::body::{collect, is_json};
-use super::door::Entrance;
+use super::endpoint::Endpoint;
 use super::operations::{Stopped, perform};
-use super::reply::{Reply, empty, json};
+use super::reply::{Reply, empty, is_json, json, refused_rpc};
 use crate::card::Mount;
 use crate::dialect::{self, Dialect};
 use crate::error::{Fault, Kind};
@@ -22,69 +21,61 @@ const VERSION: &str = "a2a-version";
 
 const READER: Inbound = Inbound::new().without_responses().with_methods(dialect::is_known);
 
-/// Answers a message.
-pub(super) async fn answer(
-    entrance: &Entrance,
+/// Handles a request.
+pub(super) async fn handle(
+    endpoint: &Endpoint,
     from: SocketAddr,
     head: &Parts,
     body: Body,
     mount: Mount,
 ) -> Result<Reply, Box<Reply>> {
-    let refused = |refusal: super::reply::Refusal| Box::new(refusal.to_rpc(None));
-    let arrival = entrance.arrive(head, from).await.map_err(refused)?;
+    let refused = |refusal: Refusal| Box::new(refused_rpc(&refusal, None));
+    let request = endpoint.authenticate(head, from).await.map_err(refused)?;
     if !is_json(&head.headers) {
         let fault = Fault::new(Kind::MediaType, "expected `Content-Type: application/json`");
-        return Ok(said(RequestId::NULL, Err(fault.into_v1())));
+        return Ok(respond(RequestId::NULL, Err(fault.into_v1())));
     }
-    let most = entrance.shared.options.limits.body_bytes;
-    let bytes = collect(body, most).await.map_err(refused)?;
+    let limit = endpoint.shared.options.limits.body_bytes;
+    let bytes = collect(body, limit).await.map_err(|error| refused(error.into()))?;
     let (id, method, params) = match READER.read(&bytes) {
-        Ok(Incoming::One(Message::Request(request))) => {
-            (Some(request.id), request.method, request.params)
-        }
-        Ok(Incoming::One(Message::Notification(notification))) => {
-            (None, notification.method, notification.params)
-        }
+        Ok(Message::Request(request)) => (Some(request.id), request.method, request.params),
+        Ok(Message::Notification(notification)) => (None, notification.method, notification.params),
         Ok(_) => {
             let error = RpcError::invalid_request("expected one message, found another thing");
-            return Ok(said(RequestId::NULL, Err(error)));
+            return Ok(respond(RequestId::NULL, Err(error)));
         }
         Err(rejected) => {
-            let answer = rejected.into_answer();
-            let reply = answer.map(|answer| json(StatusCode::OK, answer.to_text()));
+            let response = rejected.into_answer();
+            let reply = response.map(|response| json(StatusCode::OK, response.to_text()));
             return Ok(reply.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
         }
     };
-    // Whatever is done for a notification, it is not told of it.
-    let reply = |outcome: Result<Told, RpcError>| match &id {
-        Some(id) => said(id.clone(), outcome),
+    // A notification has no response, whatever comes of it.
+    let reply = |outcome: Result<Payload, RpcError>| match &id {
+        Some(id) => respond(id.clone(), outcome),
         None => empty(StatusCode::ACCEPTED),
     };
     let params = match params.into_object() {
         Ok(params) => params,
         Err(error) => return Ok(reply(Err(error))),
     };
-    let Some((spoken, operation)) = dialect::of(&method, &params) else {
+    let Some((dialect, operation)) = dialect::detect(&method, &params) else {
         return Ok(reply(Err(RpcError::method_not_found())));
     };
-    if spoken == Dialect::V1
-        && let Err(fault) = check_version(head, entrance.shared.options.accept_missing_version)
+    if dialect == Dialect::V1
+        && let Err(fault) = check_version(head, endpoint.shared.options.accept_missing_version)
     {
         return Ok(reply(Err(fault.into_v1())));
     }
-    match perform(entrance, arrival, (spoken, operation), params, mount).await {
+    match perform(endpoint, request, dialect, operation, params, mount).await {
         Ok(result) => Ok(reply(Ok(result))),
-        Err(Stopped::Failed(fault)) => Ok(reply(Err(spoken.write_fault(fault)))),
-        Err(Stopped::Refused(refusal)) => Err(Box::new(refusal.to_rpc(id))),
+        Err(Stopped::Failed(fault)) => Ok(reply(Err(dialect.write_fault(fault)))),
+        Err(Stopped::Refused(refusal)) => Err(Box::new(refused_rpc(&refusal, id))),
     }
 }
 
-fn said(id: RequestId, outcome: Result<Told, RpcError>) -> Reply {
-    let answer = match outcome {
-        Ok(result) => Answer::ok(id, result),
-        Err(error) => Answer::err(id, error),
-    };
-    json(StatusCode::OK, answer.to_text())
+fn respond(id: RequestId, outcome: Result<Payload, RpcError>) -> Reply {
+    json(StatusCode::OK, Response { id, outcome }.to_text())
 }
 
 /// Checks that a request speaks 1.x: by its header, or else by its query.
@@ -102,7 +93,7 @@ pub(super) fn check_version(head: &Parts, accept_missing: bool) -> Result<(), Fa
     let version = version.filter(|version| !version.is_empty());
     let message = match version.as_deref() {
         None if accept_missing => return Ok(()),
-        // Whoever says nothing speaks 0.3, which does not have this method.
+        // A client that names no version speaks 0.3, which does not have this method.
         None => "expected `A2A-Version: 1.0`, found none",
         Some(version) if is_one(version) && !several => return Ok(()),
         Some(_) => "expected `A2A-Version: 1.0`, found another",

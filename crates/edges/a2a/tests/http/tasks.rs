@@ -1,5 +1,6 @@
 //! `GetTask`, `ListTasks` and `CancelTask`, and tasks that run when they are asked for.
 
+use chio_edge::Edge as _;
 use chio_store::StoreUrl;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};

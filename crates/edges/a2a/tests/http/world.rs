@@ -8,12 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chio_a2a_edge::{A2aEdgeConfig, A2aService, HttpDoor};
+use chio_a2a_edge::{A2aEdgeConfig, A2aService};
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{Admission, ConnectionInfo, CrossProtocolOrchestrator, Peer, Refused};
-use chio_net::peer::{OriginRules, PeerAuthenticator};
+use chio_cross_protocol::{
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
+};
+use chio_edge::Edge;
+use chio_edge::auth::HttpAuth;
+use chio_net::auth::{Authenticator, OriginRules};
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::kernel::{
     ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
@@ -40,14 +44,17 @@ struct TestAdmission {
     orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     alice: PresentedToken,
     bob: PresentedToken,
-    presented: std::sync::Mutex<std::collections::HashMap<String, PresentedToken>>,
 }
 
 #[async_trait]
 impl Admission for TestAdmission {
-    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
-        let token = match (&connection.presented, &connection.principal) {
-            (Some(token), _) => {
+    async fn admit(
+        &self,
+        protocol: DiscoveryProtocol,
+        mut principal: Principal,
+    ) -> Result<Session, Refused> {
+        let token = match &principal.capability {
+            Some(token) => {
                 // As the real one: calls with a token that has ended, and calls while everything is
                 // stopped, are denied by the kernel.
                 let known = [
@@ -62,18 +69,16 @@ impl Admission for TestAdmission {
                     _ => token.clone(),
                 }
             }
-            (None, Some(_)) => self.bob.clone(),
-            (None, None) => self.alice.clone(),
+            None if principal.is_authenticated() => self.bob.clone(),
+            None => self.alice.clone(),
         };
-        let subject = token.subject.clone();
-        let protocol = connection.protocol;
-        let session = self.orchestrator.open_session(protocol, Some(subject.clone()));
-        self.presented.lock().unwrap().insert(session.id.clone(), token);
-        Ok(Peer { subject: Some(subject), session })
+        principal.subject = Some(token.subject.clone());
+        principal.capability = Some(token);
+        Ok(self.orchestrator.open_session(protocol, principal))
     }
 
-    async fn tokens(&self, peer: &Peer) -> Result<Vec<PresentedToken>, Refused> {
-        Ok(self.presented.lock().unwrap().get(&peer.session.id).cloned().into_iter().collect())
+    async fn tokens(&self, principal: &Principal) -> Result<Vec<PresentedToken>, Refused> {
+        Ok(principal.capability.clone().into_iter().collect())
     }
 }
 
@@ -168,7 +173,6 @@ impl Beginning {
             orchestrator: Arc::clone(&orchestrator),
             alice: granted(ALICE, "cap-alice", self.granted, now).into(),
             bob: granted(BOB, "cap-bob", &["srv/*", "other/*"], now).into(),
-            presented: std::sync::Mutex::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -176,13 +180,14 @@ impl Beginning {
         let mut options = A2aEdgeConfig::new(servers, format!("http://{address}"));
         (self.options)(&mut options);
         let service = A2aService::new(orchestrator, Arc::new(admission), options).unwrap();
-        let mut peers = PeerAuthenticator::anonymous();
+        let mut authenticator = Authenticator::anonymous();
         if self.closed {
-            peers = peers.with_token("bob", BEARER).unwrap();
+            authenticator = authenticator.with_token("bob", BEARER).unwrap();
         }
         let origins = OriginRules::loopback(address.port());
-        let door = HttpDoor { peers, origins, capabilities: self.capabilities };
-        let router = service.router(door).into_make_service_with_connect_info::<SocketAddr>();
+        let auth = HttpAuth { authenticator, origins, capabilities: self.capabilities };
+        let router = service.routes(Arc::new(auth)).unwrap();
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, router).await });
         World { address, service, kernel, told: self.told }
     }

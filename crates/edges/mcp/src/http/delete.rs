@@ -5,26 +5,26 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 
-use super::door::Entrance;
+use super::endpoint::Endpoint;
 use super::reply::{Reply, empty};
 use crate::session::Stage;
 
 /// Ends a session: what runs is called off, and its servers end what they keep for it.
 pub(super) async fn handle(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Reply {
-    let client = match entrance.admit((&headers, &uri), from).await {
-        Ok(client) => client,
+    let principal = match endpoint.authenticate(&headers, &uri, from).await {
+        Ok(principal) => principal,
         Err(reply) => return *reply,
     };
-    let session = match entrance.session(&headers, &client) {
+    let session = match endpoint.session(&headers, principal).await {
         Ok(session) => session,
         Err(reply) => return *reply,
     };
-    entrance.shared.sessions.end(&session, Stage::Deleted);
+    endpoint.shared.sessions.end(&session, Stage::Deleted);
     tokio::spawn(async move { session.leave_servers().await });
     empty(StatusCode::NO_CONTENT)
 }

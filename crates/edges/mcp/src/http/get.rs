@@ -6,10 +6,11 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_edge::body::accepts;
+use chio_net::jsonrpc::RpcError;
 
 use super::body::{Sending, stream};
-use super::door::{Entrance, accepts};
+use super::endpoint::Endpoint;
 use super::reply::{Reply, events, no_stream, refusal};
 use crate::error::{invalid, registered};
 use crate::events::{Conflict, Priming};
@@ -20,25 +21,26 @@ const LAST_EVENT: &str = "last-event-id";
 
 /// Opens a stream, or goes on with one.
 pub(super) async fn handle(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Reply {
-    answer(&entrance, from, (&headers, &uri)).await.unwrap_or_else(|reply| *reply)
+    open_stream(&endpoint, from, &headers, &uri).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn answer(
-    entrance: &Entrance,
+async fn open_stream(
+    endpoint: &Endpoint,
     from: SocketAddr,
-    (headers, uri): (&HeaderMap, &Uri),
+    headers: &HeaderMap,
+    uri: &Uri,
 ) -> Result<Reply, Box<Reply>> {
-    let client = entrance.admit((headers, uri), from).await?;
+    let principal = endpoint.authenticate(headers, uri, from).await?;
     if !accepts(headers, &["text/event-stream"]) {
         let error = invalid("expected `Accept: text/event-stream`");
         return Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, error)));
     }
-    let session = entrance.session(headers, &client)?;
+    let session = endpoint.session(headers, principal).await?;
     let Outlet::Events(log) = &session.outlet else { return Ok(no_stream()) };
     let log = Arc::clone(log);
     let last = headers.get(LAST_EVENT).map(|id| id.to_str().unwrap_or_default());
@@ -59,7 +61,7 @@ async fn answer(
             return Err(Box::new(refusal(StatusCode::CONFLICT, None, error)));
         }
     };
-    let shared = &entrance.shared;
+    let shared = &endpoint.shared;
     let sending = Sending {
         rotate: shared.options.rotate_streams,
         form: session.form(Priming::Bare),

@@ -4,60 +4,61 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use chio_cross_protocol::jsonrpc::{
-    Inbound, Incoming, Message, Request as Asked, RequestId, Response, RpcError,
-};
-use http_body_util::LengthLimitError;
+use chio_cross_protocol::Principal;
+use chio_edge::body::{accepts, collect, has_content_type};
+use chio_net::jsonrpc::{Inbound, Message, Request as Asked, RequestId, Response, RpcError};
 use serde_json::Value;
 
 use super::body::{Sending, stream};
-use super::door::{Entrance, accepts, is_json, proof};
-use super::reply::{Reply, SESSION, empty, events, json, later, refusal};
+use super::endpoint::{Endpoint, proof};
+use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal};
 use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
-use crate::methods::{self, Client};
+use crate::methods;
 use crate::outlet::Outlet;
 use crate::session::McpSession;
 
 /// How long an answer may take that goes out in one piece. Later ones go out as a stream.
 const AT_ONCE: Duration = Duration::from_millis(25);
-/// How long a body may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(30);
 /// When a client that has too many sessions may come again, in seconds.
 const LATER: u64 = 30;
 
 /// Answers a message.
 pub(super) async fn handle(
-    State(entrance): State<Entrance>,
+    State(endpoint): State<Endpoint>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Reply {
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    let answered = Box::pin(answer(&entrance, from, (&head.headers, &head.uri), body)).await;
+    let answered = Box::pin(answer(&endpoint, from, &head.headers, &head.uri, body)).await;
     answered.unwrap_or_else(|reply| *reply)
 }
 
 async fn answer(
-    entrance: &Entrance,
+    endpoint: &Endpoint,
     from: SocketAddr,
-    (headers, uri): (&HeaderMap, &Uri),
+    headers: &HeaderMap,
+    uri: &Uri,
     body: Body,
 ) -> Result<Reply, Box<Reply>> {
-    let client = entrance.admit((headers, uri), from).await?;
+    let principal = endpoint.authenticate(headers, uri, from).await?;
     let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
     if !accepts(headers, &["application/json", "text/event-stream"]) {
         let message = "expected `Accept: application/json, text/event-stream`";
         return Err(refuse(StatusCode::NOT_ACCEPTABLE, message));
     }
-    if !is_json(headers) {
+    if !has_content_type(headers, &["application/json"]) {
         let message = "expected `Content-Type: application/json`";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let message = read(&collect(entrance, body).await?)?;
+    let limit = endpoint.shared.options.limits.message_bytes;
+    let body = collect(body, limit).await;
+    let body = body.map_err(|error| refuse(error.status(), &error.to_string()))?;
+    let message = read(&body)?;
     let request = match message {
         Message::Request(request) if request.method == "initialize" => {
             if headers.contains_key(SESSION) {
@@ -65,68 +66,43 @@ async fn answer(
                 let reply = refusal(StatusCode::BAD_REQUEST, Some(request.id), invalid(message));
                 return Err(Box::new(reply));
             }
-            return Ok(initialize(entrance, client, request).await);
+            return Ok(initialize(endpoint, principal, request).await);
         }
         Message::Notification(notification) if notification.method == "initialize" => {
             let message = "expected `initialize` to be a request with an id, found a notification";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         }
         Message::Notification(notification) => {
-            let session = entrance.session(headers, &client)?;
+            let session = endpoint.session(headers, principal).await?;
             methods::take(&session, notification).await;
             return Ok(empty(StatusCode::ACCEPTED));
         }
         Message::Response(response) => {
-            let session = entrance.session(headers, &client)?;
+            let session = endpoint.session(headers, principal).await?;
             session.pending.resolve(response);
             return Ok(empty(StatusCode::ACCEPTED));
         }
         Message::Request(request) => request,
     };
-    let session = entrance.session(headers, &client)?;
+    let session = endpoint.session(headers, principal).await?;
     let proof = proof(headers)?;
     let Outlet::Events(log) = &session.outlet else {
         return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
     };
     let log = Arc::clone(log);
-    Ok(run(entrance, session, log, request, proof).await)
-}
-
-/// The body of somebody who was let in, within bounds of size and time.
-async fn collect(entrance: &Entrance, body: Body) -> Result<Bytes, Box<Reply>> {
-    let most = entrance.shared.options.limits.message_bytes;
-    let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
-    let collected = tokio::time::timeout(ARRIVAL, to_bytes(body, most)).await;
-    let Ok(collected) = collected else {
-        let message = "expected the whole body within 30 seconds";
-        return Err(refuse(StatusCode::REQUEST_TIMEOUT, message));
-    };
-    collected.map_err(|error| {
-        let message = format!("expected a whole body of at most {most} bytes");
-        let is_large = error.into_inner().is::<LengthLimitError>();
-        let status = if is_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
-        refuse(status, &message)
-    })
+    Ok(run(endpoint, session, log, request, proof).await)
 }
 
 /// Reads the one message of a body.
 fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
-    match Inbound::new().read(body) {
-        Ok(Incoming::One(message)) => Ok(message),
-        Ok(Incoming::Batch(_)) => {
-            let error = invalid("expected one message, found a batch");
-            Err(Box::new(refusal(StatusCode::BAD_REQUEST, None, error)))
-        }
-        Err(rejected) => {
-            let (id, error) = (rejected.answer_to.clone(), *rejected.error);
-            Err(Box::new(refusal(StatusCode::BAD_REQUEST, id, error)))
-        }
-    }
+    Inbound::new().read(body).map_err(|rejected| {
+        Box::new(refusal(StatusCode::BAD_REQUEST, rejected.answer_to, *rejected.error))
+    })
 }
 
 /// Opens a session. Its answer is a stream that ends with it.
-async fn initialize(entrance: &Entrance, client: Client, request: Asked) -> Reply {
-    let shared = &entrance.shared;
+async fn initialize(endpoint: &Endpoint, principal: Principal, request: Asked) -> Reply {
+    let shared = &endpoint.shared;
     let id = request.id;
     let params = match request.params.into_object() {
         Ok(params) if !id.is_null() => params,
@@ -143,7 +119,7 @@ async fn initialize(entrance: &Entrance, client: Client, request: Asked) -> Repl
         let events_of = |session_id: &str| {
             Outlet::Events(Arc::new(EventLog::new(session_id.to_owned(), window, retained)))
         };
-        methods::open(&opener, client, params, events_of).await
+        methods::open(&opener, principal, params, events_of).await
     });
     let (session, result) = match opening.await {
         Ok(Ok(opened)) => opened,
@@ -169,13 +145,13 @@ fn unopened(id: RequestId, error: RpcError) -> Reply {
         6100 => later(StatusCode::SERVICE_UNAVAILABLE, LATER, error),
         5100 => refusal(StatusCode::BAD_GATEWAY, Some(id), error),
         // The answer to a message that was understood, as clients expect it.
-        _ => json(StatusCode::OK, &Response::err(id, error)),
+        _ => json_rpc(StatusCode::OK, &Response::err(id, error)),
     }
 }
 
 /// Runs a request: what is ready at once goes out in one piece, the rest as a stream.
 async fn run(
-    entrance: &Entrance,
+    endpoint: &Endpoint,
     session: Arc<McpSession>,
     log: Arc<EventLog>,
     request: Asked,
@@ -193,11 +169,11 @@ async fn run(
         // Some clients do not take an error for the answer when it comes in a stream.
         if (response.outcome.is_err() || !streams) && log.is_untouched(stream_id) {
             log.end(stream_id);
-            return json(StatusCode::OK, &response);
+            return json_rpc(StatusCode::OK, &response);
         }
         return events("post_request_sse", one_piece(&session, &log, stream_id, &response));
     }
-    let shared = &entrance.shared;
+    let shared = &endpoint.shared;
     let sending = Sending {
         rotate: shared.options.rotate_streams,
         form: session.form(Priming::Event),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chio_core::capability::PresentedToken;
+use chio_core::crypto::random_bytes;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::jsonrpc::RpcError;
-use chio_cross_protocol::{ConnectionInfo, DiscoveryProtocol, Door, Offer, Peer};
+use chio_cross_protocol::{DiscoveryProtocol, Offer, Principal, Refused};
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use crate::caller::McpCaller;
 use crate::error::{invalid_params, registered, unauthenticated};
@@ -16,19 +16,10 @@ use crate::outlet::Outlet;
 use crate::service::Shared;
 use crate::session::{McpSession, Opening};
 
-/// Who opens a session, and how they are reached.
-pub(crate) struct Client {
-    pub(crate) door: Door,
-    pub(crate) principal: Option<String>,
-    pub(crate) presented: Option<PresentedToken>,
-    /// Everything that tells this client from others.
-    pub(crate) identity: String,
-}
-
-/// Opens a session. `outlet` makes its way to the client from its id.
+/// Opens a session. `outlet` makes the channel to the client from the session's id.
 pub(crate) async fn open(
     shared: &Arc<Shared>,
-    client: Client,
+    principal: Principal,
     params: Map<String, Value>,
     outlet: impl FnOnce(&str) -> Outlet,
 ) -> Result<(Arc<McpSession>, Value), RpcError> {
@@ -40,29 +31,27 @@ pub(crate) async fn open(
     };
     let limits = &shared.options.limits;
     let (most, each) = (limits.sessions, limits.sessions_per_identity);
-    let place = shared.sessions.reserve(&client.identity, most, each).ok_or_else(|| {
+    let owner = principal.owner_id();
+    let place = shared.sessions.reserve(&owner, most, each).ok_or_else(|| {
         let message = format!("expected at most {most} sessions, and {each} of one client");
         registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
     })?;
-    let info = ConnectionInfo {
-        protocol: DiscoveryProtocol::Mcp,
-        door: client.door,
-        principal: client.principal,
-        presented: client.presented,
-    };
-    let refused = |error: chio_cross_protocol::Refused| unauthenticated(error.to_string());
-    let peer: Peer = shared.admission.admit(&info).await.map_err(refused)?;
-    let tokens = shared.admission.tokens(&peer).await.map_err(refused)?;
+    let refused = |error: Refused| unauthenticated(error.to_string());
+    let presented = principal.capability.clone();
+    let admitted = shared.admission.admit(DiscoveryProtocol::Mcp, principal).await;
+    let kernel_session = admitted.map_err(refused)?;
+    let tokens = shared.admission.tokens(&kernel_session.principal).await.map_err(refused)?;
     let Some(first) = tokens.first().cloned() else {
         return Err(unauthenticated("there is no capability for this client"));
     };
-    // Two of them, for enough that nobody can guess.
-    let id = format!("{}{}", Uuid::now_v7().simple(), Uuid::now_v7().simple());
+    // A secret of the client: it cannot be guessed.
+    let id = const_hex::encode(random_bytes::<32>());
     let opening = Opening {
         outlet: outlet(&id),
         id,
-        identity: client.identity,
-        peer,
+        owner,
+        kernel_session,
+        presented,
         version,
         client: capabilities,
         tokens,

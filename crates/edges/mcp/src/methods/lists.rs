@@ -5,23 +5,23 @@ use std::sync::Arc;
 use chio_core::capability::{ChioScope, Operation, PresentedToken};
 use chio_core::manifest::ToolDefinition;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::Shelf;
-use chio_cross_protocol::jsonrpc::RpcError;
+use chio_cross_protocol::ListKind;
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
-use super::Turn;
+use super::RequestContext;
 use crate::error::{invalid_params, registered, unauthenticated};
 use crate::session::McpSession;
 
 /// Answers a request for a list.
-pub(super) async fn answer(turn: Turn<'_>, shelf: Shelf) -> Result<Value, RpcError> {
-    let session = turn.session;
+pub(super) async fn list(context: RequestContext<'_>, kind: ListKind) -> Result<Value, RpcError> {
+    let session = context.session;
     let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
     let mut entries = Vec::new();
     for server in session.shared.names.servers() {
-        entries.extend(of_server(session, server, shelf, &tokens).await?);
+        entries.extend(of_server(session, server, kind, &tokens).await?);
     }
-    page(&turn.params, member(shelf), entries, session.shared.options.limits.page)
+    page(&context.params, member(kind), entries, session.shared.options.limits.page)
 }
 
 /// The page of a list that the params ask for.
@@ -51,24 +51,24 @@ pub(crate) fn page(
     Ok(Value::Object(result))
 }
 
-const fn member(shelf: Shelf) -> &'static str {
-    match shelf {
-        Shelf::Tools => "tools",
-        Shelf::Resources => "resources",
-        Shelf::ResourceTemplates => "resourceTemplates",
-        Shelf::Prompts => "prompts",
+const fn member(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "tools",
+        ListKind::Resources => "resources",
+        ListKind::ResourceTemplates => "resourceTemplates",
+        ListKind::Prompts => "prompts",
     }
 }
 
-/// What of a server's shelf the session may use.
+/// What of a server's kind the session may use.
 async fn of_server(
     session: &McpSession,
     server: &str,
-    shelf: Shelf,
+    kind: ListKind,
     tokens: &Arc<[PresentedToken]>,
 ) -> Result<Vec<Value>, RpcError> {
     let (shared, names) = (&session.shared, &session.shared.names);
-    let listed = shared.orchestrator.list(server, &session.peer.session, shelf).await;
+    let listed = shared.orchestrator.list(server, &session.kernel_session, kind).await;
     let listed = listed.map_err(|error| {
         let message = format!("server `{server}` does not say what it has: {error}");
         registered(RpcError::INTERNAL_ERROR, message, ErrorCode::ToolServerError)
@@ -76,7 +76,7 @@ async fn of_server(
     let entries = match listed {
         Some(entries) => entries,
         // A server that has only tools says so in its manifest.
-        None if shelf == Shelf::Tools => {
+        None if kind == ListKind::Tools => {
             let manifests = shared.orchestrator.manifests();
             let manifest = manifests.into_iter().find(|manifest| manifest.server_id == server);
             manifest.into_iter().flat_map(|it| it.tools).map(|tool| of_manifest(&tool)).collect()
@@ -84,16 +84,16 @@ async fn of_server(
         None => Vec::new(),
     };
     let may_use =
-        |entry: &Value| tokens.iter().any(|token| allows(&token.scope, server, shelf, entry));
+        |entry: &Value| tokens.iter().any(|token| allows(&token.scope, server, kind, entry));
     let mut visible: Vec<Value> = entries.into_iter().filter(may_use).collect();
     for entry in &mut visible {
         let Value::Object(entry) = entry else { continue };
-        if matches!(shelf, Shelf::Tools | Shelf::Prompts)
+        if matches!(kind, ListKind::Tools | ListKind::Prompts)
             && let Some(Value::String(name)) = entry.get_mut("name")
         {
             *name = names.public(server, name);
         }
-        if shelf == Shelf::Tools {
+        if kind == ListKind::Tools {
             // Whatever the server can, we can run a call as a task and wait for one.
             entry.insert("execution".to_owned(), json!({"taskSupport": "optional"}));
         }
@@ -102,25 +102,25 @@ async fn of_server(
 }
 
 /// Whether a scope lets its holder use an entry of a list.
-fn allows(scope: &ChioScope, server: &str, shelf: Shelf, entry: &Value) -> bool {
+fn allows(scope: &ChioScope, server: &str, kind: ListKind, entry: &Value) -> bool {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
-    match shelf {
-        Shelf::Tools => text("name").is_some_and(|name| {
+    match kind {
+        ListKind::Tools => text("name").is_some_and(|name| {
             let mut grants = scope.grants.iter();
             grants.any(|it| it.covers(server, name) && it.operations.contains(&Operation::Invoke))
         }),
-        Shelf::Resources => text("uri").is_some_and(|uri| {
+        ListKind::Resources => text("uri").is_some_and(|uri| {
             let mut grants = scope.resource_grants.iter();
             grants.any(|it| it.covers(uri) && it.operations.contains(&Operation::Read))
         }),
-        Shelf::ResourceTemplates => text("uriTemplate").is_some_and(|template| {
+        ListKind::ResourceTemplates => text("uriTemplate").is_some_and(|template| {
             let fixed = template.split('{').next().unwrap_or_default();
             scope.resource_grants.iter().any(|it| {
                 let reaches = it.covers(template) || it.uri_pattern.starts_with(fixed);
                 reaches && it.operations.contains(&Operation::Read)
             })
         }),
-        Shelf::Prompts => text("name").is_some_and(|name| {
+        ListKind::Prompts => text("name").is_some_and(|name| {
             let mut grants = scope.prompt_grants.iter();
             grants.any(|it| it.covers(name) && it.operations.contains(&Operation::Get))
         }),
@@ -172,20 +172,25 @@ mod tests {
             }],
         };
         let cases = [
-            (Shelf::Tools, "files", json!({"name": "read"}), true),
-            (Shelf::Tools, "other", json!({"name": "read"}), false),
-            (Shelf::Tools, "files", json!({"name": "write"}), false),
-            (Shelf::Tools, "files", json!({"title": "read"}), false),
-            (Shelf::Resources, "any", json!({"uri": "file:///project/a"}), true),
-            (Shelf::Resources, "any", json!({"uri": "file:///etc/a"}), false),
-            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///project/{a}"}), true),
-            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "file:///{a}"}), true),
-            (Shelf::ResourceTemplates, "any", json!({"uriTemplate": "test://{a}"}), false),
-            (Shelf::Prompts, "any", json!({"name": "greet"}), true),
-            (Shelf::Prompts, "any", json!({"name": "other"}), false),
+            (ListKind::Tools, "files", json!({"name": "read"}), true),
+            (ListKind::Tools, "other", json!({"name": "read"}), false),
+            (ListKind::Tools, "files", json!({"name": "write"}), false),
+            (ListKind::Tools, "files", json!({"title": "read"}), false),
+            (ListKind::Resources, "any", json!({"uri": "file:///project/a"}), true),
+            (ListKind::Resources, "any", json!({"uri": "file:///etc/a"}), false),
+            (
+                ListKind::ResourceTemplates,
+                "any",
+                json!({"uriTemplate": "file:///project/{a}"}),
+                true,
+            ),
+            (ListKind::ResourceTemplates, "any", json!({"uriTemplate": "file:///{a}"}), true),
+            (ListKind::ResourceTemplates, "any", json!({"uriTemplate": "test://{a}"}), false),
+            (ListKind::Prompts, "any", json!({"name": "greet"}), true),
+            (ListKind::Prompts, "any", json!({"name": "other"}), false),
         ];
-        for (shelf, server, entry, expected) in cases {
-            assert_eq!(allows(&scope, server, shelf, &entry), expected, "{shelf:?} {entry}");
+        for (kind, server, entry, expected) in cases {
+            assert_eq!(allows(&scope, server, kind, &entry), expected, "{kind:?} {entry}");
         }
     }
 }

@@ -1,32 +1,37 @@
-//! Resources, prompts and completions: looked up by the road that calls take.
+//! Resources, prompts and completions: read through the orchestrator, as calls are.
 
-use chio_core::capability::{ChioScope, PresentedToken};
+use chio_core::capability::ChioScope;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::jsonrpc::RpcError;
-use chio_cross_protocol::{Denial, ReadKind, ReadOutcome, ReadRequest, Shelf};
+use chio_cross_protocol::{Denial, ListKind, ReadKind, ReadOutcome, ReadRequest};
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
-use super::Turn;
+use super::RequestContext;
 use crate::answer::with_receipt;
-use crate::caller::{About, McpCaller};
+use crate::caller::{McpCaller, RequestScope};
 use crate::error::{CANCELLED, NOT_READY, chio_error, invalid_params, unauthenticated, unreleased};
 use crate::session::McpSession;
 
-/// Answers a read.
-pub(super) async fn answer(mut turn: Turn<'_>, kind: ReadKind) -> Result<Value, RpcError> {
-    let progress = turn.progress();
-    turn.params.remove("_meta");
-    let session = turn.session;
-    let server = whose(session, kind, &mut turn.params).await?;
+/// Handles a request that reads.
+pub(super) async fn read(
+    mut context: RequestContext<'_>,
+    kind: ReadKind,
+) -> Result<Value, RpcError> {
+    let progress = context.progress();
+    context.params.remove("_meta");
+    let session = context.session;
+    let server = resolve_server(session, kind, &mut context.params).await?;
     let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
-    let token = tokens.iter().find(|token| speaks(&token.scope, kind, &turn.params));
+    let token = tokens.iter().find(|token| grants(&token.scope, kind, &context.params));
     let Some(token) = token.or_else(|| tokens.first()).cloned() else {
         return Err(unauthenticated("there is no capability for this client"));
     };
-    let agent = session.peer.subject.clone().unwrap_or_else(|| token.subject.clone());
-    let request = ReadRequest { kind, agent, token, server_id: server, params: turn.params };
-    let about = About { id: Some(turn.id), progress, task: None, _running: turn.running };
-    let caller = McpCaller::for_request(session, turn.stream, turn.cancellation, about);
+    let subject = session.kernel_session.principal.subject.clone();
+    let agent = subject.unwrap_or_else(|| token.subject.clone());
+    let request = ReadRequest { kind, agent, token, server_id: server, params: context.params };
+    let scope =
+        RequestScope { id: Some(context.id), progress, task: None, _running: context.running };
+    let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
     let read = session.shared.orchestrator.read(request, caller).await;
     let read = read.map_err(|error| {
         session.shared.options.log.line(&format!("{}: {error}", kind.name()));
@@ -47,7 +52,7 @@ pub(super) async fn answer(mut turn: Turn<'_>, kind: ReadKind) -> Result<Value, 
 
 fn denied(denial: &Denial, receipt: &Value) -> RpcError {
     let code = match denial.code {
-        // Whoever may not see a resource need not know that it is there.
+        // SECURITY: a client that may not see a resource does not learn that it exists.
         ErrorCode::CapabilityDenied => NOT_READY,
         _ => RpcError::INVALID_PARAMS,
     };
@@ -55,22 +60,23 @@ fn denied(denial: &Denial, receipt: &Value) -> RpcError {
     RpcError::new(code, crate::answer::words(denial)).with_data(data)
 }
 
-/// Whether a scope speaks of what is asked for, so that its token is the one to present.
-fn speaks(scope: &ChioScope, kind: ReadKind, params: &Map<String, Value>) -> bool {
+/// Whether a scope grants what is read, so that its token is the one to present.
+fn grants(scope: &ChioScope, kind: ReadKind, params: &Map<String, Value>) -> bool {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let of = params.get("ref");
+    let reference = params.get("ref");
     let (uri, name) = match kind {
-        ReadKind::Completion => {
-            (text(of.and_then(|it| it.get("uri"))), text(of.and_then(|it| it.get("name"))))
-        }
+        ReadKind::Completion => (
+            text(reference.and_then(|it| it.get("uri"))),
+            text(reference.and_then(|it| it.get("name"))),
+        ),
         _ => (text(params.get("uri")), text(params.get("name"))),
     };
     uri.is_some_and(|uri| scope.resource_grants.iter().any(|grant| grant.covers(&uri)))
         || name.is_some_and(|name| scope.prompt_grants.iter().any(|grant| grant.covers(&name)))
 }
 
-/// Whose resource or prompt it is. A prompt's public name is put into the server's own.
-async fn whose(
+/// The server of a resource or prompt. A prompt's public name becomes the server's own.
+async fn resolve_server(
     session: &McpSession,
     kind: ReadKind,
     params: &mut Map<String, Value>,
@@ -83,21 +89,21 @@ async fn whose(
         }
         _ => None,
     };
-    let Some(member) = named else { return of_resource(session, kind, params).await };
-    let place = match member {
+    let Some(member) = named else { return server_of_resource(session, kind, params).await };
+    let name = match member {
         "ref" => params.get_mut("ref").and_then(|it| it.get_mut("name")),
         _ => params.get_mut("name"),
     };
     let unknown = || invalid_params("expected the name of a prompt that is listed");
-    let Some(Value::String(public)) = place else { return Err(unknown()) };
+    let Some(Value::String(public)) = name else { return Err(unknown()) };
     let (server, name) = names.resolve(public).ok_or_else(unknown)?;
     let (server, name) = (server.to_owned(), name.to_owned());
     *public = name;
     Ok(server)
 }
 
-/// The server whose resource it is: the one that lists it, or has a template that begins so.
-async fn of_resource(
+/// The server that lists a resource, or has a template with its beginning.
+async fn server_of_resource(
     session: &McpSession,
     kind: ReadKind,
     params: &Map<String, Value>,
@@ -113,10 +119,10 @@ async fn of_resource(
     if let [only] = servers {
         return Ok(only.clone());
     }
-    for shelf in [Shelf::Resources, Shelf::ResourceTemplates] {
+    for kind in [ListKind::Resources, ListKind::ResourceTemplates] {
         for server in servers {
             let listed =
-                session.shared.orchestrator.list(server, &session.peer.session, shelf).await;
+                session.shared.orchestrator.list(server, &session.kernel_session, kind).await;
             let is_listed = |entry: &Value| {
                 let is = |name: &str| entry.get(name).and_then(Value::as_str);
                 let begins = |template: &str| {
@@ -133,15 +139,4 @@ async fn of_resource(
     }
     let message = "no server lists this resource";
     Err(RpcError::new(NOT_READY, message))
-}
-
-/// The token whose grants speak of a tool, else the first.
-pub(super) fn token_for<'a>(
-    tokens: &'a [PresentedToken],
-    server: &str,
-    tool: &str,
-) -> Option<&'a PresentedToken> {
-    let covers =
-        |token: &&PresentedToken| token.scope.grants.iter().any(|grant| grant.covers(server, tool));
-    tokens.iter().find(covers).or_else(|| tokens.first())
 }

@@ -1,11 +1,12 @@
 //! A caller that remembers what it got, and answers or leaves as it was told.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{AskError, Caller, Gone, Notice, Outcome, Question, Session};
+use chio_kernel::{AskError, Caller, Gone, Outcome, Question, ServerNotification, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ pub(crate) struct TestCaller {
     journal: Journal,
     chunks: Mutex<Vec<(u64, Value)>>,
     questions: Mutex<Vec<Question>>,
-    notices: Mutex<Vec<Notice>>,
+    notices: Mutex<Vec<ServerNotification>>,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
     /// After so many chunks it is gone.
     gone_after: Option<usize>,
@@ -36,8 +37,10 @@ impl TestCaller {
             session: Session {
                 id: "session-1".to_owned(),
                 protocol: DiscoveryProtocol::Native,
-                peer: None,
-                tenant_id: Some("tenant-1".to_owned()),
+                principal: Arc::new(Principal {
+                    tenant: Some("tenant-1".to_owned()),
+                    ..Principal::anonymous()
+                }),
             },
             cancellation: CancellationToken::new(),
             journal: journal.clone(),
@@ -91,7 +94,7 @@ impl TestCaller {
         self.questions.lock().unwrap().clone()
     }
 
-    pub(crate) fn notices(&self) -> Vec<Notice> {
+    pub(crate) fn notices(&self) -> Vec<ServerNotification> {
         self.notices.lock().unwrap().clone()
     }
 
@@ -130,7 +133,7 @@ impl Caller for TestCaller {
         next.unwrap_or(Err(AskError::Unsupported))
     }
 
-    async fn notice(&self, notice: Notice) {
+    async fn notice(&self, notice: ServerNotification) {
         self.journal.note("notice");
         self.notices.lock().unwrap().push(notice);
     }

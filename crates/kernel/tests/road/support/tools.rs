@@ -10,7 +10,7 @@ use chio_core::manifest::{
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::OperationKind;
 use chio_kernel::{
-    KernelError, Line, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
+    CallContext, KernelError, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_testkit::key;
 use serde_json::{Map, Value, json};
@@ -97,7 +97,7 @@ fn kind(arguments: &Value) -> OperationKind {
     serde_json::from_value(kind).unwrap()
 }
 
-async fn stream(arguments: &Value, line: &Line<'_>) -> ToolOutput {
+async fn stream(arguments: &Value, line: &CallContext<'_>) -> ToolOutput {
     let chunks = arguments["chunks"].as_array().cloned().unwrap_or_default();
     for chunk in chunks {
         if line.chunk(chunk).await.is_err() {
@@ -117,7 +117,7 @@ impl ToolServerConnection for TestTools {
         &self,
         permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         assert_eq!(permit.request_id(), invocation.request_id, "the permit is for this call");
         let arguments = invocation.arguments;

@@ -80,7 +80,7 @@ fn members(path: &str, base: Node, child: Node, notes: &mut Vec<Problem>) -> Nod
         note_taken(path, &base, Some(&child), &child.place, notes);
         return child;
     }
-    if is_off(&child) && !is_off(&base) {
+    if child.is_off() && !base.is_off() {
         note_off(path, &base, &child.place, notes);
     }
     join(base, child, |name, base, child| {
@@ -88,10 +88,10 @@ fn members(path: &str, base: Node, child: Node, notes: &mut Vec<Problem>) -> Nod
     })
 }
 
-/// Notes what the child takes away: sections that it switches off, and items of lists.
+/// Notes what the child removes: sections that it switches off, and items of lists.
 fn note_taken(path: &str, base: &Node, child: Option<&Node>, at: &Place, notes: &mut Vec<Problem>) {
-    if child.is_some_and(is_off) {
-        if !is_off(base) {
+    if child.is_some_and(Node::is_off) {
+        if !base.is_off() {
             note_off(path, base, at, notes);
         }
         return;
@@ -145,8 +145,4 @@ fn note_items(
 fn note_off(path: &str, base: &Node, at: &Place, notes: &mut Vec<Problem>) {
     let message = format!("`{path}` is switched off here; {} has it in force", base.place);
     notes.push(Problem { place: at.clone(), message });
-}
-
-fn is_off(node: &Node) -> bool {
-    node.get("enabled").is_some_and(|enabled| enabled.kind == NodeKind::Flag(false))
 }

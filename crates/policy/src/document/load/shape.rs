@@ -29,7 +29,7 @@ pub const TOP_KEYS: &[Key] = &[
 const ELSEWHERE: &[&str] = &["chio.capabilities"];
 
 /// Sections of HushSpec that this kernel knows and does not enforce. To pass over one in silence
-/// would be to serve without a rule that somebody relies on.
+/// would be to serve without a rule that the operator relies on.
 const NOT_ENFORCED: &[&str] = &[
     "rules.computer_use",
     "rules.input_injection",
@@ -43,7 +43,7 @@ const NOT_ENFORCED: &[&str] = &[
     "extensions.detection.threat_intel",
 ];
 
-/// Names of the field's other dialect, and where the same is said here.
+/// Names of another dialect, and where the same is written here.
 const OTHER_DIALECT: &[(&str, &str)] = &[
     ("guards", "write guards under `rules`, with the names of HushSpec"),
     ("capabilities", "write it as `chio.capabilities`"),
@@ -91,7 +91,7 @@ pub(super) fn check<'a>(root: &'a Node, problems: &'a Problems) -> Head<'a> {
             return head;
         }
     }
-    let section = Section::of_checked(root, "", TOP_KEYS, problems);
+    let section = Section::top(root, TOP_KEYS, problems);
     check_version(&section, root);
     let text = |key| section.text(key).map(|item| item.text.to_owned());
     head.name = text("name");
@@ -142,7 +142,7 @@ fn check_below(node: &Node, path: &str, problems: &Problems) {
     }
 }
 
-/// A name that is none, with the way out: where it belongs, or which name is near.
+/// Notes an unknown name, with the remedy: where it belongs, or which name is near.
 fn unknown(name: &Name, path: &str, known: &[&str], problems: &Problems) {
     let shown_path = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
     let other = OTHER_DIALECT.iter().find(|(other, _)| path.is_empty() && *other == name.text);
@@ -182,18 +182,12 @@ fn check_version(section: &Section<'_>, root: &Node) {
 pub(super) fn check_enforced(root: &Node, problems: &Problems) {
     let enforced = |path: &str| KINDS.iter().any(|kind| kind.section == path);
     for path in NOT_ENFORCED.iter().filter(|path| !enforced(path)) {
-        let Some(node) = at(root, path) else { continue };
-        let off = node.get("enabled").is_some_and(|enabled| enabled.kind == NodeKind::Flag(false));
-        if !off && node.kind != NodeKind::Null {
+        let Some(node) = root.at(path) else { continue };
+        if !node.is_off() && node.kind != NodeKind::Null {
             let message = format!(
                 "`{path}`: this kernel does not enforce it; remove it or set `enabled: false`"
             );
             problems.add(&node.place, message);
         }
     }
-}
-
-/// What is at a path.
-fn at<'a>(root: &'a Node, path: &str) -> Option<&'a Node> {
-    path.split('.').try_fold(root, |node, name| node.get(name))
 }

@@ -14,11 +14,11 @@ const PREFIXES: [&str; 2] = ["chio:", "hushspec:"];
 /// Where a document comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// A file: where it is, and what people call it.
+    /// A file, and its name in messages.
     File { path: PathBuf, shown: String },
     /// A ruleset that comes with the program.
     BuiltIn(&'static Ruleset),
-    /// Text that somebody else has read.
+    /// Text that the caller has read.
     Inline { file: String },
 }
 
@@ -51,7 +51,7 @@ impl Source {
         Ok(Self::File { path, shown })
     }
 
-    /// What people call it.
+    /// Its name in messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::File { shown, .. } => shown.clone(),

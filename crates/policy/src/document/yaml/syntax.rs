@@ -1,4 +1,4 @@
-//! What is wrong with the YAML itself, in words that say the way out.
+//! Errors of YAML syntax, in messages that name the remedy.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ const WORDS: &[(&str, &str)] = &[
     ("did not find expected node content", "expected a value here, found none"),
 ];
 
-/// The error of the parser for people: line, column and words.
+/// The parser's error as line, column and message.
 pub(super) fn in_words(error: &ScanError, text: &str) -> (usize, usize, String) {
     let info = error.info();
     let (line, column) = (error.marker().line().max(1), error.marker().col() + 1);

@@ -63,8 +63,7 @@ impl Reader<'_> {
             '\'' => {
                 field.quoted = true;
                 loop {
-                    let c = self.peek(0).ok_or(Unreadable::Unbalanced)?;
-                    self.at += 1;
+                    let c = self.next()?;
                     if c == '\'' {
                         break;
                     }
@@ -77,6 +76,13 @@ impl Reader<'_> {
             c => field.push(c, false),
         }
         Ok(())
+    }
+
+    /// The next character of something that needs an end.
+    fn next(&mut self) -> Result<char, Unreadable> {
+        let c = self.peek(0).ok_or(Unreadable::Unbalanced)?;
+        self.at += 1;
+        Ok(c)
     }
 
     fn double_quoted(&mut self, field: &mut Field) -> Result<(), Unreadable> {
@@ -134,39 +140,32 @@ impl Reader<'_> {
         match (self.peek(0), self.peek(1)) {
             (Some('\''), _) if !quoted => {
                 self.at += 1;
-                self.ansi(field)
+                self.ansi(field)?;
             }
             (Some('"'), _) if !quoted => {
                 self.at += 1;
-                self.double_quoted(field)
+                self.double_quoted(field)?;
             }
             (Some('('), Some('(')) => {
                 self.at += 1;
                 self.arithmetic()?;
                 field.push('0', quoted);
-                Ok(())
             }
             (Some('('), _) => {
                 self.at += 1;
                 let first = self.state.script.commands.len();
                 self.nested_list()?;
                 self.substituted(field, quoted, first);
-                Ok(())
             }
-            (Some('{'), _) => self.parameter(field, quoted),
-            (Some('@' | '*' | '-' | '1'..='9'), _) => {
-                self.at += 1;
-                Ok(())
-            }
+            (Some('{'), _) => self.parameter(field, quoted)?,
+            (Some('@' | '*' | '-' | '1'..='9'), _) => self.at += 1,
             (Some('$' | '?' | '#' | '!'), _) => {
                 self.at += 1;
                 field.push('0', quoted);
-                Ok(())
             }
             (Some('0'), _) => {
                 self.at += 1;
                 self.insert("sh", field, quoted);
-                Ok(())
             }
             (Some(c), _) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.chars.get(self.at..).unwrap_or_default();
@@ -174,13 +173,10 @@ impl Reader<'_> {
                     rest.iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '_').collect();
                 self.at += name.len();
                 self.variable(&name, field, quoted);
-                Ok(())
             }
-            _ => {
-                field.push('$', quoted);
-                Ok(())
-            }
+            _ => field.push('$', quoted),
         }
+        Ok(())
     }
 
     /// The value of a variable, split at blanks where it is not in quotes.
@@ -218,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a substitution stands for: the text, where it can be told without running it.
+    /// What a substitution stands for: the text, where it is known without running it.
     fn substituted(&mut self, field: &mut Field, quoted: bool, first: usize) {
         let made: Vec<&Simple> = self.state.script.commands.iter().skip(first).collect();
         let text = match made.as_slice() {
@@ -236,8 +232,7 @@ impl Reader<'_> {
     fn backticks(&mut self, field: &mut Field, quoted: bool) -> Result<(), Unreadable> {
         let mut text = String::new();
         loop {
-            let c = self.peek(0).ok_or(Unreadable::Unbalanced)?;
-            self.at += 1;
+            let c = self.next()?;
             match (c, self.peek(0)) {
                 ('`', _) => break,
                 ('\\', Some(next @ ('`' | '\\' | '$'))) => {
@@ -259,8 +254,7 @@ impl Reader<'_> {
         field.quoted = true;
         let mut raw = String::new();
         loop {
-            let c = self.peek(0).ok_or(Unreadable::Unbalanced)?;
-            self.at += 1;
+            let c = self.next()?;
             match c {
                 '\'' => break,
                 '\\' => {
@@ -303,8 +297,7 @@ impl Reader<'_> {
         let mut depth = 1_usize;
         let mut text = String::new();
         loop {
-            let c = self.peek(0).ok_or(Unreadable::Unbalanced)?;
-            self.at += 1;
+            let c = self.next()?;
             match c {
                 '{' => depth += 1,
                 '}' if depth == 1 => break,
@@ -409,7 +402,7 @@ fn operate(value: &str, operation: &str) -> Option<String> {
     None
 }
 
-/// What a command prints, where that can be told without running it.
+/// What a command prints, where that is known without running it.
 pub(super) fn output_of(command: &Simple) -> Option<String> {
     if command.words.iter().any(|word| word.bare.is_some()) {
         return None;

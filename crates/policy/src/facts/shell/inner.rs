@@ -9,7 +9,7 @@ use crate::facts::glob::matches_name;
 /// How many commands within commands are followed.
 const MAX_FOLLOWED: usize = 1024;
 
-/// What a command runs.
+/// A command that another one runs.
 enum Inner {
     /// A command, as these words.
     Words(Vec<Word>),
@@ -88,9 +88,7 @@ fn note_written(command: &Simple, piped: Option<&str>, written: &mut Vec<(String
     };
     let Some(text) = text.filter(|_| written.len() < 64) else { return };
     let tees = command.arguments().filter(|_| command.name() == "tee");
-    let targets =
-        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
-    for target in targets.chain(tees) {
+    for target in command.written().chain(tees) {
         written.push((base(target).to_owned(), text.clone()));
     }
 }
@@ -160,10 +158,7 @@ fn shell_text(rest: &[Word]) -> Option<Inner> {
 fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
     let words =
         |with_value: &[&str], skip: usize| vec![Inner::Words(behind(rest, with_value, skip))];
-    let joined = |from: usize| {
-        let texts: Vec<&str> = rest.iter().skip(from).map(|word| word.text.as_str()).collect();
-        vec![Inner::Text(texts.join(" "))]
-    };
+    let joined = |from: usize| vec![Inner::Text(joined_text(rest.get(from..).unwrap_or_default()))];
     match name {
         "command" | "exec" | "builtin" | "nohup" | "setsid" | "busybox" | "toybox"
         | "catchsegv" => {
@@ -184,11 +179,7 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
         "xargs" | "parallel" => piped_words(rest, piped),
         "eval" => joined(0),
         "watch" => {
-            let texts: Vec<String> = behind(rest, &["-n", "-d", "--interval"], 0)
-                .into_iter()
-                .map(|word| word.text)
-                .collect();
-            vec![Inner::Text(texts.join(" "))]
+            vec![Inner::Text(joined_text(&behind(rest, &["-n", "-d", "--interval"], 0)))]
         }
         "trap" | "alias" => {
             let texts = rest.iter().map(|word| word.text.as_str());
@@ -200,8 +191,7 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
         "ssh" => {
             let words =
                 behind(rest, &["-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E"], 1);
-            let texts: Vec<String> = words.into_iter().map(|word| word.text).collect();
-            vec![Inner::Text(texts.join(" "))]
+            vec![Inner::Text(joined_text(&words))]
         }
         "find" | "fd" | "fdfind" => executed(rest),
         "docker" | "podman" | "kubectl" | "nerdctl" => contained(rest),
@@ -212,7 +202,11 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
     }
 }
 
-/// The words behind the flags, and behind so many others. A flag of `with_value` takes the word
+fn joined_text(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The words behind the flags, and behind `skip` others. A flag of `with_value` takes the word
 /// after it.
 fn behind(rest: &[Word], with_value: &[&str], mut skip: usize) -> Vec<Word> {
     let mut words = rest.iter();
@@ -277,20 +271,8 @@ fn contained(rest: &[Word]) -> Vec<Inner> {
     if let Some(marker) = after.iter().position(|word| word.text == "--") {
         return vec![Inner::Words(after.iter().skip(marker + 1).cloned().collect())];
     }
-    let with_value = [
-        "-v",
-        "-e",
-        "-p",
-        "-w",
-        "-u",
-        "--name",
-        "--network",
-        "--entrypoint",
-        "-n",
-        "-c",
-        "--mount",
-        "-l",
-    ];
+    let with_value = "-v -e -p -w -u --name --network --entrypoint -n -c --mount -l";
+    let with_value: Vec<&str> = with_value.split(' ').collect();
     vec![Inner::Words(behind(after, &with_value, 1))]
 }
 

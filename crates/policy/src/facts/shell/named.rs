@@ -2,7 +2,7 @@
 
 use super::Simple;
 use super::word::Word;
-use crate::facts::{Access, destination};
+use crate::facts::{Access, destination, has_word};
 
 /// Commands whose words are text.
 const TALKERS: &[&str] =
@@ -11,90 +11,17 @@ const TALKERS: &[&str] =
 const PATTERNS: &[&str] =
     &["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "perl", "jq", "yq"];
 /// Commands whose words are files, also without a `/`.
-const READERS: &[&str] = &[
-    "cat",
-    "head",
-    "tail",
-    "less",
-    "more",
-    "tac",
-    "nl",
-    "od",
-    "xxd",
-    "hexdump",
-    "strings",
-    "base64",
-    "source",
-    ".",
-    "vim",
-    "vi",
-    "nano",
-    "view",
-    "bat",
-    "sort",
-    "cut",
-    "paste",
-    "wc",
-    "file",
-    "stat",
-    "diff",
-    "cmp",
-    "tar",
-    "zip",
-    "gzip",
-    "scp",
-    "rsync",
-    "ls",
-    "openssl",
-    "gpg",
-    "md5sum",
-    "sha256sum",
-    "code",
-    "open",
-    "xargs",
-    "cd",
-    "pushd",
-    "grep",
-    "rg",
-    "awk",
-    "sed",
-    "du",
-    "tree",
-    "find",
-    "rev",
-    "dd",
-];
+const READERS: &str = "cat head tail less more tac nl od xxd hexdump strings base64 source . vim vi nano view bat \
+    sort cut paste wc file stat diff cmp tar zip gzip scp rsync ls openssl gpg md5sum sha256sum \
+    code open xargs cd pushd grep rg awk sed du tree find rev dd";
 /// Commands that change the files that they name.
 const WRITERS: &[&str] = &[
     "rm", "mv", "cp", "ln", "tee", "touch", "mkdir", "rmdir", "chmod", "chown", "chgrp",
     "truncate", "shred", "install", "unlink", "patch",
 ];
 /// Commands that connect to their first plain word.
-const CALLERS: &[&str] = &[
-    "curl",
-    "wget",
-    "nc",
-    "ncat",
-    "netcat",
-    "telnet",
-    "ping",
-    "ssh",
-    "ftp",
-    "sftp",
-    "http",
-    "https",
-    "httpie",
-    "xh",
-    "dig",
-    "nslookup",
-    "host",
-    "nmap",
-    "socat",
-    "aria2c",
-    "lynx",
-    "w3m",
-    "traceroute",
-];
+const CALLERS: &str = "curl wget nc ncat netcat telnet ping ssh ftp sftp http https httpie xh dig nslookup host \
+    nmap socat aria2c lynx w3m traceroute";
 
 /// The paths of a command and what is done to them.
 pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
@@ -120,7 +47,7 @@ pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
     let writes = WRITERS.contains(&name)
         || (name == "sed" && command.arguments().any(|text| text.starts_with("-i")));
     let access = if writes { Access::Write } else { Access::Read };
-    let bare_names = writes || READERS.contains(&name);
+    let bare_names = writes || has_word(READERS, name);
     let mut words = command.words.iter().skip(1).peekable();
     let mut pattern =
         PATTERNS.contains(&name) && !command.arguments().any(|text| text == "-e" || text == "-f");
@@ -160,19 +87,13 @@ fn is_usual_program(text: &str) -> bool {
 
 /// Flags whose value is a message, not a path.
 fn is_message_flag(name: &str, text: &str) -> bool {
-    match name {
-        "git" | "gh" | "svn" | "hg" => {
-            matches!(
-                text,
-                "-m" | "--message" | "-b" | "--body" | "-t" | "--title" | "--grep" | "-S" | "-G"
-            )
-        }
-        "curl" => {
-            matches!(text, "-H" | "-X" | "-A" | "-e" | "-u" | "-w" | "--header" | "--request")
-        }
-        "find" => matches!(text, "-name" | "-iname" | "-path" | "-not" | "-regex" | "-type"),
-        _ => false,
-    }
+    let flags = match name {
+        "git" | "gh" | "svn" | "hg" => "-m --message -b --body -t --title --grep -S -G",
+        "curl" => "-H -X -A -e -u -w --header --request",
+        "find" => "-name -iname -path -not -regex -type",
+        _ => return false,
+    };
+    has_word(flags, text)
 }
 
 /// The path in a flag: `--file=/x`, `-f/x`, `-I../x`.
@@ -215,7 +136,7 @@ fn is_bare_name(text: &str) -> bool {
 pub(super) fn places(command: &Simple) -> Vec<String> {
     let name = command.name();
     let talks = TALKERS.contains(&name.as_str());
-    let calls = CALLERS.contains(&name.as_str());
+    let calls = has_word(CALLERS, &name);
     let mut found = Vec::new();
     let targets = command.redirects.iter().map(|(_, word)| word.text.as_str());
     for text in command.arguments().chain(targets) {
@@ -259,52 +180,20 @@ fn is_copy(name: &str, text: &str) -> bool {
     matches!(name, "git" | "scp" | "rsync" | "sftp") && text.contains('@') && text.contains(':')
 }
 
-/// Flags that take the word after them, which is no place.
+/// Flags that take the word after them, which is no destination.
 fn takes_value(name: &str, text: &str) -> bool {
-    match name {
-        "curl" | "http" | "https" | "xh" => matches!(
-            text,
-            "-o" | "-d"
-                | "-H"
-                | "-X"
-                | "-u"
-                | "-F"
-                | "-T"
-                | "-e"
-                | "-A"
-                | "-b"
-                | "-c"
-                | "-w"
-                | "-K"
-                | "-m"
-                | "-E"
-                | "-x"
-                | "--proxy"
-                | "--url"
-                | "--data"
-                | "--data-raw"
-                | "--data-binary"
-                | "--header"
-                | "--request"
-                | "--output"
-                | "--user"
-                | "--form"
-                | "--cacert"
-                | "--cert"
-                | "--key"
-                | "--max-time"
-                | "--connect-timeout"
-                | "--retry"
-                | "--data-urlencode"
-                | "--user-agent"
-        ),
-        "wget" => matches!(text, "-O" | "-o" | "-P" | "-U" | "-t" | "-T" | "--header" | "-i"),
-        "ssh" | "sftp" => {
-            matches!(text, "-i" | "-l" | "-o" | "-F" | "-L" | "-R" | "-D" | "-E" | "-p")
+    let flags = match name {
+        "curl" | "http" | "https" | "xh" => {
+            "-o -d -H -X -u -F -T -e -A -b -c -w -K -m -E -x --proxy --url --data --data-raw \
+             --data-binary --header --request --output --user --form --cacert --cert --key \
+             --max-time --connect-timeout --retry --data-urlencode --user-agent"
         }
-        "nc" | "ncat" | "netcat" => matches!(text, "-p" | "-s" | "-w" | "-e" | "-c"),
-        "ping" | "traceroute" => matches!(text, "-c" | "-i" | "-W" | "-w" | "-m"),
-        "dig" | "nslookup" => text.starts_with('@'),
-        _ => false,
-    }
+        "wget" => "-O -o -P -U -t -T --header -i",
+        "ssh" | "sftp" => "-i -l -o -F -L -R -D -E -p",
+        "nc" | "ncat" | "netcat" => "-p -s -w -e -c",
+        "ping" | "traceroute" => "-c -i -W -w -m",
+        "dig" | "nslookup" => return text.starts_with('@'),
+        _ => return false,
+    };
+    has_word(flags, text)
 }

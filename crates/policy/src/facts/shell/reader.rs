@@ -13,7 +13,7 @@ const MAX_FUNCTIONS: usize = 256;
 /// How many here-documents a line may have.
 const MAX_HERE_DOCUMENTS: usize = 64;
 
-/// What is kept over all nested readers of one command line.
+/// The state that all nested readers of one command line share.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) script: Script,
@@ -30,8 +30,8 @@ impl State {
         self.next_pipeline
     }
 
-    /// Whether so many characters may be put into words. A line that says less than it stands for
-    /// must not stand for more than can be looked at.
+    /// Whether `count` more characters may be put into words. A short line must not expand to more
+    /// than can be inspected.
     pub(super) fn may_insert(&mut self, count: usize) -> bool {
         self.inserted = self.inserted.saturating_add(count);
         self.inserted <= MAX_INSERTED
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Script, Unreadable> {
     Ok(state.script)
 }
 
-/// A text under way.
+/// A reader of one text.
 pub(super) struct Reader<'s> {
     pub(super) chars: Vec<char>,
     pub(super) at: usize,
@@ -284,7 +284,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Ends a command and keeps it.
+    /// Ends a command and stores it.
     fn finish(&mut self, pipeline: usize, background: bool) -> Result<(), Unreadable> {
         let fields = std::mem::take(&mut self.fields);
         let redirects = std::mem::take(&mut self.redirects);

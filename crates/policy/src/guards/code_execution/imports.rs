@@ -1,4 +1,4 @@
-//! What code imports, as a look at its text shows it.
+//! What code imports, found by patterns.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Sets of hosts as people write them: `example.com`, `*.example.com`, `*`, `10.0.0.0/8`.
+//! Sets of hosts as documents have them: `example.com`, `*.example.com`, `*`, `10.0.0.0/8`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ impl HostSet {
         set
     }
 
-    /// Adds what somebody wrote.
+    /// Adds an entry of a document.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), &'static str> {
         let written = text.to_owned();
         if text == "*" {

@@ -1,4 +1,4 @@
-//! One service that is asked: what it is told, and what its answers mean.
+//! One external service: what is sent to it, and what its answers mean.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// How much of a reason is kept, in characters.
 const MAX_REASON: usize = 200;
 
-/// Something that a service may be told about a call.
+/// Something about a call that may be sent to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Tool,
@@ -31,7 +31,7 @@ pub(super) enum Part {
     Request,
 }
 
-/// The words for what a service may be told.
+/// The words for what may be sent to a service.
 pub(super) const PARTS: [(&str, Part); 12] = [
     ("tool", Part::Tool),
     ("server", Part::Server),
@@ -47,7 +47,7 @@ pub(super) const PARTS: [(&str, Part); 12] = [
     ("request", Part::Request),
 ];
 
-/// What a service is told where a document does not say: nothing that an argument says.
+/// What is sent to a service by default: nothing that an argument contains.
 pub(super) const DEFAULT_PARTS: [Part; 6] =
     [Part::Tool, Part::Server, Part::ArgsHash, Part::Agent, Part::Session, Part::Protocol];
 
@@ -82,10 +82,10 @@ enum Word {
 impl Service {
     /// Whether it is asked about a call.
     pub(super) fn concerns(&self, input: &GuardInput<'_>) -> bool {
-        self.on.is_empty() || self.on.find(input.server_id, input.tool_name).is_some()
+        self.on.covers(input)
     }
 
-    /// What it says. Whatever is no answer denies.
+    /// The service's verdict. Whatever is no answer denies.
     pub(super) async fn ask(&self, input: &GuardInput<'_>) -> Verdict {
         let answer = match self.answer(input).await {
             Ok(answer) => answer,
@@ -121,7 +121,7 @@ impl Service {
         })
     }
 
-    /// What it is told about a call.
+    /// The body of the request about a call.
     pub(super) fn told(&self, input: &GuardInput<'_>) -> Result<Value, String> {
         let mut told = Map::new();
         told.insert("schema".to_owned(), json!("chio.external-guard.v1"));
@@ -151,7 +151,7 @@ impl Service {
     }
 }
 
-/// Somebody else's words as a receipt may keep them.
+/// A service's reason as a receipt may store it.
 fn shortened(reason: &str) -> String {
     let plain = reason.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(MAX_REASON).collect::<String>().trim().to_owned()

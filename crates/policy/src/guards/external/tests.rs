@@ -12,7 +12,7 @@ use super::*;
 use crate::document::{Problems, parse};
 use crate::example::ExampleCall;
 
-/// A server that gives one answer to everybody and hands on what it was asked. No answer means
+/// A server that gives every client one answer and forwards what it was asked. No answer means
 /// that it keeps everybody waiting.
 async fn server(answer: Option<String>) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What is forbidden when nobody says otherwise.
+//! What is forbidden by default.
 
 /// Keys, credentials, password stores, accounts of the system, and Chio's own state.
 pub(super) const PATTERNS: &[&str] = &[

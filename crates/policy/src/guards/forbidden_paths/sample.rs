@@ -54,7 +54,7 @@ impl Sample {
     /// nothing, such as `*`, does not count.
     pub(super) fn fits(&self, path: &str) -> bool {
         if path.bytes().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count() > MAX_WILD {
-            // Nobody writes so many but to hide something, or to keep us busy.
+            // So many only hide something, or cost time.
             return true;
         }
         let names: Vec<String> =
@@ -85,7 +85,7 @@ fn plain(name: &str) -> String {
     name.split_once('[').map_or_else(|| name.clone(), |(start, _)| format!("{start}x"))
 }
 
-/// Whether somebody who writes this name means something: `.e*` does, `*` and `*.json` do not.
+/// Whether a name is specific enough to count: `.e*` is, `*` and `*.json` are not.
 fn says_something(wanted: &str, name: &str) -> bool {
     if !wanted.contains(is_wild) {
         return true;

@@ -53,7 +53,7 @@ fn is_at_or_below(name: &str, domain: &str) -> bool {
     name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Four numbers of a byte each. Longer digits are somebody's serial number.
+/// Four numbers of a byte each. Longer digits are serial numbers.
 fn quad(parts: &[&str]) -> Option<Ipv4Addr> {
     let mut bytes = [0; 4];
     for (byte, part) in bytes.iter_mut().zip(parts) {

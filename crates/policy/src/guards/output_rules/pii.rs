@@ -1,4 +1,4 @@
-//! Personal data that can be told by its form: built-in redactions.
+//! Personal data that is recognised by its form: built-in redactions.
 
 use regex::Regex;
 

@@ -20,6 +20,13 @@ const PASSAGE: usize = 1500;
 /// How far around a signal it is looked for what the text is about, in bytes.
 const AROUND: usize = 240;
 
+/// Every pattern with the name and the weight of its signal.
+fn patterns() -> impl Iterator<Item = (&'static str, u32, &'static str)> {
+    SIGNALS.iter().flat_map(|(name, weight, patterns)| {
+        patterns.iter().map(|pattern| (*name, *weight, *pattern))
+    })
+}
+
 /// How likely it is that a text tries to command a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
@@ -71,7 +78,8 @@ struct Hit {
 /// All signals, compiled.
 pub(super) struct Signals {
     quick: RegexSet,
-    regexes: Vec<Regex>,
+    /// Name, weight and form of each signal, in the order of `quick`.
+    signals: Vec<(&'static str, u32, Regex)>,
     dense: RegexSet,
     about: Regex,
     negated: Regex,
@@ -81,17 +89,19 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn new() -> Result<Self, regex::Error> {
-        let patterns: Vec<String> = SIGNALS
-            .iter()
-            .map(|signal| format!("(?i){}", signal.pattern.replace('~', GAP)))
+        let texts: Vec<String> = patterns()
+            .map(|(_, _, pattern)| format!("(?i){}", pattern.replace('~', GAP)))
             .collect();
         let build =
             |pattern: &String| regex::RegexBuilder::new(pattern).size_limit(32 << 20).build();
-        let quick = regex::RegexSetBuilder::new(&patterns);
+        let quick = regex::RegexSetBuilder::new(&texts);
         let quick = { quick }.size_limit(256 << 20).dfa_size_limit(32 << 20).build()?;
         Ok(Self {
             quick,
-            regexes: patterns.iter().map(build).collect::<Result<_, _>>()?,
+            signals: patterns()
+                .zip(&texts)
+                .map(|((name, weight, _), pattern)| Ok((name, weight, build(pattern)?)))
+                .collect::<Result<_, regex::Error>>()?,
             dense: RegexSet::new(DENSE)?,
             about: Regex::new(ABOUT)?,
             negated: Regex::new(NEGATED)?,
@@ -135,7 +145,7 @@ impl Signals {
         best_passage(hits)
     }
 
-    /// What nobody sees.
+    /// Adds the hits of invisible text.
     fn unseen(&self, text: &str, hits: &mut Vec<Hit>) {
         let unseen = Unseen::of(text);
         let hidden = tags(text);
@@ -163,14 +173,12 @@ impl Signals {
     fn hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for place in &self.quick.matches(text) {
-            let (Some(signal), Some(regex)) = (SIGNALS.get(place), self.regexes.get(place)) else {
-                continue;
-            };
+            let Some((name, weight, regex)) = self.signals.get(place) else { continue };
             for found in regex.find_iter(text).take(32) {
                 let lead = found.as_str().find(char::is_alphanumeric).unwrap_or_default();
                 let range = found.start() + lead..found.end();
-                let weight = self.weight(text, range, signal.weight);
-                hits.push(Hit { name: signal.name, weight, place: found.start() });
+                let weight = self.weight(text, range, *weight);
+                hits.push(Hit { name, weight, place: found.start() });
                 if self.is_hidden(text, found.end()) {
                     hits.push(Hit {
                         name: "hidden-text",
@@ -204,7 +212,7 @@ impl Signals {
         self.about.is_match(before) || self.about.is_match(after)
     }
 
-    /// Whether text at a place is hidden from people: in a comment, or in a style that hides.
+    /// Whether text at a position is hidden from readers: in a comment, or in a style that hides.
     fn is_hidden(&self, text: &str, place: usize) -> bool {
         let before = part(text, place.saturating_sub(300)..place);
         let Some(last) = self.hiding.find_iter(before).last() else { return false };

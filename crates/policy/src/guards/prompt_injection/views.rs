@@ -1,9 +1,9 @@
-//! The ways in which a text is looked at: as people see it, as letters alone, and what is hidden
-//! in characters that nobody sees.
+//! Forms of a text: as it is displayed, as letters alone, and what is hidden
+//! in invisible characters.
 
 use crate::guards::secret_patterns::fold::{is_invisible, lookalike, plain};
 
-/// The text as people see it: no invisible characters, one typeface, one alphabet in each word.
+/// The text as it is displayed: no invisible characters, one typeface, one alphabet in each word.
 pub(super) fn seen(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
@@ -41,7 +41,7 @@ pub(super) fn letters(seen: &str) -> String {
     seen.chars().filter_map(letter).collect()
 }
 
-/// What is written in tag characters, which nobody sees. The flags of countries are none.
+/// What is written in tag characters, which are invisible. The flags of countries do not count.
 pub(super) fn tags(text: &str) -> String {
     let mut found = String::new();
     let mut in_flag = false;

@@ -89,7 +89,8 @@ fn wrapped(text: &str) -> Vec<Decoded> {
     let mut found = Vec::new();
     let (mut begin, mut end, mut run) = (0, 0, Vec::new());
     let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    // The empty line at the end closes a run that reaches the end.
+    for line in text.split_inclusive('\n').chain([""]) {
         let plain = line.trim();
         let is_coded = !plain.is_empty() && plain.bytes().all(|byte| class(byte) != 0);
         let start = at;
@@ -110,11 +111,6 @@ fn wrapped(text: &str) -> Vec<Decoded> {
             found.push(Decoded { range: begin..end, text });
         }
         run.clear();
-    }
-    if run.len() > MIN_LINE
-        && let Some(text) = base64(&run).and_then(readable)
-    {
-        found.push(Decoded { range: begin..end, text });
     }
     found
 }
@@ -165,27 +161,19 @@ fn percent(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
     }
-    let (mut bytes, mut rest, mut found) = (Vec::with_capacity(text.len()), text.as_bytes(), false);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    let mut found = false;
     while let Some((first, after)) = rest.split_first() {
-        match rest {
-            [b'%', high, low, after @ ..] => {
-                let pair = hex(&[*high, *low]);
-                let [byte] = pair.as_deref().unwrap_or(b"%") else { return None };
-                bytes.push(*byte);
-                (rest, found) =
-                    if pair.is_some() { (after, true) } else { (split_rest(rest), found) };
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        let pair = match after {
+            [high, low, ..] if *first == b'%' => hex(&[*high, *low]),
+            _ => None,
+        };
+        found |= pair.is_some();
+        rest = if pair.is_some() { after.get(2..).unwrap_or_default() } else { after };
+        bytes.extend(pair.unwrap_or_else(|| vec![*first]));
     }
     found.then(|| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn split_rest(bytes: &[u8]) -> &[u8] {
-    bytes.split_first().map_or(&[], |(_, rest)| rest)
 }
 
 /// `\u0041`, `\u{41}`, `\x41` and `\n` as what they mean.

@@ -20,7 +20,7 @@ pub(super) enum Severity {
     Critical,
 }
 
-/// Whether a text that has the form of a secret is one, told from it and from what comes after.
+/// Whether a text that has the form of a secret is one, by the text and the character after it.
 pub(super) type Check = fn(&str, Option<char>) -> bool;
 
 /// A kind of secret.
@@ -47,7 +47,7 @@ impl Kind {
         Ok(Self { name: name.to_owned(), severity, regex, loose, check: Some(check) })
     }
 
-    /// As somebody wrote it in a document: whatever it matches counts.
+    /// As a document has it: whatever it matches counts.
     pub(super) const fn written(name: String, severity: Severity, regex: Regex) -> Self {
         Self { name, severity, regex, loose: None, check: None }
     }
@@ -74,7 +74,7 @@ pub(super) struct Finder {
     /// The patterns for text without spaces at once, and whose they are.
     quick_loose: RegexSet,
     loose: Vec<usize>,
-    /// Whether some kind is somebody's own, which is looked for in joined texts, too.
+    /// Whether some kind is from a document; those are searched for in joined texts, too.
     pub(super) has_written: bool,
 }
 

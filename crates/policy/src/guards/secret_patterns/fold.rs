@@ -1,14 +1,11 @@
-//! Text without the disguises that people do not see: letters of other alphabets that look like
+//! Text without invisible disguises: letters of other alphabets that look like
 //! ours, and characters that have no width.
 
-/// Whether a character is not seen and changes nothing that is: zero width, joiners, soft hyphens,
-/// directions, tags, variation selectors.
+use crate::facts::fold::{has_no_width, latin};
+
+/// Whether a character is not seen and changes nothing that is.
 pub(crate) const fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+    has_no_width(c) || c == '\u{ffa0}'
 }
 
 /// The ASCII character that a character stands for in another width or typeface.
@@ -36,41 +33,11 @@ fn letter(place: u32) -> u32 {
 /// The Latin letter that a Cyrillic or Greek one looks like.
 pub(crate) const fn lookalike(c: char) -> Option<char> {
     Some(match c {
-        'а' | 'α' => 'a',
-        'е' | 'ε' => 'e',
-        'о' | 'ο' | 'σ' => 'o',
-        'р' | 'ρ' => 'p',
-        'с' => 'c',
-        'у' | 'γ' => 'y',
-        'х' | 'χ' => 'x',
-        'і' | 'ι' => 'i',
-        'ѕ' => 's',
-        'ј' => 'j',
-        'ԁ' => 'd',
-        'һ' => 'h',
-        'ԛ' => 'q',
-        'ԝ' => 'w',
-        'ո' => 'n',
-        'ν' => 'v',
-        'κ' | 'к' => 'k',
-        'τ' | 'т' => 't',
-        'А' | 'Α' => 'A',
-        'В' | 'Β' => 'B',
-        'Е' | 'Ε' => 'E',
-        'Н' | 'Η' => 'H',
-        'І' | 'Ι' => 'I',
-        'К' | 'Κ' => 'K',
-        'М' | 'Μ' => 'M',
-        'Ν' => 'N',
-        'О' | 'Ο' => 'O',
-        'Р' | 'Ρ' => 'P',
-        'С' => 'C',
-        'Ѕ' => 'S',
-        'Т' | 'Τ' => 'T',
-        'Х' | 'Χ' => 'X',
+        'ε' => 'e',
+        'σ' => 'o',
         'Ү' | 'Υ' => 'Y',
         'Ζ' => 'Z',
-        _ => return None,
+        c => return latin(c),
     })
 }
 

@@ -66,7 +66,7 @@ pub(super) fn scan(finder: &Finder, value: &Value) -> Option<Found> {
         }
     }
     for group in leaves.chunk_by(|one, other| one.group == other.group) {
-        // Groups are neighbours in the list, so that the first one's place tells the others'.
+        // Groups are contiguous in the list, so that an offset is enough.
         let first = hits.group_begin;
         hits.group_begin += group.len();
         find_joined(finder, group, first, &mut hits);
@@ -117,7 +117,7 @@ fn is_value(text: &str) -> bool {
 
 /// Names of members whose last word is one of these have secrets for values, too.
 const SECRET_ENDS: [&str; 6] = ["password", "passwd", "passphrase", "secret", "apikey", "token"];
-/// Tokens that are none: where a list goes on.
+/// Tokens that are no secrets: cursors of lists.
 const HARMLESS_TOKENS: [&str; 6] = ["page", "next", "continuation", "cursor", "sync", "pagination"];
 
 /// Whether a name ends with a word for a secret: `db_password`, `githubToken`.

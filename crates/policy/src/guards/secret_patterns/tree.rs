@@ -75,7 +75,7 @@ fn spelled(items: &[Value]) -> Option<String> {
     items.iter().map(code).collect()
 }
 
-/// What is taken out of a text, and what stands there instead.
+/// What is cut out of a text, and what replaces it.
 pub(super) type Cuts = HashMap<usize, Vec<(Range<usize>, String)>>;
 
 /// The value without what is cut out of its texts, which are counted as [`visit`] shows them.
@@ -132,7 +132,7 @@ pub(crate) fn unused(name: &str, taken: &Map<String, Value>) -> String {
     if !taken.contains_key(name) {
         return name.to_owned();
     }
-    // At most so many are taken, so that one of these is free; most often the first.
+    // At most `taken.len()` names are taken, so that one of these is free; most often the first.
     let mut number = taken.len() + 1;
     loop {
         let free = format!("{name}#{number}");

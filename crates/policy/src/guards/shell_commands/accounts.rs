@@ -1,13 +1,12 @@
 //! Commands that take privileges, make accounts, or stay when the session ends.
 
 use super::deletes::{is_sweeping, targets};
-use crate::facts::normal_paths;
 use crate::facts::shell::{Script, Simple};
+use crate::facts::{has_word, normal_paths};
 
 /// Takes or gives privileges.
 pub(super) fn privileges(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
-        let has = |wanted: &str| command.arguments().any(|text| text == wanted);
         match command.name().as_str() {
             "sudo" | "su" | "doas" | "pkexec" | "run0" | "runas" | "gosu" | "setcap"
             | "sudoedit" => true,
@@ -18,13 +17,10 @@ pub(super) fn privileges(script: &Script) -> Option<&'static str> {
                     && command.arguments().any(|text| text.starts_with('-') && text.contains('R'))
             }
             // The agent being judged does not answer for its judges.
-            "chio" => ["approvals", "capability", "kernel", "key"].into_iter().any(has),
-            "nsenter" => {
-                has("1") || command.arguments().any(|text| matches!(text, "-t1" | "--target=1"))
-            }
+            "chio" => command.has_any(&["approvals", "capability", "kernel", "key"]),
+            "nsenter" => command.has_any(&["1", "-t1", "--target=1"]),
             "docker" | "podman" | "nerdctl" => {
-                has("--privileged")
-                    || has("--pid=host")
+                command.has_any(&["--privileged", "--pid=host"])
                     || command.arguments().any(|text| {
                         text.starts_with("/:")
                             || text.contains("=/:")
@@ -57,13 +53,7 @@ fn sets_user(command: &Simple) -> bool {
 }
 
 fn opens_tree(command: &Simple) -> bool {
-    let opens = |text: &str| {
-        matches!(
-            text,
-            "777" | "0777" | "666" | "a+rwx" | "ugo+rwx" | "o+w" | "a+w" | "+w" | "a=rwx"
-        )
-    };
-    command.arguments().any(opens)
+    command.has_any(&["777", "0777", "666", "a+rwx", "ugo+rwx", "o+w", "a+w", "+w", "a=rwx"])
         && targets(command).skip(1).any(|target| is_sweeping(target) && target != ".")
 }
 
@@ -109,7 +99,7 @@ const STARTED_FOLDERS: &[&str] = &[
 /// Stays when the session ends.
 pub(super) fn staying(script: &Script) -> Option<&'static str> {
     let by_name = |command: &Simple| {
-        let has = |wanted: &[&str]| command.arguments().any(|text| wanted.contains(&text));
+        let has = |wanted: &[&str]| command.has_any(wanted);
         match command.name().as_str() {
             "crontab" => !has(&["-l"]),
             "at" | "batch" => !has(&["-l", "-c"]),
@@ -135,9 +125,7 @@ fn is_started(path: &str) -> bool {
 /// The paths that a command writes, as far as its words show it.
 fn written(command: &Simple) -> Vec<String> {
     let name = command.name();
-    let redirected =
-        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str());
-    let mut texts: Vec<&str> = redirected.collect();
+    let mut texts: Vec<&str> = command.written().collect();
     match name.as_str() {
         "tee" | "touch" | "ln" | "sponge" => texts.extend(targets(command)),
         "cp" | "mv" | "install" | "rsync" | "scp" => texts.extend(targets(command).last()),
@@ -170,21 +158,9 @@ pub(super) fn keys_and_users(script: &Script) -> Option<&'static str> {
         "/etc/ssh/",
     ];
     let bad = |command: &Simple| {
-        let named = matches!(
-            command.name().as_str(),
-            "useradd"
-                | "adduser"
-                | "usermod"
-                | "passwd"
-                | "chpasswd"
-                | "visudo"
-                | "gpasswd"
-                | "vipw"
-                | "ssh-copy-id"
-                | "groupadd"
-                | "deluser"
-                | "userdel"
-        );
+        let changers = "useradd adduser usermod passwd chpasswd visudo gpasswd vipw ssh-copy-id \
+                        groupadd deluser userdel";
+        let named = has_word(changers, &command.name());
         let net_user = command.name() == "net"
             && command.arguments().any(|text| text.eq_ignore_ascii_case("/add"));
         let writes = written(command).iter().any(|path| {

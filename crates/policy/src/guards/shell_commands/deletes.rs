@@ -1,9 +1,10 @@
 //! Commands that destroy: whole trees, devices, traces.
 
 use crate::facts::glob::matches_name;
+use crate::facts::has_word;
 use crate::facts::shell::{Script, Simple};
 
-/// Deletes a whole tree that somebody needs.
+/// Deletes a whole tree.
 pub(super) fn whole_trees(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| match command.name().as_str() {
         "rm" | "srm" => sweeps_with_rm(command),
@@ -23,18 +24,13 @@ pub(super) fn whole_trees(script: &Script) -> Option<&'static str> {
         }
         _ => false,
     };
-    let piped = script.pipelines().any(|pipeline| {
-        let lists = |command: &&Simple| {
-            let name = command.name();
-            // Behind its first flag, `find` has conditions.
-            let mut roots = targets(command).take(if name == "ls" { usize::MAX } else { 1 });
-            matches!(name.as_str(), "find" | "ls" | "fd") && roots.any(is_sweeping_root)
-        };
-        let first = pipeline.iter().position(lists);
-        first.is_some_and(|first| {
-            pipeline.iter().skip(first + 1).any(|it| matches!(it.name().as_str(), "rm" | "shred"))
-        })
-    });
+    let lists = |command: &Simple| {
+        let name = command.name();
+        // Behind its first flag, `find` has conditions.
+        let mut roots = targets(command).take(if name == "ls" { usize::MAX } else { 1 });
+        matches!(name.as_str(), "find" | "ls" | "fd") && roots.any(is_sweeping_root)
+    };
+    let piped = script.pipes(lists, |it| matches!(it.name().as_str(), "rm" | "shred"));
     (piped || script.commands.iter().any(bad)).then_some("deletes a whole tree")
 }
 
@@ -50,12 +46,11 @@ fn sweeps_with_rm(command: &Simple) -> bool {
 }
 
 fn sweeps_with_find(command: &Simple) -> bool {
-    let deletes = command.arguments().any(|text| text == "-delete")
-        || command
-            .arguments()
-            .any(|text| matches!(text.rsplit('/').next(), Some("rm" | "shred" | "unlink")));
+    let deletes = command.arguments().any(|text| {
+        text == "-delete" || matches!(text.rsplit('/').next(), Some("rm" | "shred" | "unlink"))
+    });
     let filters = ["-name", "-iname", "-path", "-regex", "-mtime", "-empty", "-size", "-newer"];
-    let filtered = command.arguments().any(|text| filters.contains(&text));
+    let filtered = command.has_any(&filters);
     let mut roots = command.arguments().take_while(|text| !text.starts_with('-'));
     let anywhere = |root: &str| is_sweeping(root) && (!filtered || !matches!(root, "." | "./"));
     deletes && roots.any(anywhere)
@@ -76,7 +71,7 @@ fn is_sweeping_root(target: &str) -> bool {
     is_sweeping(target) && !target.starts_with(['.', '*'])
 }
 
-/// Folders of the system, that are somebody's from the first level on.
+/// Folders of the system, protected at every level.
 const SYSTEM: &[&str] = &[
     "etc",
     "usr",
@@ -94,7 +89,7 @@ const SYSTEM: &[&str] = &[
     "windows",
     "applications",
 ];
-/// Folders whose first level is somebody's.
+/// Folders protected at their first level.
 const SHARED: &[&str] =
     &["home", "users", "root", "var", "opt", "srv", "mnt", "media", "volumes", "data"];
 
@@ -148,28 +143,14 @@ pub(super) fn devices(script: &Script) -> Option<&'static str> {
         let name = command.name();
         let formats = name.starts_with("mkfs")
             || matches!(name.as_str(), "mke2fs" | "wipefs" | "blkdiscard" | "mkswap");
-        let edits = matches!(
-            name.as_str(),
-            "fdisk"
-                | "sfdisk"
-                | "parted"
-                | "sgdisk"
-                | "shred"
-                | "cryptsetup"
-                | "cp"
-                | "mv"
-                | "tee"
-                | "hdparm"
-                | "badblocks"
-                | "cat"
-                | "dd"
-        );
-        let writes =
-            command.redirects.iter().any(|(writes, target)| *writes && is_disk(&target.text));
+        let editors =
+            "fdisk sfdisk parted sgdisk shred cryptsetup cp mv tee hdparm badblocks cat dd";
+        let edits = has_word(editors, &name);
+        let writes = command.written().any(is_disk);
         let names_disk = |text: &str| match name.as_str() {
             "dd" => text.strip_prefix("of=").is_some_and(is_disk),
             "cat" => false,
-            "fdisk" | "parted" => is_disk(text) && !command.arguments().any(|text| text == "-l"),
+            "fdisk" | "parted" => is_disk(text) && !command.has_any(&["-l"]),
             _ => is_disk(text),
         };
         let erases = name == "diskutil"
@@ -194,30 +175,25 @@ fn is_disk(text: &str) -> bool {
 pub(super) fn traces(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
         let name = command.name();
-        let has = |wanted: &str| command.arguments().any(|text| text == wanted);
+        let has = |wanted: &[&str]| command.has_any(wanted);
         let clears = match name.as_str() {
-            "history" => has("-c") || has("-d") || has("-cw"),
+            "history" => has(&["-c", "-d", "-cw"]),
             "journalctl" => {
                 command.arguments().any(|text| text.starts_with("--vacuum") || text == "--flush")
             }
-            "wevtutil" => has("cl") || has("clear-log"),
-            "dmesg" => has("-C") || has("-c") || has("--clear"),
-            "set" => has("+o") && has("history"),
-            "unset" => has("HISTFILE"),
-            "auditctl" => has("-e") || has("-D"),
+            "wevtutil" => has(&["cl", "clear-log"]),
+            "dmesg" => has(&["-C", "-c", "--clear"]),
+            "set" => has(&["+o"]) && has(&["history"]),
+            "unset" => has(&["HISTFILE"]),
+            "auditctl" => has(&["-e", "-D"]),
             _ => false,
         };
         let deletes = matches!(
             name.as_str(),
             "rm" | "shred" | "truncate" | "unlink" | "ln" | "tee" | "cp" | "mv"
         );
-        let written = command
-            .redirects
-            .iter()
-            .filter(|(writes, _)| *writes)
-            .map(|(_, word)| word.text.as_str());
         let words = command.arguments().filter(|_| deletes);
-        clears || written.chain(words).any(is_trace)
+        clears || command.written().chain(words).any(is_trace)
     };
     script.commands.iter().any(bad).then_some("hides what was done")
 }

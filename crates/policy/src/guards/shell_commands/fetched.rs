@@ -1,4 +1,4 @@
-//! Commands that run what comes from elsewhere, or hand a shell to somebody elsewhere.
+//! Commands that run what comes from elsewhere, or open a shell to a remote party.
 
 use crate::facts::shell::{Script, Simple, Word, code_of, is_shell};
 
@@ -26,12 +26,7 @@ fn interpreter(name: &str) -> bool {
 
 /// Runs what was fetched or decoded.
 pub(super) fn run(script: &Script) -> Option<&'static str> {
-    let piped = script.pipelines().any(|pipeline| {
-        let source = pipeline.iter().position(|command| is_source(&command.name()));
-        source.is_some_and(|source| {
-            pipeline.iter().skip(source + 1).any(|command| reads_program(command))
-        })
-    });
+    let piped = script.pipes(|command| is_source(&command.name()), reads_program);
     let found = piped || script.commands.iter().any(runs_output) || runs_download(script);
     found.then_some("runs what was fetched or decoded")
 }
@@ -42,15 +37,11 @@ fn reads_program(command: &Simple) -> bool {
     if !interpreter(&name) {
         return matches!(name.as_str(), "source" | ".") && command.arguments().any(is_input);
     }
-    if is_shell(&name) && command.arguments().any(|text| text == "-s") {
+    if is_shell(&name) && command.has_any(&["-s"]) {
         return true;
     }
-    let inline =
-        |text: &str| matches!(text, "-c" | "-m" | "-e" | "-r" | "-p" | "-ne" | "-pe" | "-E");
-    if command.arguments().any(inline) {
-        return false;
-    }
-    command.arguments().all(|text| text.starts_with('-') || is_input(text))
+    !command.has_any(&["-c", "-m", "-e", "-r", "-p", "-ne", "-pe", "-E"])
+        && command.arguments().all(|text| text.starts_with('-') || is_input(text))
 }
 
 fn is_input(text: &str) -> bool {
@@ -108,27 +99,20 @@ fn targets_of_fetch(command: &Simple) -> impl Iterator<Item = &str> {
         let named = std::mem::replace(&mut after_flag, matches!(*text, "-o" | "-O" | "--output"));
         (named && !text.starts_with('-')) || text.contains("://")
     });
-    words.chain(
-        command.redirects.iter().filter(|(writes, _)| *writes).map(|(_, word)| word.text.as_str()),
-    )
+    words.chain(command.written())
 }
 
-/// Hands a shell to somebody elsewhere, or sends away what the environment holds.
+/// Opens a shell to a remote party, or sends away what the environment holds.
 pub(super) fn remote_shells(script: &Script) -> Option<&'static str> {
     let commands = script.commands.iter();
     if commands.clone().any(connects_shell) || script.pipelines().any(|it| pipes_shell(&it)) {
         return Some("hands a shell to somebody elsewhere");
     }
-    let sends = script.pipelines().any(|pipeline| {
-        let environment = |command: &&Simple| {
-            let name = command.name();
-            (name == "env" && command.words.len() == 1) || name == "printenv"
-        };
-        let start = pipeline.iter().position(environment);
-        start.is_some_and(|start| {
-            pipeline.iter().skip(start + 1).any(|it| FETCHERS.contains(&it.name().as_str()))
-        })
-    });
+    let environment = |command: &Simple| {
+        let name = command.name();
+        (name == "env" && command.words.len() == 1) || name == "printenv"
+    };
+    let sends = script.pipes(environment, |it| FETCHERS.contains(&it.name().as_str()));
     sends.then_some("sends away what the environment holds")
 }
 
@@ -158,37 +142,13 @@ fn connects_shell(command: &Simple) -> bool {
 
 fn is_remote_shell(code: &str) -> bool {
     let lower = code.to_lowercase();
-    let connects = [
-        "socket",
-        "tcpsocket",
-        "fsockopen",
-        "net.connect",
-        "createconnection",
-        "io::socket",
-        "/inet/tcp",
-    ];
-    let runs = [
-        "dup2",
-        "subprocess",
-        "pty",
-        "/bin/sh",
-        "/bin/bash",
-        "exec",
-        "spawn",
-        "os.system",
-        "popen",
-        "shell_exec",
-        "proc_open",
-        "cmd.exe",
-    ];
-    let decodes = lower.contains("b64decode")
-        || lower.contains("base64_decode")
-        || lower.contains("atob(")
-        || lower.contains("fromhex")
-        || lower.contains("decode_base64");
-    let evaluates = lower.contains("exec(") || lower.contains("eval(") || lower.contains("eval ");
-    (connects.iter().any(|it| lower.contains(it)) && runs.iter().any(|it| lower.contains(it)))
-        || (decodes && evaluates)
+    let has = |parts: &str| parts.split(' ').any(|part| lower.contains(part));
+    let connects = has("socket fsockopen net.connect createconnection /inet/tcp");
+    let runs =
+        has("dup2 subprocess pty /bin/sh /bin/bash exec spawn os.system popen cmd.exe proc_open");
+    let decodes = has("b64decode base64_decode atob( fromhex decode_base64");
+    let evaluates = has("exec( eval(") || lower.contains("eval ");
+    (connects && runs) || (decodes && evaluates)
 }
 
 /// A shell between programs that connect: `cat f | sh -i | nc h p > f`.
@@ -196,7 +156,7 @@ fn pipes_shell(pipeline: &[&Simple]) -> bool {
     let connects = |command: &&Simple| {
         let name = command.name();
         matches!(name.as_str(), "nc" | "ncat" | "netcat" | "telnet" | "socat")
-            || (name == "openssl" && command.arguments().any(|text| text == "s_client"))
+            || (name == "openssl" && command.has_any(&["s_client"]))
     };
     pipeline.iter().any(|command| is_shell(&command.name()) && !is_script(command))
         && pipeline.iter().any(connects)

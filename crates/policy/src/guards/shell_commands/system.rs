@@ -5,7 +5,7 @@ use crate::facts::shell::{Script, Simple};
 /// Stops the machine, or everything on it.
 pub(super) fn stopping(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
-        let has = |wanted: &[&str]| command.arguments().any(|text| wanted.contains(&text));
+        let has = |wanted: &[&str]| command.has_any(wanted);
         let by_name = match command.name().as_str() {
             "shutdown" | "reboot" | "halt" | "poweroff" | "killall5" | "kexec" => true,
             "init" | "telinit" => has(&["0", "6", "1"]),
@@ -20,8 +20,7 @@ pub(super) fn stopping(script: &Script) -> Option<&'static str> {
             "swapoff" => has(&["-a"]),
             _ => false,
         };
-        let sysrq =
-            command.redirects.iter().any(|(writes, word)| *writes && word.text.contains("sysrq"));
+        let sysrq = command.written().any(|target| target.contains("sysrq"));
         by_name || sysrq || command.arguments().any(|text| text.contains("/proc/sysrq-trigger"))
     };
     script.commands.iter().any(bad).then_some("stops the machine")
@@ -41,10 +40,13 @@ fn kills_all(command: &Simple) -> bool {
     targets.iter().any(|target| matches!(*target, "-1" | "1"))
 }
 
+/// Services that defend a machine, or keep its logs.
+const DEFENDERS: &str = "firewalld apparmor auditd ufw fail2ban falcon clamav crowdstrike rsyslog";
+
 /// Takes down the defences of the machine.
 pub(super) fn defences(script: &Script) -> Option<&'static str> {
     let bad = |command: &Simple| {
-        let has = |wanted: &[&str]| command.arguments().any(|text| wanted.contains(&text));
+        let has = |wanted: &[&str]| command.has_any(wanted);
         match command.name().as_str() {
             "iptables" | "ip6tables" | "iptables-legacy" => {
                 has(&["-F", "--flush", "-X", "-P", "--policy"])
@@ -53,22 +55,8 @@ pub(super) fn defences(script: &Script) -> Option<&'static str> {
             "ufw" => has(&["disable", "reset"]),
             "setenforce" => has(&["0", "Permissive", "permissive"]),
             "systemctl" | "service" => {
-                has(&["stop", "disable", "mask", "kill"])
-                    && command.arguments().any(|text| {
-                        [
-                            "firewalld",
-                            "apparmor",
-                            "auditd",
-                            "ufw",
-                            "fail2ban",
-                            "falcon",
-                            "clamav",
-                            "crowdstrike",
-                            "rsyslog",
-                        ]
-                        .iter()
-                        .any(|name| text.contains(name))
-                    })
+                let defends = |text: &str| DEFENDERS.split(' ').any(|name| text.contains(name));
+                has(&["stop", "disable", "mask", "kill"]) && command.arguments().any(defends)
             }
             "csrutil" | "spctl" => has(&["disable", "--master-disable"]),
             "sysctl" => {

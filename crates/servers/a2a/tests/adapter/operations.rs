@@ -65,12 +65,7 @@ async fn a_call_that_the_token_does_not_cover_never_reaches_the_agent() {
         "research",
         json!({"message": "hi"}),
     );
-    let session = chio_kernel::Session {
-        id: "s".to_owned(),
-        protocol: DiscoveryProtocol::Native,
-        peer: None,
-        tenant_id: None,
-    };
+    let session = chio_kernel::Session::anonymous("s", DiscoveryProtocol::Native);
     let caller = std::sync::Arc::new(chio_kernel::NoCaller::new(session));
     let evaluation = world.kernel.evaluate(call, caller).await.unwrap();
     assert!(matches!(evaluation.outcome, Outcome::Denied(_)));

@@ -55,12 +55,7 @@ pub(crate) struct TestCaller {
 
 impl TestCaller {
     fn new() -> Self {
-        let session = Session {
-            id: "session".to_owned(),
-            protocol: DiscoveryProtocol::Native,
-            peer: None,
-            tenant_id: None,
-        };
+        let session = Session::anonymous("session", DiscoveryProtocol::Native);
         Self { session, cancellation: CancellationToken::new(), chunks: Mutex::default() }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chio_core::receipt::OperationKind;
-use chio_kernel::{AskError, Notice, Question, Shelf};
+use chio_kernel::{AskError, ListKind, Question, ServerNotification};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -13,7 +13,7 @@ use crate::wire::{self, INTERNAL_ERROR, METHOD_NOT_FOUND};
 
 /// Something that a child lets be known, and what it weighs until somebody has it.
 pub(crate) struct Held {
-    pub(crate) notice: Notice,
+    pub(crate) notice: ServerNotification,
     pub(super) _weight: OwnedSemaphorePermit,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
 
 /// What a child says that belongs to no call.
 pub(crate) enum Outside {
-    Notice(Held),
+    ServerNotification(Held),
     Question(Asked),
 }
 
@@ -114,11 +114,11 @@ impl Change {
         }
     }
 
-    pub(super) const fn shelves(self) -> &'static [Shelf] {
+    pub(super) const fn shelves(self) -> &'static [ListKind] {
         match self {
-            Self::Tools => &[Shelf::Tools],
-            Self::Resources => &[Shelf::Resources, Shelf::ResourceTemplates],
-            Self::Prompts => &[Shelf::Prompts],
+            Self::Tools => &[ListKind::Tools],
+            Self::Resources => &[ListKind::Resources, ListKind::ResourceTemplates],
+            Self::Prompts => &[ListKind::Prompts],
         }
     }
 }

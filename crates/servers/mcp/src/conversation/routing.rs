@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use chio_core::receipt::OperationKind;
-use chio_kernel::{Notice, Question};
+use chio_kernel::{Question, ServerNotification};
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
@@ -119,31 +119,33 @@ impl Conversation {
             }
             "notifications/progress" => {
                 let token = params.remove(PROGRESS_TOKEN).as_ref().and_then(Value::as_u64);
-                self.tell_call(token, Notice { method, params }, size);
+                self.tell_call(token, ServerNotification { method, params }, size);
             }
             // SECURITY: what a shared child says on its own belongs to no session.
             "notifications/message" if self.client.is_some() => {
-                self.tell_call(None, Notice { method, params }, size);
+                self.tell_call(None, ServerNotification { method, params }, size);
             }
-            "notifications/resources/updated" => self.tell_outside(Notice { method, params }, size),
+            "notifications/resources/updated" => {
+                self.tell_outside(ServerNotification { method, params }, size)
+            }
             "notifications/elicitation/complete" | "notifications/tasks/status"
                 if self.client.is_some() =>
             {
-                self.tell_outside(Notice { method, params }, size);
+                self.tell_outside(ServerNotification { method, params }, size);
             }
             _ => {}
         }
     }
 
     fn list_changed(&self, change: Change) {
-        change.shelves().iter().for_each(|shelf| self.shelves.forget(*shelf));
+        change.shelves().iter().for_each(|kind| self.shelves.forget(*kind));
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).insert(change);
         self.changed.notify_one();
     }
 
     /// Lets the call of this name know something, or the newest. What names a call that is over is
     /// nobody's; what names none is for the client when there is no call.
-    fn tell_call(&self, token: Option<u64>, notice: Notice, size: usize) {
+    fn tell_call(&self, token: Option<u64>, notice: ServerNotification, size: usize) {
         let names_one = notice.method == "notifications/progress";
         let route = {
             let state = self.state();
@@ -167,13 +169,13 @@ impl Conversation {
     }
 
     /// Lets the client know something outside of any call. What it does not take is lost.
-    fn tell_outside(&self, notice: Notice, size: usize) {
+    fn tell_outside(&self, notice: ServerNotification, size: usize) {
         if let Some(held) = self.hold(notice, size) {
-            let _ = self.outside.try_send(Outside::Notice(held));
+            let _ = self.outside.try_send(Outside::ServerNotification(held));
         }
     }
 
-    fn hold(&self, notice: Notice, size: usize) -> Option<Held> {
+    fn hold(&self, notice: ServerNotification, size: usize) -> Option<Held> {
         if size > MAX_NOTICE {
             return None;
         }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use chio_kernel::{AskError, Shelf};
+use chio_kernel::{AskError, ListKind};
 
 use super::*;
 use crate::options::Limits;
@@ -51,7 +51,7 @@ impl Talk {
     /// What came out outside of any call.
     fn outside(&mut self) -> Option<String> {
         match self.outside.try_recv().ok()? {
-            Outside::Notice(held) => Some(held.notice.method),
+            Outside::ServerNotification(held) => Some(held.notice.method),
             Outside::Question(asked) => Some(format!("{:?}", asked.question.kind)),
         }
     }
@@ -327,7 +327,7 @@ async fn changes_of_lists_are_gathered_and_forget_what_was_remembered() {
     assert!(once(&mut next).await.is_pending());
     talk.notify("notifications/resources/list_changed", &json!({}));
     assert_eq!(next.await, BTreeSet::from([Change::Resources]));
-    assert_eq!(Change::Resources.shelves(), [Shelf::Resources, Shelf::ResourceTemplates]);
+    assert_eq!(Change::Resources.shelves(), [ListKind::Resources, ListKind::ResourceTemplates]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_kernel::{Caller as _, KernelConfig, Limits, Outcome, ReadKind, Word};
+use chio_kernel::{Caller as _, ClientNotification, KernelConfig, Limits, Outcome, ReadKind};
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions};
 use chio_testkit::key;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ async fn after_a_pause_the_next_call_works_again() {
 async fn a_new_child_is_told_what_the_old_one_was() {
     let world = World::with(eager(&[])).await;
     let caller = world.open("s1").await;
-    let level = Word::LogLevel("error".to_owned());
+    let level = ClientNotification::LogLevel("error".to_owned());
     world.kernel.tell(SERVER, caller.session(), level).await.unwrap();
     world.read(&caller, ReadKind::Subscribe, json!({"uri": "test://1"})).await;
     world.failure(&caller, "crash", json!({"code": 1})).await;

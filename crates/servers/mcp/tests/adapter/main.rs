@@ -3,8 +3,8 @@
 
 mod calls;
 mod faults;
-mod library;
 mod processes;
+mod provider;
 mod questions;
 mod sessions;
 mod support;

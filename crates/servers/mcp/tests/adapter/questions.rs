@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chio_core::receipt::{OperationKind, TerminalState};
 use chio_core::signed::Signed as _;
-use chio_kernel::{AskError, Caller as _, Word};
+use chio_kernel::{AskError, Caller as _, ClientNotification};
 use chio_mcp_adapter::Sharing;
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ async fn a_question_outside_of_any_call_reaches_the_session() {
     let other = world.open("other").await;
     let caller = TestCaller::of("s1").answering(Ok(json!({"roots": []})));
     let caller = opened(&world, caller, json!({"roots": {"listChanged": true}})).await;
-    world.kernel.tell(SERVER, caller.session(), Word::RootsChanged).await.unwrap();
+    world.kernel.tell(SERVER, caller.session(), ClientNotification::RootsChanged).await.unwrap();
     let child = until("its receipt", async || world.children().await.pop()).await;
     assert_eq!((&*child.session_id, &*child.parent_request_id), ("s1", "s1"));
     assert_eq!(caller.questions()[0].kind, OperationKind::ListRoots);

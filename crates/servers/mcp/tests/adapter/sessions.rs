@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chio_kernel::{Caller as _, Notice, ReadKind, ReadOutcome, Word};
+use chio_kernel::{Caller as _, ClientNotification, ReadKind, ReadOutcome, ServerNotification};
 use chio_mcp_adapter::Sharing;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ async fn shared() -> World {
     World::with(options).await
 }
 
-fn updated(uri: &str) -> Notice {
+fn updated(uri: &str) -> ServerNotification {
     let Value::Object(params) = json!({"uri": uri}) else { unreachable!() };
-    Notice { method: "notifications/resources/updated".to_owned(), params }
+    ServerNotification { method: "notifications/resources/updated".to_owned(), params }
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn what_a_child_logs_reaches_the_call_or_else_its_session() {
     world.value(&call, "log", json!({"count": 3})).await;
     assert_eq!(call.told("notifications/message"), 3);
     assert_eq!(one.notices(), []);
-    let level = Word::LogLevel("debug".to_owned());
+    let level = ClientNotification::LogLevel("debug".to_owned());
     world.kernel.tell(SERVER, one.session(), level).await.unwrap();
     let told = || (one.told("notifications/message") == 1).then_some(());
     until("the log", async || told()).await;
@@ -117,9 +117,9 @@ async fn what_a_child_logs_reaches_the_call_or_else_its_session() {
 async fn a_shared_child_is_never_fanned_out() {
     let world = shared().await;
     let (one, other) = (world.open("s1").await, world.open("s2").await);
-    let level = Word::LogLevel("debug".to_owned());
+    let level = ClientNotification::LogLevel("debug".to_owned());
     world.kernel.tell(SERVER, one.session(), level).await.unwrap();
-    world.kernel.tell(SERVER, one.session(), Word::RootsChanged).await.unwrap();
+    world.kernel.tell(SERVER, one.session(), ClientNotification::RootsChanged).await.unwrap();
     world.value(&one, "log", json!({"count": 3})).await;
     for method in [
         "notifications/message",

@@ -13,9 +13,9 @@ use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::{ChildReceipt, LoggedReceipt};
 use chio_core::signed::Signed;
 use chio_kernel::{
-    AskError, Caller, ChioKernel, Clock, Gone, KernelConfig, KernelError, KernelParts, Notice,
-    Offer, Outcome, Pipeline, Question, ReadCall, ReadKind, ReadOutcome, Session, Shelf,
-    SystemRandomness, ToolCall, ToolServerConnection as _,
+    AskError, Caller, ChioKernel, Clock, Gone, KernelConfig, KernelError, KernelParts, ListKind,
+    Offer, Outcome, Pipeline, Question, ReadCall, ReadKind, ReadOutcome, ServerNotification,
+    Session, SystemRandomness, ToolCall, ToolServerConnection as _,
 };
 use chio_mcp_adapter::{McpServer, McpServerOptions};
 use chio_store::{OpenStore, StoreUrl};
@@ -66,19 +66,14 @@ pub(crate) struct TestCaller {
     progress: bool,
     slow: bool,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
-    notices: Mutex<Vec<Notice>>,
+    notices: Mutex<Vec<ServerNotification>>,
     questions: Mutex<Vec<Question>>,
 }
 
 impl TestCaller {
     pub(crate) fn of(session_id: &str) -> Self {
         Self {
-            session: Session {
-                id: session_id.to_owned(),
-                protocol: DiscoveryProtocol::Mcp,
-                peer: None,
-                tenant_id: None,
-            },
+            session: Session::anonymous(session_id, DiscoveryProtocol::Mcp),
             cancellation: CancellationToken::new(),
             progress: false,
             slow: false,
@@ -110,7 +105,7 @@ impl TestCaller {
         self.cancellation.cancel();
     }
 
-    pub(crate) fn notices(&self) -> Vec<Notice> {
+    pub(crate) fn notices(&self) -> Vec<ServerNotification> {
         self.notices.lock().unwrap().clone()
     }
 
@@ -144,7 +139,7 @@ impl Caller for TestCaller {
         &self.cancellation
     }
 
-    async fn notice(&self, notice: Notice) {
+    async fn notice(&self, notice: ServerNotification) {
         if self.slow {
             tokio::time::sleep(BEAT).await;
         }
@@ -309,8 +304,8 @@ impl World {
         self.kernel.read(ReadCall { kind, call }, caller).await.unwrap().outcome
     }
 
-    pub(crate) async fn list(&self, caller: &Arc<TestCaller>, shelf: Shelf) -> Vec<Value> {
-        self.kernel.list(SERVER, caller.session(), shelf).await.unwrap().unwrap()
+    pub(crate) async fn list(&self, caller: &Arc<TestCaller>, kind: ListKind) -> Vec<Value> {
+        self.kernel.list(SERVER, caller.session(), kind).await.unwrap().unwrap()
     }
 
     async fn logged(&self) -> Vec<LoggedReceipt> {

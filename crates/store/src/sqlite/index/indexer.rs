@@ -56,29 +56,29 @@ impl Indexer {
 
 fn follow(index: &Index, store: &Connection) {
     let mut last_advance = Instant::now();
-    while !index.pace.is_stopped() {
+    while !index.index_backpressure.is_stopped() {
         match step(index, store) {
             Ok(Step::More) => {
                 last_advance = Instant::now();
-                index.pace.set_stuck(false);
+                index.index_backpressure.set_stuck(false);
             }
             Ok(Step::Close { many }) => {
                 last_advance = Instant::now();
-                index.pace.set_stuck(false);
+                index.index_backpressure.set_stuck(false);
                 thread::sleep(if many { LONG_GATHER } else { GATHER });
             }
             Ok(Step::Done) => {
                 last_advance = Instant::now();
-                index.pace.set_stuck(false);
-                index.pace.sleep(IDLE);
+                index.index_backpressure.set_stuck(false);
+                index.index_backpressure.sleep(IDLE);
                 thread::sleep(GATHER);
             }
             Ok(Step::Stands) | Err(_) => {
                 if last_advance.elapsed() > STANDSTILL {
-                    index.pace.set_stuck(true);
+                    index.index_backpressure.set_stuck(true);
                 }
                 thread::sleep(GATHER);
-                index.pace.sleep(IDLE);
+                index.index_backpressure.sleep(IDLE);
             }
         }
     }
@@ -100,7 +100,7 @@ enum Step {
 fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
     let mut advancer = index.advancer();
     if let Some(batch) = advancer.advance(store)? {
-        index.pace.note(advancer.progress());
+        index.index_backpressure.note(advancer.progress());
         return Ok(match batch {
             Batch::Empty => Step::Done,
             Batch::Last(entries) => Step::Close { many: entries >= MANY },
@@ -111,6 +111,6 @@ fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
     let Some(reader) = schema::open_reader(&index.path, &index.store_id)? else {
         return Ok(Step::Stands);
     };
-    let advanced = index.pace.note(&schema::progress(&reader)?);
-    Ok(if advanced || !index.pace.is_behind() { Step::Done } else { Step::Stands })
+    let advanced = index.index_backpressure.note(&schema::progress(&reader)?);
+    Ok(if advanced || !index.index_backpressure.is_behind() { Step::Done } else { Step::Stands })
 }

@@ -14,13 +14,14 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    Admission, ConnectionInfo, CrossProtocolOrchestrator, Log, Peer, Refused,
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Log, Principal, Refused, Session,
 };
 use chio_demo::{DemoOptions, DemoServer};
+use chio_edge::{Edge, Endpoint, StreamListener, Streams};
 use chio_kernel::{
     ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
 };
-use chio_native_edge::{Endpoint, NativeListener, NativeService, serve_stdio};
+use chio_native_edge::NativeService;
 use chio_store::{OpenStore, StoreUrl};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
@@ -126,17 +127,21 @@ impl EdgeArgs {
     }
 }
 
-/// Whoever reaches the door is this peer, or nobody in particular.
-struct SamePeer {
+/// Admits every client, as this subject if there is one.
+struct FixedSubject {
     orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
-    peer: Option<PublicKey>,
+    subject: Option<PublicKey>,
 }
 
 #[async_trait]
-impl Admission for SamePeer {
-    async fn admit(&self, connection: &ConnectionInfo) -> Result<Peer, Refused> {
-        let session = self.orchestrator.open_session(connection.protocol, self.peer.clone());
-        Ok(Peer { subject: self.peer.clone(), session })
+impl Admission for FixedSubject {
+    async fn admit(
+        &self,
+        protocol: DiscoveryProtocol,
+        principal: Principal,
+    ) -> Result<Session, Refused> {
+        let principal = Principal { subject: self.subject.clone(), ..principal };
+        Ok(self.orchestrator.open_session(protocol, principal))
     }
 }
 
@@ -161,25 +166,29 @@ async fn serve(args: Args) -> Result<()> {
     });
     let (store, kernel) = start(&args).await?;
     let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
-    let admission =
-        Arc::new(SamePeer { orchestrator: Arc::clone(&orchestrator), peer: args.peer.clone() });
+    let subject = args.peer.clone();
+    let admission = Arc::new(FixedSubject { orchestrator: Arc::clone(&orchestrator), subject });
     let mut service = NativeService::new(orchestrator, admission);
     args.edge.apply(&mut service);
-    service.log = log.clone();
     log.line(&format!("kernel {}", kernel.public_key()));
     let patience = Duration::from_millis(args.patience_ms);
     match args.unix.map(Endpoint::Unix).or(args.tcp.map(Endpoint::Tcp)) {
         Some(endpoint) => {
-            let listener = NativeListener::bind(&endpoint).await?;
+            let listener = StreamListener::bind(&endpoint).await?;
             log.line(&format!("listening on {}", listener.endpoint()));
             // The patience begins with the signal, not with the end of the last connection.
-            tokio::join!(listener.serve(service, shutdown.clone()), async {
+            tokio::join!(listener.serve(Arc::new(service), log, shutdown.clone()), async {
                 shutdown.cancelled().await;
                 let _ = kernel.drain(patience).await;
             });
         }
         None => {
-            if let Err(error) = serve_stdio(&service, shutdown.clone()).await {
+            let streams = Streams {
+                reader: Box::new(tokio::io::stdin()),
+                writer: Box::new(tokio::io::stdout()),
+                principal: Principal::stdio(),
+            };
+            if let Err(error) = service.serve_streams(streams, shutdown.clone()).await {
                 log.line(&format!("native connection ended: {error}"));
             }
         }

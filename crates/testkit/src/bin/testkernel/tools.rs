@@ -8,7 +8,7 @@ use chio_core::crypto::PublicKey;
 use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
 use chio_core::receipt::OperationKind;
 use chio_kernel::{
-    KernelError, Line, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
+    CallContext, KernelError, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,7 @@ fn letters(count: u64) -> Value {
     Value::from("x".repeat(usize::try_from(count).unwrap_or_default()))
 }
 
-async fn stream(arguments: &Value, line: &Line<'_>) -> Result<ToolOutput, KernelError> {
+async fn stream(arguments: &Value, line: &CallContext<'_>) -> Result<ToolOutput, KernelError> {
     let (bytes, pause) = (number(arguments, "bytes"), number(arguments, "pause_ms"));
     let texts = arguments.get("texts").and_then(Value::as_array).cloned().unwrap_or_default();
     let parts = (0..number(arguments, "n")).map(|_| letters(bytes));
@@ -111,7 +111,7 @@ impl ToolServerConnection for TestServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let arguments = invocation.arguments;
         match invocation.tool_name.as_str() {

@@ -63,7 +63,7 @@ fn a_task_says_that_it_is_one() {
         output: Vec::new(),
         words: vec![Part::text("which?")],
         history: vec![Message::new(Role::User, vec![Part::text("q")])],
-        account: Account::called_off(),
+        account: Account::cancelled(),
         replies: false,
         updated_at: 0,
     };

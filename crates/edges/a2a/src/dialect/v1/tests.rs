@@ -101,7 +101,7 @@ fn record(state: State) -> TaskRecord {
 }
 
 fn written_task(record: &TaskRecord, history: Option<usize>, artifacts: bool) -> Value {
-    serde_json::to_value(Task::of(record, history, artifacts)).unwrap()
+    serde_json::to_value(Task::new(record, history, artifacts)).unwrap()
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn results_are_artifacts_and_reasons_are_messages() {
     });
     assert_eq!(written_task(&failed, None, true)["status"]["message"], message);
     done.replies = true;
-    let reply = serde_json::to_value(Sent::of(&done, None)).unwrap();
+    let reply = serde_json::to_value(Sent::new(&done, None)).unwrap();
     assert_eq!(reply["message"]["parts"], json!([{"text": "a"}]));
     assert!(reply.get("task").is_none());
 }

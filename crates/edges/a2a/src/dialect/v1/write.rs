@@ -1,13 +1,13 @@
-//! What A2A 1.0 writes. It borrows what it tells, and goes straight into the answer's text.
+//! Tasks and messages as A2A 1.0 writes them: borrowed, and serialized straight into the response.
 
 use std::borrow::Cow;
 
+use chio_edge::timestamp::rfc3339_millis;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::account::InA2a;
 use crate::message::{self, Content, Role, Shown};
-use crate::moment::timestamp;
 use crate::record::TaskRecord;
 
 /// The only artifact of a task.
@@ -18,17 +18,17 @@ const ARTIFACT: &str = "result";
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Sent<'a> {
     Task(Task<'a>),
-    /// Where the tool asked for a message.
+    /// When the tool wants a message as response.
     Message(Message<'a>),
 }
 
 impl<'a> Sent<'a> {
-    pub(crate) fn of(record: &'a TaskRecord, history: Option<usize>) -> Self {
+    pub(crate) fn new(record: &'a TaskRecord, history: Option<usize>) -> Self {
         if !record.replies {
-            return Self::Task(Task::of(record, history, true));
+            return Self::Task(Task::new(record, history, true));
         }
-        let said = Message::of_agent(record, "reply", &record.output);
-        Self::Message(Message { task_id: None, metadata: Some(record.account.in_a2a()), ..said })
+        let reply = Message::from_agent(record, "reply", &record.output);
+        Self::Message(Message { task_id: None, metadata: Some(record.account.in_a2a()), ..reply })
     }
 }
 
@@ -48,17 +48,17 @@ pub(crate) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A task with so many of its messages at most, and with what came of it if that is wanted.
-    pub(crate) fn of(record: &'a TaskRecord, history: Option<usize>, artifacts: bool) -> Self {
+    /// A task with its newest messages, at most `history`, and its result if `artifacts`.
+    pub(crate) fn new(record: &'a TaskRecord, history: Option<usize>, artifacts: bool) -> Self {
         let output = Parts(&record.output);
         let artifact = Artifact { artifact_id: ARTIFACT, name: &record.skill, parts: output };
         let history = record.newest(history).iter();
         Self {
             id: &record.id,
             context_id: record.context_id.as_deref(),
-            status: Status::of(record),
+            status: Status::new(record),
             artifacts: (artifacts && !output.is_empty()).then_some([artifact]),
-            history: history.map(|message| Message::of(message, record)).collect(),
+            history: history.map(|message| Message::new(message, record)).collect(),
             metadata: record.account.in_a2a(),
         }
     }
@@ -73,12 +73,12 @@ struct Status<'a> {
 }
 
 impl<'a> Status<'a> {
-    fn of(record: &'a TaskRecord) -> Self {
+    fn new(record: &'a TaskRecord) -> Self {
         let has_words = !Parts(&record.words).is_empty();
         Self {
             state: record.state.name(),
-            timestamp: timestamp(record.updated_at),
-            message: has_words.then(|| Message::of_agent(record, "status", &record.words)),
+            timestamp: rfc3339_millis(record.updated_at),
+            message: has_words.then(|| Message::from_agent(record, "status", &record.words)),
         }
     }
 }
@@ -111,8 +111,8 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What the agent says about a task.
-    fn of_agent(record: &'a TaskRecord, suffix: &str, parts: &'a [message::Part]) -> Self {
+    /// A message of the agent about a task.
+    fn from_agent(record: &'a TaskRecord, suffix: &str, parts: &'a [message::Part]) -> Self {
         Self {
             message_id: format!("{}-{suffix}", record.id).into(),
             role: name(Role::Agent),
@@ -125,8 +125,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// What was said in a task.
-    fn of(message: &'a message::Message, record: &'a TaskRecord) -> Self {
+    /// A message of a task's history.
+    fn new(message: &'a message::Message, record: &'a TaskRecord) -> Self {
         let id = message.id.as_deref().map(Cow::Borrowed);
         Self {
             message_id: id.unwrap_or_else(|| format!("{}-message", record.id).into()),
@@ -154,7 +154,7 @@ struct Parts<'a>(&'a [message::Part]);
 
 impl<'a> Parts<'a> {
     fn shown(self) -> impl Iterator<Item = Part<'a>> {
-        self.0.iter().filter(|part| part.shown != Shown::InSeed).map(Part::of)
+        self.0.iter().filter(|part| part.shown != Shown::InSeed).map(Part::new)
     }
 
     fn is_empty(self) -> bool {
@@ -172,7 +172,7 @@ impl Serialize for Parts<'_> {
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
     #[serde(flatten)]
-    content: Told<'a>,
+    content: PartContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     media_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ struct Part<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Told<'a> {
+enum PartContent<'a> {
     Text(&'a str),
     Raw(&'a str),
     Url(&'a str),
@@ -191,13 +191,13 @@ enum Told<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(part: &'a message::Part) -> Self {
+    fn new(part: &'a message::Part) -> Self {
         Self {
             content: match &part.content {
-                Content::Text(text) => Told::Text(text),
-                Content::Raw(bytes) => Told::Raw(bytes),
-                Content::Url(url) => Told::Url(url),
-                Content::Data(data) => Told::Data(data),
+                Content::Text(text) => PartContent::Text(text),
+                Content::Raw(bytes) => PartContent::Raw(bytes),
+                Content::Url(url) => PartContent::Url(url),
+                Content::Data(data) => PartContent::Data(data),
             },
             media_type: part.media_type.as_deref(),
             filename: part.filename.as_deref(),
@@ -208,5 +208,5 @@ impl<'a> Part<'a> {
 
 /// A part as 1.0 writes it.
 pub(crate) fn write_part(part: &message::Part) -> Value {
-    serde_json::to_value(Part::of(part)).unwrap_or_default()
+    serde_json::to_value(Part::new(part)).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
 use chio_testkit::kernel::{
-    KernelError, Line, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
+    CallContext, KernelError, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
 };
 use chio_testkit::key;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ impl ToolServerConnection for Tools {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &Line<'_>,
+        line: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         self.told.runs.fetch_add(1, Ordering::SeqCst);
         let seen = (invocation.arguments.clone(), invocation.context.clone());

@@ -1,0 +1,300 @@
+//! Listeners: where clients connect, what they have to show, and which edges are there.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Extensions;
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::Principal;
+use chio_edge::auth::HttpAuth;
+use chio_edge::{Edge, Endpoint, StreamListener, Streams};
+use chio_net::address::is_this_machine;
+use chio_net::auth::{Authenticator, OriginRules, check_bind};
+use chio_net::serve::{Hooks, ServeLimits, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{Access, AccessConfig};
+use crate::admission::Anonymous;
+use crate::endpoint_file::EndpointFile;
+use crate::io::Io;
+use crate::runtime::{open_files, operator_log};
+
+/// A listener as it is configured.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenerConfig {
+    /// The name by which edges refer to it.
+    pub(crate) name: String,
+    pub(crate) transport: Transport,
+}
+
+/// What a listener listens on.
+#[derive(Debug, Clone)]
+pub(crate) enum Transport {
+    /// HTTP at an address.
+    Http { address: SocketAddr, access: AccessConfig },
+    /// Byte streams over a Unix socket or loopback TCP.
+    Socket { endpoint: Endpoint, admits: Admits },
+    /// Standard input and output.
+    Stdio { admits: Admits },
+}
+
+/// How clients of a listener are admitted.
+#[derive(Debug, Clone)]
+pub(crate) enum Admits {
+    /// By their credentials and the policy.
+    ByPolicy(Anonymous),
+    /// All of them, as this subject, or each capability as its own.
+    Everyone(Option<PublicKey>),
+}
+
+impl ListenerConfig {
+    /// HTTP under its usual name.
+    pub(crate) fn http(address: SocketAddr, access: AccessConfig) -> Self {
+        Self { name: HTTP.to_owned(), transport: Transport::Http { address, access } }
+    }
+
+    /// A Unix socket under its usual name.
+    pub(crate) fn socket(path: PathBuf) -> Self {
+        let transport =
+            Transport::Socket { endpoint: Endpoint::Unix(path), admits: Admits::Everyone(None) };
+        Self { name: SOCKET.to_owned(), transport }
+    }
+
+    /// Standard input and output.
+    pub(crate) fn stdio(admits: Admits) -> Self {
+        Self { name: "stdio".to_owned(), transport: Transport::Stdio { admits } }
+    }
+
+    /// Whether it is bound before the store is opened, so that an address in use leaves no trace. The
+    /// folder of a socket may be the store's, which is made first.
+    pub(crate) fn is_bound_first(&self) -> bool {
+        match &self.transport {
+            Transport::Socket { endpoint: Endpoint::Unix(path), .. } => {
+                path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.exists())
+            }
+            _ => true,
+        }
+    }
+
+    /// The address of an HTTP listener.
+    pub(crate) const fn http_address(&self) -> Option<SocketAddr> {
+        match self.transport {
+            Transport::Http { address, .. } => Some(address),
+            _ => None,
+        }
+    }
+}
+
+/// The usual name of the HTTP listener.
+pub(crate) const HTTP: &str = "http";
+/// The usual name of the listener on a Unix socket.
+pub(crate) const SOCKET: &str = "socket";
+
+/// A listener that is bound, and serves no client yet.
+pub(crate) struct Listener {
+    pub(crate) name: String,
+    bound: Bound,
+}
+
+/// The socket of a listener.
+enum Bound {
+    Http { listener: TcpListener, address: SocketAddr, access: Option<Access> },
+    Socket { listener: StreamListener, admits: Admits },
+    Stdio { admits: Admits },
+}
+
+/// What is said when another process listens at an address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AddressInUse<'a> {
+    /// How another address is chosen.
+    pub(crate) choose: &'a str,
+    /// The data directory of a process that may be the one.
+    pub(crate) data: Option<&'a Path>,
+}
+
+impl Listener {
+    /// Binds a listener. One that other machines can reach has to authenticate its clients.
+    pub(crate) async fn bind(
+        io: &mut Io<'_>,
+        config: &ListenerConfig,
+        in_use: AddressInUse<'_>,
+    ) -> Result<Self> {
+        let name = config.name.clone();
+        let bound = match &config.transport {
+            Transport::Http { address, access } => {
+                let access = access.read(io)?;
+                let anonymous = Authenticator::anonymous();
+                let authenticator = access.as_ref().map_or(&anonymous, |it| &it.authenticator);
+                check_bind(*address, authenticator)?;
+                let listener = match TcpListener::bind(address).await {
+                    Ok(listener) => listener,
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                        return Err(in_use.error(*address));
+                    }
+                    Err(error) => return Err(anyhow!("cannot listen on {address}: {error}")),
+                };
+                let address = listener.local_addr()?;
+                Bound::Http { listener, address, access }
+            }
+            Transport::Socket { endpoint, admits } => {
+                let listener = StreamListener::bind(endpoint).await;
+                let listener = listener.with_context(|| format!("cannot listen on {endpoint}"))?;
+                Bound::Socket { listener, admits: admits.clone() }
+            }
+            Transport::Stdio { admits } => Bound::Stdio { admits: admits.clone() },
+        };
+        Ok(Self { name, bound })
+    }
+
+    /// `http://ADDRESS:PORT`; empty for byte streams.
+    pub(crate) fn base_url(&self) -> String {
+        match &self.bound {
+            Bound::Http { address, .. } => format!("http://{address}"),
+            _ => String::new(),
+        }
+    }
+
+    /// Where clients find an edge that is served below this path.
+    pub(crate) fn url(&self, path: &str) -> Option<String> {
+        match &self.bound {
+            Bound::Http { .. } => Some(format!("{}{path}", self.base_url())),
+            Bound::Socket { listener, .. } => Some(match listener.endpoint() {
+                Endpoint::Unix(path) => {
+                    let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                    Endpoint::Unix(whole).to_string()
+                }
+                other => other.to_string(),
+            }),
+            Bound::Stdio { .. } => None,
+        }
+    }
+
+    /// The endpoint of a socket, as it was configured.
+    pub(crate) const fn endpoint(&self) -> Option<&Endpoint> {
+        match &self.bound {
+            Bound::Socket { listener, .. } => Some(listener.endpoint()),
+            _ => None,
+        }
+    }
+
+    /// Whether clients have to be told how to come in: nothing was configured.
+    pub(crate) const fn needs_access(&self) -> bool {
+        matches!(self.bound, Bound::Http { access: None, .. })
+    }
+
+    /// Sets what clients have to show, where nothing was configured.
+    pub(crate) fn set_access(&mut self, own: Access) {
+        if let Bound::Http { access, .. } = &mut self.bound {
+            access.get_or_insert(own);
+        }
+    }
+
+    /// What clients have to show.
+    pub(crate) const fn access(&self) -> Option<&Access> {
+        match &self.bound {
+            Bound::Http { access, .. } => access.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Sets what anonymous clients may do.
+    pub(crate) fn set_anonymous(&mut self, anonymous: Anonymous) {
+        if let Bound::Http { access: Some(access), .. } = &mut self.bound {
+            access.anonymous = anonymous;
+        }
+    }
+
+    /// How clients are admitted.
+    pub(crate) fn admits(&self) -> Admits {
+        match &self.bound {
+            Bound::Http { access, .. } => {
+                let anonymous = access.as_ref().map(|access| access.anonymous.clone());
+                Admits::ByPolicy(anonymous.unwrap_or_default())
+            }
+            Bound::Socket { admits, .. } | Bound::Stdio { admits } => admits.clone(),
+        }
+    }
+
+    /// Serves these edges until `shutdown`, or until standard input ends.
+    pub(crate) async fn serve(self, edges: Vec<Arc<dyn Edge>>, shutdown: CancellationToken) {
+        match self.bound {
+            Bound::Http { listener, address, access } => {
+                serve_http(listener, address, access.unwrap_or_default(), &edges, shutdown).await;
+            }
+            Bound::Socket { listener, .. } => {
+                if let Some(edge) = edges.into_iter().next() {
+                    listener.serve(edge, operator_log(), shutdown).await;
+                }
+            }
+            Bound::Stdio { .. } => {
+                let streams = Streams {
+                    reader: Box::new(tokio::io::stdin()),
+                    writer: Box::new(tokio::io::stdout()),
+                    principal: Principal::stdio(),
+                };
+                if let Some(edge) = edges.into_iter().next()
+                    && let Err(error) = edge.serve_streams(streams, shutdown).await
+                {
+                    operator_log().line(&format!("the connection ended: {error}"));
+                }
+            }
+        }
+    }
+}
+
+async fn serve_http(
+    listener: TcpListener,
+    address: SocketAddr,
+    access: Access,
+    edges: &[Arc<dyn Edge>],
+    shutdown: CancellationToken,
+) {
+    let origins = if is_this_machine(address.ip()) {
+        let loopback = OriginRules::loopback(address.port());
+        // Behind a proxy, it goes by the name that its edges say. Without authentication, that would
+        // let pages of that name in which resolve to this machine (DNS rebinding).
+        let named = edges.iter().filter_map(|edge| edge.public_host());
+        let named = named.filter(|_| access.authenticator.is_required());
+        named.fold(loopback, |rules, host| rules.clone().with_host(&host).unwrap_or(rules))
+    } else {
+        // Clients elsewhere know the host by some name, and authenticate.
+        OriginRules::any_host()
+    };
+    let auth =
+        Arc::new(HttpAuth { authenticator: access.authenticator, origins, capabilities: true });
+    let routes = edges.iter().filter_map(|edge| edge.routes(Arc::clone(&auth)));
+    let router = routes.fold(Router::new(), Router::merge);
+    let mark = |extensions: &mut Extensions, from: SocketAddr| {
+        extensions.insert(ConnectInfo(from));
+    };
+    let hooks = Hooks { mark, log: |line| operator_log().line(line) };
+    let limits = ServeLimits::default();
+    // The store and the servers need files as well.
+    let connections = limits.connections.min(open_files() / 2);
+    let limits = ServeLimits { connections, ..limits };
+    serve(listener, router, hooks, limits, shutdown.cancelled_owned()).await;
+}
+
+impl AddressInUse<'_> {
+    /// Which process has the address, and what to do.
+    fn error(self, address: SocketAddr) -> anyhow::Error {
+        let own = self.data.and_then(EndpointFile::read_in);
+        let (port, choose) = (address.port(), self.choose);
+        match own.filter(|own| own.is_at(address)) {
+            Some(own) => anyhow!(
+                "{address} is taken by the chio that runs here already, process {}; {choose}",
+                own.process
+            ),
+            None => anyhow!(
+                "{address} is taken: `ss -ltnp 'sport = :{port}'` or `lsof -i :{port}` tells by \
+                 whom; {choose}"
+            ),
+        }
+    }
+}

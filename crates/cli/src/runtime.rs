@@ -1,0 +1,537 @@
+//! The one runtime of every command that serves: a kernel on a store, with its tool servers, behind
+//! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
+//! in the [`Plan`] that they make.
+
+use std::io::Write;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use chio_core::crypto::Keypair;
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, Log};
+use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
+use chio_kernel::store::Ledger;
+use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
+use chio_policy::capabilities::DefaultCapability;
+use chio_store::{OpenStore, StoreUrl};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Access;
+use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
+use crate::approving::{ByClientUser, client_user};
+use crate::endpoint_file::{EndpointFile, WrittenFile};
+use crate::io::Io;
+use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
+use crate::live;
+use crate::policies::Policies;
+use crate::policy_watch::watch;
+use crate::servers::{self, ServerContext, ToolServer};
+use crate::store_args::data_of;
+use crate::text;
+use crate::token_issuer::TokenIssuer;
+use crate::trust::Trust;
+
+/// The most open files that a server asks for. Its children have the same limit, and some of them
+/// walk through all of it.
+const MOST_FILES: u64 = 16_384;
+/// How long running calls may take to end when the process is told to.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long answers of calls that have ended may take to be written before their streams end.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
+
+/// What a command serves.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) store: StoreUrl,
+    pub(crate) servers: Vec<Arc<dyn ToolServer>>,
+    pub(crate) listeners: Vec<ListenerConfig>,
+    pub(crate) edges: Vec<EdgeConfig>,
+    pub(crate) policies: Policies,
+    pub(crate) trust: Trust,
+    /// A key for the kernel; one of the store's own when absent.
+    pub(crate) kernel_key: Option<Keypair>,
+    /// How long a tool may take.
+    pub(crate) deadline: Option<Duration>,
+    /// Receives each receipt.
+    pub(crate) receipts: Option<live::Sink>,
+    /// How another address is chosen, for an address that is in use.
+    pub(crate) choose_address: &'a str,
+    /// A line for the log before tool servers start.
+    pub(crate) starting: Option<String>,
+    /// Whether other commands find this process even while another one runs on the store.
+    pub(crate) is_main: bool,
+}
+
+/// An edge as it is configured.
+#[derive(Debug, Clone)]
+pub(crate) struct EdgeConfig {
+    pub(crate) kind: &'static EdgeKind,
+    /// The name of its listener.
+    pub(crate) listener: String,
+    pub(crate) settings: Settings,
+    /// What the log says before its address.
+    pub(crate) announcement: &'static str,
+}
+
+impl EdgeConfig {
+    /// An edge on its default listener.
+    pub(crate) fn new(kind: &'static EdgeKind, settings: Settings) -> Self {
+        let listener = kind.default_listener.to_owned();
+        Self { kind, listener, settings, announcement: kind.announcement }
+    }
+
+    /// The same on another listener.
+    pub(crate) fn on(mut self, listener: &str) -> Self {
+        listener.clone_into(&mut self.listener);
+        self
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// A plan with the usual for all the rest.
+    pub(crate) fn new(store: StoreUrl, policies: Policies, choose_address: &'a str) -> Self {
+        Self {
+            store,
+            servers: Vec::new(),
+            listeners: Vec::new(),
+            edges: Vec::new(),
+            policies,
+            trust: Trust::default(),
+            kernel_key: None,
+            deadline: None,
+            receipts: None,
+            choose_address,
+            starting: None,
+            is_main: false,
+        }
+    }
+
+    /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
+    /// refused leaves no kernel behind.
+    pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening)> {
+        let data = data_of(&self.store).map(std::path::Path::to_owned);
+        let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
+        let (first, later): (Vec<_>, Vec<_>) =
+            self.listeners.iter().partition(|listener| listener.is_bound_first());
+        let mut listeners = Vec::new();
+        for config in first {
+            listeners.push(Listener::bind(io, config, in_use).await?);
+        }
+        let store = OpenStore::open(&self.store, Arc::new(SystemClock::default()))?;
+        for config in later {
+            listeners.push(Listener::bind(io, config, in_use).await?);
+        }
+        for listener in listeners.iter_mut().filter(|listener| listener.needs_access()) {
+            listener.set_access(Access::own(io, &self.store)?);
+        }
+        if let Some(line) = &self.starting {
+            operator_log().line(line);
+        }
+        let setup = Setup {
+            store,
+            servers: self.servers,
+            policies: self.policies,
+            trust: self.trust,
+            kernel_key: self.kernel_key,
+            deadline: self.deadline,
+            receipts: self.receipts,
+            asks_users: self.edges.iter().any(|edge| edge.kind.asks_users),
+        };
+        let runtime = Runtime::start(setup).await?;
+        Ok((runtime, Opening { listeners, edges: self.edges, data }))
+    }
+
+    /// Serves until there is nothing more to serve or the process is told to end.
+    pub(crate) async fn run(self, io: &mut Io<'_>, shutdown: CancellationToken) -> Result<()> {
+        let is_main = self.is_main;
+        let (mut runtime, opening) = self.start(io).await?;
+        runtime.announce();
+        let served = opening.open(&mut runtime, None)?;
+        served.announce();
+        let _file = served.write_endpoint_file(io, &runtime, is_main)?;
+        runtime.serve(served, shutdown).await
+    }
+}
+
+/// Listeners and edges that are not served yet.
+pub(crate) struct Opening {
+    pub(crate) listeners: Vec<Listener>,
+    edges: Vec<EdgeConfig>,
+    data: Option<std::path::PathBuf>,
+}
+
+/// Listeners with the edges that are on them.
+pub(crate) struct Served {
+    listeners: Vec<(Listener, Vec<ServedEdge>)>,
+    data: Option<std::path::PathBuf>,
+}
+
+struct ServedEdge {
+    config: EdgeConfig,
+    edge: Arc<dyn Edge>,
+}
+
+impl Opening {
+    /// Starts the edges. `fallback` is issued where the policy has no default capabilities; without
+    /// one, a capability for everything that the servers have.
+    pub(crate) fn open(
+        self,
+        runtime: &mut Runtime,
+        fallback: Option<DefaultCapability>,
+    ) -> Result<Served> {
+        let fallback = fallback.unwrap_or_else(|| everything_of(&runtime.servers));
+        let mut listeners = Vec::new();
+        for listener in self.listeners {
+            let mut edges = Vec::new();
+            for config in self.edges.iter().filter(|edge| edge.listener == listener.name) {
+                let context = runtime.edge_context(&listener, &fallback)?;
+                let edge = (config.kind.start)(context, &config.settings);
+                let edge = edge.map_err(|error| anyhow!("edge `{}`: {error}", config.kind.name))?;
+                runtime.edges.push(Arc::clone(&edge));
+                edges.push(ServedEdge { config: config.clone(), edge });
+            }
+            listeners.push((listener, edges));
+        }
+        Ok(Served { listeners, data: self.data })
+    }
+}
+
+impl Served {
+    /// Logs where clients find each edge, and how they authenticate.
+    fn announce(&self) {
+        let log = operator_log();
+        for (listener, edges) in &self.listeners {
+            for ServedEdge { config, .. } in edges {
+                match (listener.endpoint(), listener.url(config.kind.path)) {
+                    (Some(at), _) => log.line(&format!("{}{at}", config.announcement)),
+                    (None, Some(at)) => log.line(&format!("{}{at}", config.announcement)),
+                    (None, None) => log.line("serving standard input and output"),
+                }
+            }
+            if let Some(note) = listener.access().and_then(|access| access.note.as_ref()) {
+                log.line(note);
+            }
+        }
+    }
+
+    /// Tells other commands where this process can be reached. Only the main process of a store
+    /// replaces the file of another one that runs.
+    pub(crate) fn write_endpoint_file(
+        &self,
+        io: &Io<'_>,
+        runtime: &Runtime,
+        is_main: bool,
+    ) -> Result<Option<WrittenFile>> {
+        let Some(data) = &self.data else { return Ok(None) };
+        let mut file = EndpointFile::new(runtime.servers.clone());
+        for (listener, edges) in &self.listeners {
+            for ServedEdge { config, .. } in edges {
+                if let Some(url) = listener.url(config.kind.path) {
+                    file.edges.insert(config.kind.name.to_owned(), url);
+                }
+            }
+            let bearer = listener.access().and_then(|access| access.bearer.as_ref());
+            file.token = file.token.or_else(|| bearer.map(|token| token.to_string()));
+        }
+        let other = || EndpointFile::read_in(data).is_some_and(|other| other.is_running());
+        if !file.is_callable() || (!is_main && other()) {
+            return Ok(None);
+        }
+        file.write_in(io, data).map(Some)
+    }
+
+    /// The URL of an edge.
+    pub(crate) fn url(&self, edge: &str) -> Option<String> {
+        self.listeners.iter().find_map(|(listener, edges)| {
+            let served = edges.iter().find(|served| served.config.kind.name == edge)?;
+            listener.url(served.config.kind.path)
+        })
+    }
+
+    /// Serves until `shutdown`, or until standard input ends.
+    async fn serve(self, shutdown: CancellationToken) {
+        let mut serving = JoinSet::new();
+        for (listener, edges) in self.listeners {
+            let edges = edges.into_iter().map(|served| served.edge).collect();
+            serving.spawn(listener.serve(edges, shutdown.clone()));
+        }
+        serving.join_all().await;
+    }
+}
+
+/// What a kernel is started with.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) store: OpenStore,
+    pub(crate) servers: Vec<Arc<dyn ToolServer>>,
+    pub(crate) policies: Policies,
+    pub(crate) trust: Trust,
+    pub(crate) kernel_key: Option<Keypair>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) receipts: Option<live::Sink>,
+    /// Whether clients can ask their users to approve calls, where the policy lets them.
+    pub(crate) asks_users: bool,
+}
+
+/// A running kernel and what it stands on.
+pub(crate) struct Runtime {
+    pub(crate) kernel: ChioKernel,
+    pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
+    pub(crate) store: OpenStore,
+    pub(crate) policies: Policies,
+    /// The ids of the tool servers, in the order in which they are configured.
+    pub(crate) servers: Vec<String>,
+    /// The key that answers for users of clients.
+    client_user: Option<Arc<Keypair>>,
+    edges: Vec<Arc<dyn Edge>>,
+}
+
+impl Setup {
+    /// A kernel on a store with these servers, and the usual for the rest.
+    #[cfg(test)]
+    pub(crate) fn new(
+        store: OpenStore,
+        servers: Vec<Arc<dyn ToolServer>>,
+        policies: Policies,
+    ) -> Self {
+        Self {
+            store,
+            servers,
+            policies,
+            trust: Trust::default(),
+            kernel_key: None,
+            deadline: None,
+            receipts: None,
+            asks_users: false,
+        }
+    }
+}
+
+impl Runtime {
+    /// Starts a kernel with its tool servers. The store's authority is trusted to issue, its
+    /// approver to approve.
+    pub(crate) async fn start(setup: Setup) -> Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let store = setup.store;
+        let own_key = setup.kernel_key.as_ref().map(Keypair::public_key);
+        let client_user = if setup.asks_users { client_user(&store)?.map(Arc::new) } else { None };
+        let trust = match &client_user {
+            Some(key) => setup.trust.and_approver(key.public_key().clone()),
+            None => setup.trust,
+        };
+        let trust = trust.of_store(&store, own_key).await?;
+        let slot = store.take_slot(setup.kernel_key)?;
+        trust.check_kernel(slot.key.public_key())?;
+        let mut config = trust.config();
+        config.limits.deadline = setup.deadline.unwrap_or(config.limits.deadline);
+        let public_key = slot.key.public_key().clone();
+        let context = ServerContext { public_key, clock: Arc::clone(&clock), log: operator_log() };
+        let connections = servers::start(&setup.servers, &context).await?;
+        let ledger: Arc<dyn Ledger> = match setup.receipts {
+            Some(sink) => live::Watched::new(slot.ledger, Arc::clone(&clock), sink),
+            None => slot.ledger,
+        };
+        let kernel = ChioKernel::start(KernelParts {
+            config,
+            key: slot.key,
+            ledger,
+            store: store.shared(),
+            clock,
+            randomness: Arc::new(SystemRandomness),
+            pipeline: setup.policies.pipeline(),
+        })
+        .await?;
+        for connection in connections {
+            kernel.register_tool_server(connection)?;
+        }
+        Ok(Self {
+            orchestrator: Arc::new(CrossProtocolOrchestrator::new(&kernel).detached()),
+            kernel,
+            store,
+            policies: setup.policies,
+            servers: setup.servers.iter().map(|server| server.id().to_owned()).collect(),
+            client_user,
+            edges: Vec::new(),
+        })
+    }
+
+    /// Logs what was started.
+    fn announce(&self) {
+        let log = operator_log();
+        log.line(&format!("kernel {}", self.kernel.public_key()));
+        log.line(&format!("policy {}", self.policies.in_force.summary()));
+        if let Some(trial) = &self.policies.on_trial {
+            log.line(&format!("shadow policy {}", trial.summary()));
+        }
+        for manifest in self.kernel.manifests() {
+            let tools = text::count(manifest.tools.len(), "tool");
+            log.line(&format!("server {} ({}): {tools}", manifest.server_id, manifest.name));
+        }
+    }
+
+    /// Issues the capabilities of the policy; none where the authority's key is kept elsewhere.
+    pub(crate) fn issuer(
+        &self,
+        fallback: Option<DefaultCapability>,
+    ) -> Result<Option<TokenIssuer>> {
+        let capabilities = self.policies.capabilities().clone();
+        let authority = self.store.authority()?;
+        let kernel = self.kernel.clone();
+        Ok(authority.map(|key| TokenIssuer::new(kernel, key, capabilities, fallback)))
+    }
+
+    /// Admits the clients of a listener.
+    fn admission(
+        &self,
+        listener: &Listener,
+        fallback: &DefaultCapability,
+    ) -> Result<Arc<dyn Admission>> {
+        let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
+        match listener.admits() {
+            Admits::ByPolicy(anonymous) => {
+                let issuer = self.issuer(Some(fallback.clone()))?;
+                Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, log }))
+            }
+            Admits::Everyone(subject) => {
+                let issuer = if subject.is_some() { self.issuer(None)? } else { None };
+                let issues = !self.policies.capabilities().now().is_empty();
+                if subject.is_some() && issuer.is_none() && issues {
+                    log.line("the authority's key is kept elsewhere: the peer is handed nothing");
+                }
+                Ok(Arc::new(FixedSubject { orchestrator, subject, issuer, log }))
+            }
+        }
+    }
+
+    fn edge_context(
+        &self,
+        listener: &Listener,
+        fallback: &DefaultCapability,
+    ) -> Result<EdgeContext> {
+        let user_approvals = self.client_user.as_ref().map(|key| {
+            let (kernel, key) = (self.kernel.clone(), Arc::clone(key));
+            let allowed = self.policies.asks_client().clone();
+            Arc::new(ByClientUser { kernel, key, allowed }) as Arc<dyn UserApprovals>
+        });
+        Ok(EdgeContext {
+            orchestrator: Arc::clone(&self.orchestrator),
+            admission: self.admission(listener, fallback)?,
+            servers: self.servers.clone(),
+            base_url: listener.base_url(),
+            user_approvals,
+            log: operator_log(),
+        })
+    }
+
+    /// Serves until there is nothing more to serve or the process is told to end, then ends in good
+    /// order. Calls that take too long then are cancelled, so that their connections can close.
+    pub(crate) async fn serve(mut self, served: Served, shutdown: CancellationToken) -> Result<()> {
+        let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+        let over_http = served.listeners.iter().any(|(listener, _)| listener.access().is_some());
+        let (kernel, edges, log) = (&self.kernel, &self.edges, operator_log());
+        let told = async {
+            shutdown.cancelled().await;
+            // What could not be drained is reported by the end, which tries again.
+            let _ = kernel.drain(PATIENCE).await;
+            if over_http {
+                tokio::time::sleep(LAST_ANSWERS).await;
+            }
+            close(edges).await;
+        };
+        let mut serving = pin!(served.serve(shutdown.clone()));
+        tokio::select! {
+            () = &mut serving => {}
+            () = told => {
+                // Connections that are still open then are dropped.
+                let _ = tokio::time::timeout(PATIENCE, serving).await;
+            }
+            never = watch(&mut self.policies, kernel, &log, hangup, &shutdown) => match never {},
+        }
+        close(&self.edges).await;
+        self.end().await
+    }
+
+    /// Ends in good order: running calls, the last checkpoint, the tool servers, the store.
+    pub(crate) async fn end(self) -> Result<()> {
+        let drained = self.kernel.drain(PATIENCE).await;
+        self.kernel.stop_tool_servers().await;
+        drop((self.kernel, self.orchestrator, self.edges));
+        self.store.close();
+        Ok(drained?)
+    }
+}
+
+/// Closes edges, side by side.
+async fn close(edges: &[Arc<dyn Edge>]) {
+    let mut closing = JoinSet::new();
+    for edge in edges {
+        let edge = Arc::clone(edge);
+        closing.spawn(async move { edge.close().await });
+    }
+    closing.join_all().await;
+}
+
+/// Lines for the operator, on standard error.
+pub(crate) fn operator_log() -> Log {
+    Log::new(|line| {
+        // If nobody reads it, there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "chio: {}", text::plain(line));
+    })
+}
+
+/// Cancelled when the process is told to end. A second word ends it at once.
+pub(crate) fn shutdown_on_signal() -> Result<CancellationToken> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let shutdown = CancellationToken::new();
+    let told = shutdown.clone();
+    tokio::spawn(async move {
+        for told_before in [false, true] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if told_before {
+                std::process::exit(130);
+            }
+            told.cancel();
+        }
+    });
+    Ok(shutdown)
+}
+
+/// Takes more open files, as far as the system grants them: each connection is one, and the usual
+/// first limit is less than the connections that a listener takes.
+fn raise_file_limit() {
+    let granted = getrlimit(Resource::Nofile);
+    let wanted = granted.maximum.map_or(MOST_FILES, |most| most.min(MOST_FILES));
+    if granted.current.is_some_and(|current| current < wanted) {
+        // Where it stays as it is, connections wait.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..granted });
+    }
+}
+
+/// How many files this process may have open.
+pub(crate) fn open_files() -> usize {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_FILES);
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
+/// Runs a server on every core, and leaves without waiting for threads that wait for input.
+pub(crate) fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T> {
+    raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let result = runtime.block_on(server);
+    runtime.shutdown_background();
+    result
+}
+
+#[cfg(test)]
+mod tests;

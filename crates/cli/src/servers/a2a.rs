@@ -1,0 +1,232 @@
+//! A2A agents somewhere, each as a tool server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use chio_core::crypto::Keypair;
+use chio_kernel::ToolServerConnection;
+use chio_net::address::{AddressPattern, PatternError};
+use chio_policy::document::{Key, NodeKind, Section};
+use chio_store::StoreUrl;
+
+use super::{Connection, ServerContext, ServerKind, ToolServer, required};
+use crate::a2a_agent::{A2aAgent, ApiKey, Expected, KeyPlace, OAuth, Shown, registry_name};
+use crate::commands::Check;
+use crate::text;
+
+pub(super) const KIND: ServerKind = ServerKind {
+    keys: &[Key::new(
+        SECTION,
+        "a map with `target`",
+        "left out",
+        "an A2A agent, in place of a command",
+    )
+    .of(AGENT)],
+    is: |section| section.has(SECTION),
+    read: |section, paths| {
+        let agent = section.section(SECTION, AGENT)?;
+        for key in ["command", "env", "folder", "shared"] {
+            if section.has(key) {
+                section.problem(key, "expected a command or an agent, found both");
+            }
+        }
+        let id = section.text("id").map(|it| it.text);
+        Some(Arc::new(read(&agent, id, paths.folder, paths.store)?))
+    },
+};
+
+/// The key of an agent in an entry of `servers`.
+const SECTION: &str = "a2a";
+
+#[async_trait]
+impl ToolServer for A2aAgent {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn start(&self, context: ServerContext) -> Result<Connection> {
+        Ok(Box::new(self.clone().connect(context.public_key).await?))
+    }
+
+    async fn check(&self) -> Check {
+        let what = format!("server {}", self.id);
+        let key = Keypair::generate().public_key().clone();
+        match self.clone().connect(key).await {
+            Ok(agent) => {
+                let manifest = agent.manifest();
+                let skills = text::count(manifest.tools.len(), "skill");
+                let found = format!("{} {} answers, {skills}", manifest.name, manifest.version);
+                Check::fine(what, found)
+            }
+            Err(error) => {
+                Check::wrong(what, format!("{error:#}")).so("is it running, and reachable?")
+            }
+        }
+    }
+}
+
+const AGENT: &[Key] = &[
+    Key::new("target", "a URL", "required", "where it is: https, or http on this machine"),
+    Key::new("partner", "a name", "its host", "what it is called in errors"),
+    Key::new("required_tenant", "a text", "any", "the tenant of its interface"),
+    Key::new("require_skills", "a list of texts", "[]", "skills that it must have"),
+    Key::new("require_schemes", "a list of texts", "[]", "security schemes that it must ask for"),
+    Key::new("allow_origins", "a list of texts", "any", "where its interfaces may be"),
+    Key::new("allow_addresses", "a list of texts", "[]", "where to go although it is not public"),
+    Key::new("bearer_file", "a file", "none", "the file of a bearer token"),
+    Key::new("basic", "a map", "none", "HTTP Basic").of(BASIC),
+    Key::new("api_keys", "a list of maps", "[]", "keys that it asks for by name").of(API_KEY),
+    Key::new("oauth", "a map", "none", "client credentials").of(OAUTH),
+    Key::new("headers", "a map of texts", "{}", "headers of every request"),
+    Key::new("query", "a map of texts", "{}", "query parameters of every request"),
+    Key::new("cookies", "a map of texts", "{}", "cookies of every request"),
+    Key::new("ca_file", "a file", "the system's", "certificates that are trusted as well"),
+    Key::new("client_cert_file", "a file", "none", "the chain of our own certificate"),
+    Key::new("client_key_file", "a file", "none", "the key of our own certificate"),
+    Key::new("capability_file", "a file", "none", "a capability that its kernel has issued"),
+    Key::new("task_registry", "a file", "beside the store", "where its tasks are remembered"),
+    Key::new("timeout", "a time such as `10s`", "60s", "how long it may take for an answer"),
+    Key::new("history_length", "true or false", "false", "whether to ask 1.0 agents for history"),
+];
+const BASIC: &[Key] = &[
+    Key::new("user", "a name", "required", "the user"),
+    Key::new("password_file", "a file", "required", "the file of the password"),
+];
+const API_KEY: &[Key] = &[
+    Key::new("in", "`header`, `query` or `cookie`", "required", "where it is put"),
+    Key::new("name", "a name", "required", "its name there"),
+    Key::new("file", "a file", "required", "the file of the key"),
+];
+const OAUTH: &[Key] = &[
+    Key::new("client_id", "a text", "required", "who we are"),
+    Key::new("secret_file", "a file", "required", "the file of our secret"),
+    Key::new("scopes", "a list of texts", "[]", "what to ask for"),
+    Key::new("token_endpoint", "a URL", "as the card says", "where to ask"),
+];
+
+/// Reads an agent. Without a name, it is called by its host.
+fn read(
+    section: &Section<'_>,
+    id: Option<&str>,
+    folder: &Path,
+    store: &StoreUrl,
+) -> Option<A2aAgent> {
+    let target = required(section, "target", "a URL")?.text.to_owned();
+    let id = id.map(str::to_owned).or_else(|| A2aAgent::name_of(&target));
+    let Some(id) = id else {
+        section.problem("target", "expected a URL such as `https://agent.example.com`");
+        return None;
+    };
+    let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
+    let file = |key: &str| section.text(key).map(|it| folder.join(it.text));
+    let beside = match store {
+        StoreUrl::Sqlite(data) => Some(data.join(registry_name(&id))),
+        StoreUrl::Memory => None,
+    };
+    Some(A2aAgent {
+        id,
+        target,
+        manifest_key: None,
+        expected: Expected {
+            partner: text("partner"),
+            tenant: text("required_tenant"),
+            skills: texts(section, "require_skills"),
+            schemes: texts(section, "require_schemes"),
+            origins: texts(section, "allow_origins"),
+        },
+        shown: shown(section, folder),
+        task_registry: file("task_registry").or(beside),
+        timeout: section.duration("timeout"),
+        addresses: addresses(section),
+        history_length: section.flag("history_length", false),
+    })
+}
+
+fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {
+    let parsed = section.texts("allow_addresses").into_iter().filter_map(|it| {
+        let parsed = it.text.parse();
+        parsed.map_err(|error: PatternError| section.problem_at(it.place, &error.to_string())).ok()
+    });
+    parsed.collect()
+}
+
+fn shown(section: &Section<'_>, folder: &Path) -> Shown {
+    let file = |key: &str| section.text(key).map(|it| folder.join(it.text));
+    let (chain, key) = (file("client_cert_file"), file("client_key_file"));
+    if chain.is_some() != key.is_some() {
+        let missing = if chain.is_some() { "client_key_file" } else { "client_cert_file" };
+        section.problem(missing, "expected a certificate and its key, found one of them");
+    }
+    Shown {
+        bearer: file("bearer_file"),
+        basic: section.section("basic", BASIC).and_then(|basic| {
+            let user = required(&basic, "user", "a name");
+            let password = required(&basic, "password_file", "a file");
+            Some((user?.text.to_owned(), folder.join(password?.text)))
+        }),
+        api_keys: api_keys(section, folder),
+        oauth: section.section("oauth", OAUTH).and_then(|oauth| self::oauth(&oauth, folder)),
+        headers: pairs(section, "headers"),
+        query: pairs(section, "query"),
+        cookies: pairs(section, "cookies"),
+        ca: file("ca_file"),
+        client: chain.zip(key),
+        capability: file("capability_file"),
+    }
+}
+
+fn api_keys(section: &Section<'_>, folder: &Path) -> Vec<ApiKey> {
+    let mut keys = Vec::new();
+    for key in section.sections("api_keys", API_KEY) {
+        let place = required(&key, "in", "`header`, `query` or `cookie`");
+        let name = required(&key, "name", "a name").map(|it| it.text.to_owned());
+        let file = required(&key, "file", "a file").map(|it| folder.join(it.text));
+        let place = place.and_then(|it| {
+            let found = KeyPlace::named(it.text);
+            if found.is_none() {
+                key.problem("in", "expected `header`, `query` or `cookie`");
+            }
+            found
+        });
+        if let (Some(place), Some(name), Some(file)) = (place, name, file) {
+            keys.push(ApiKey { place, name, file });
+        }
+    }
+    keys
+}
+
+fn oauth(section: &Section<'_>, folder: &Path) -> Option<OAuth> {
+    let client_id = required(section, "client_id", "a text").map(|it| it.text.to_owned());
+    let secret: Option<PathBuf> =
+        required(section, "secret_file", "a file").map(|it| folder.join(it.text));
+    Some(OAuth {
+        client_id: client_id?,
+        secret: secret?,
+        scopes: texts(section, "scopes"),
+        token_endpoint: section.text("token_endpoint").map(|it| it.text.to_owned()),
+    })
+}
+
+fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
+    section.texts(key).iter().map(|it| it.text.to_owned()).collect()
+}
+
+/// The members of a map of texts.
+fn pairs(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    match section.node(key).map(|node| &node.kind) {
+        None => {}
+        Some(NodeKind::Map(members)) => {
+            for (name, value) in members {
+                match &value.kind {
+                    NodeKind::Text(text) => pairs.push((name.text.clone(), text.clone())),
+                    _ => section.problem_at(&value.place, "expected text (in quotes)"),
+                }
+            }
+        }
+        Some(_) => section.problem(key, "expected a map, written as `NAME: value`"),
+    }
+    pairs
+}

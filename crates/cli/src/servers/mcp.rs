@@ -1,0 +1,183 @@
+//! MCP servers that are started as child processes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, anyhow};
+use async_trait::async_trait;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_cross_protocol::Log;
+use chio_kernel::ToolServerConnection;
+use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
+use chio_policy::document::{Key, Node, NodeKind, Section};
+
+use super::{Connection, Paths, ServerContext, ServerKind, ToolServer, required};
+use crate::commands::Check;
+use crate::{program, server_name, text};
+
+/// How many lines of a server that does not start are repeated.
+const MOST_LINES: usize = 5;
+
+pub(super) const KIND: ServerKind = ServerKind {
+    keys: &[
+        Key::new(
+            "command",
+            "a list of texts",
+            "required",
+            "the program that speaks MCP, and its arguments",
+        ),
+        Key::new("env", "a map of texts", "{}", "what is added to its environment"),
+        Key::new("folder", "a folder", "that of the file", "where it works"),
+        Key::new("shared", "true or false", "false", "whether all sessions share one child"),
+    ],
+    is: |_| true,
+    read: |section, paths| Some(Arc::new(read(section, paths)?)),
+};
+
+/// How an MCP server is started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct McpCommand {
+    /// Its name in grants, calls and receipts.
+    pub(crate) id: String,
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// What is added to the environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The folder that it works in; ours when absent.
+    pub(crate) folder: Option<PathBuf>,
+    /// Which sessions share a child.
+    pub(crate) sharing: Sharing,
+}
+
+impl McpCommand {
+    async fn connect(&self, public_key: PublicKey, log: Log) -> Result<McpServer> {
+        let mut options = McpServerOptions::new(&self.id, self.command.clone(), public_key);
+        options.env = self.env.clone();
+        options.cwd = self.folder.clone();
+        options.sharing = self.sharing;
+        options.log = Arc::new(move |line: &str| log.line(line));
+        let started = McpServer::start(options).await;
+        started.map_err(|error| {
+            anyhow!("the server `{}` is not there: {}", self.id, with_hint(&error))
+        })
+    }
+}
+
+#[async_trait]
+impl ToolServer for McpCommand {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn start(&self, context: ServerContext) -> Result<Connection> {
+        Ok(Box::new(self.connect(context.public_key, context.log).await?))
+    }
+
+    async fn check(&self) -> Check {
+        let what = format!("server {}", self.id);
+        let name = self.command.first().map(String::as_str).unwrap_or_default();
+        if let Some(folder) = &self.folder
+            && !folder.is_dir()
+        {
+            let found = format!("there is no folder {} for it to work in", folder.display());
+            return Check::wrong(what, found).so("make it, or name another with `folder`");
+        }
+        // A program with a folder in its name is looked for where the server works.
+        let path = match &self.folder {
+            Some(folder) if name.contains('/') => folder.join(name).display().to_string(),
+            _ => name.to_owned(),
+        };
+        if program::on_path(&path).is_none() {
+            let to_do = "install it, or name it with its whole path in `command`";
+            return Check::wrong(what, format!("`{name}` is not found")).so(to_do);
+        }
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let sink = Arc::clone(&lines);
+        let log = Log::new(move |line| {
+            let mut lines = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            if lines.len() < MOST_LINES {
+                lines.push(line.to_owned());
+            }
+        });
+        let error = match self.connect(Keypair::generate().public_key().clone(), log).await {
+            Ok(server) => {
+                let manifest = server.manifest();
+                let tools = text::count(manifest.tools.len(), "tool");
+                server.stop().await;
+                let found = format!("{} {} answers, {tools}", manifest.name, manifest.version);
+                return Check::fine(what, found);
+            }
+            Err(error) => format!("{error:#}"),
+        };
+        let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // How it ended is in the error already.
+        let own = format!("{}: ", self.id);
+        let lines = lines.iter().map(|line| line.strip_prefix(&own).unwrap_or(line));
+        let lines: Vec<&str> = lines.filter(|line| !error.contains(line)).collect();
+        let found = match lines.as_slice() {
+            [] => error,
+            lines => format!("{error} It said: {}", lines.join(" | ")),
+        };
+        Check::wrong(what, found).so("run its command by hand to see more")
+    }
+}
+
+/// What went wrong, and what to do.
+fn with_hint(error: &McpError) -> String {
+    let hint = match error {
+        McpError::NotStarted { .. } => "is it installed, and on the PATH?",
+        McpError::Silent { .. } | McpError::Unexpected { .. } | McpError::Ended(_) => {
+            "is the command an MCP server that speaks on standard input and output?"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {hint}")
+}
+
+fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
+    let id = required(section, "id", "a name")?;
+    if let Err(expected) = server_name::check(id.text) {
+        section.problem("id", &expected);
+        return None;
+    }
+    let command: Vec<String> =
+        section.texts("command").iter().map(|it| it.text.to_owned()).collect();
+    let env = env(section);
+    let folder = section.text("folder");
+    let folder = folder.map_or(paths.folder.to_owned(), |it| paths.folder.join(it.text));
+    let sharing = if section.flag("shared", false) { Sharing::Shared } else { Sharing::PerSession };
+    if !section.has("command") {
+        section.problem("command", "expected the command that starts the server");
+    }
+    if command.is_empty() {
+        return None;
+    }
+    // An empty path is where we are.
+    let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
+    Some(McpCommand { id: id.text.to_owned(), command, env, folder, sharing })
+}
+
+/// The variables that a server is given.
+fn env(section: &Section<'_>) -> BTreeMap<String, String> {
+    let mut env = BTreeMap::new();
+    match section.node("env").map(|node| &node.kind) {
+        None => {}
+        Some(NodeKind::Map(members)) => {
+            for (name, value) in members {
+                match &value.kind {
+                    NodeKind::Text(text) => {
+                        env.insert(name.text.clone(), text.clone());
+                    }
+                    _ => section.problem_at(&value.place, &no_text(value)),
+                }
+            }
+        }
+        Some(_) => section.problem("env", "expected a map, written as `NAME: value`"),
+    }
+    env
+}
+
+fn no_text(value: &Node) -> String {
+    format!("`env`: expected text (in quotes), found {}", value.found())
+}

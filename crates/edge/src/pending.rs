@@ -1,0 +1,95 @@
+//! Requests that a server sent to its client, until the client responds.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chio_cross_protocol::AskError;
+use chio_net::jsonrpc::{RequestId, Response};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// The most requests that are pending at once.
+const MAX_PENDING: usize = 64;
+/// The most characters of a client's error message that are passed on.
+const MAX_MESSAGE: usize = 4096;
+
+/// What came of a request.
+type Answer = Result<Value, AskError>;
+
+/// The requests to one client that it has not responded to.
+#[derive(Debug, Default)]
+pub struct PendingRequests {
+    senders: Mutex<HashMap<RequestId, oneshot::Sender<Answer>>>,
+    last_number: AtomicU64,
+}
+
+impl PendingRequests {
+    fn senders(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<Answer>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a request: its id, and where the answer arrives. None when too many are pending.
+    pub fn register(&self) -> Option<(RequestId, oneshot::Receiver<Answer>)> {
+        let mut senders = self.senders();
+        if senders.len() >= MAX_PENDING {
+            return None;
+        }
+        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = RequestId::from(format!("chio-{number}"));
+        let (sender, receiver) = oneshot::channel();
+        senders.insert(id.clone(), sender);
+        Some((id, receiver))
+    }
+
+    /// Removes a request. True if it was still pending.
+    pub fn remove(&self, id: &RequestId) -> bool {
+        self.senders().remove(id).is_some()
+    }
+
+    /// Passes a response to the task that waits for it. Drops one that matches no request.
+    pub fn resolve(&self, response: Response) {
+        let Some(sender) = self.senders().remove(&response.id) else { return };
+        let answer = match response.outcome {
+            Ok(body) => Ok(body.into_value()),
+            Err(error) => Err(AskError::Failed(error.message.chars().take(MAX_MESSAGE).collect())),
+        };
+        let _ = sender.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chio_net::jsonrpc::RpcError;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_response_reaches_the_request_that_it_names_once() {
+        let pending = PendingRequests::default();
+        let (first, mut first_answer) = pending.register().unwrap();
+        let (second, mut second_answer) = pending.register().unwrap();
+        assert_eq!((first.as_str(), second.as_str()), (Some("chio-1"), Some("chio-2")));
+        pending.resolve(Response::ok(RequestId::from("chio-9".to_owned()), json!(0)));
+        pending.resolve(Response::ok(second.clone(), json!(2)));
+        assert_eq!(second_answer.try_recv().unwrap().unwrap(), json!(2));
+        assert!(!pending.remove(&second), "it is answered");
+        let long = RpcError::new(1, "x".repeat(MAX_MESSAGE + 1));
+        pending.resolve(Response::err(first, long));
+        match first_answer.try_recv().unwrap() {
+            Err(AskError::Failed(message)) => assert_eq!(message.len(), MAX_MESSAGE),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_number_of_pending_requests_is_bounded() {
+        let pending = PendingRequests::default();
+        let registered: Vec<_> = (0..MAX_PENDING).filter_map(|_| pending.register()).collect();
+        assert_eq!(registered.len(), MAX_PENDING);
+        assert!(pending.register().is_none());
+        assert!(pending.remove(&registered[0].0));
+        assert!(pending.register().is_some());
+    }
+}

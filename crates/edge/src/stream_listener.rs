@@ -1,0 +1,153 @@
+//! Accepting connections over byte streams: on Unix sockets and loopback TCP.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::principal::{ANONYMOUS, Credential, Principal};
+use chio_cross_protocol::Log;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::edge::{Edge, Streams};
+use crate::endpoint::Endpoint;
+use crate::unix_socket::{self, SocketFile};
+
+/// How long to wait when a connection cannot be accepted, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a listener cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// An address that other machines can reach.
+    #[error("expected a loopback address, since native TCP knows no authentication; found `{0}`")]
+    NotLoopback(SocketAddr),
+    /// Another process listens there.
+    #[error("somebody already answers on the socket `{}`", .0.display())]
+    SocketInUse(PathBuf),
+    /// The path holds something else.
+    #[error("expected a socket or nothing at `{}`, found something else", .0.display())]
+    NotASocket(PathBuf),
+}
+
+/// Listens for connections over byte streams.
+pub struct StreamListener {
+    socket: Socket,
+    endpoint: Endpoint,
+}
+
+enum Socket {
+    Unix {
+        listener: UnixListener,
+        /// Removes the file in the end.
+        _file: SocketFile,
+    },
+    Tcp(TcpListener),
+}
+
+impl StreamListener {
+    /// Listens at an endpoint.
+    ///
+    /// # Errors
+    /// When another process does, when a TCP address is not a loopback address, or when the system
+    /// refuses.
+    pub async fn bind(endpoint: &Endpoint) -> Result<Self, ListenError> {
+        match endpoint {
+            Endpoint::Unix(path) => {
+                let (listener, file) = unix_socket::bind(path).await?;
+                let socket = Socket::Unix { listener, _file: file };
+                Ok(Self { socket, endpoint: endpoint.clone() })
+            }
+            Endpoint::Tcp(address) => {
+                if !address.ip().is_loopback() {
+                    return Err(ListenError::NotLoopback(*address));
+                }
+                let listener = TcpListener::bind(address).await?;
+                let endpoint = Endpoint::Tcp(listener.local_addr()?);
+                Ok(Self { socket: Socket::Tcp(listener), endpoint })
+            }
+        }
+    }
+
+    /// Where it listens, with the port that the system chose for port 0.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Serves connections until `shutdown` is cancelled and the last of them has ended.
+    pub async fn serve(self, edge: Arc<dyn Edge>, log: Log, shutdown: CancellationToken) {
+        let permits = Arc::new(Semaphore::new(edge.max_connections().max(1)));
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                // Ended connections are forgotten as they end.
+                Some(_) = connections.join_next() => continue,
+                accepted = self.accept(&permits) => accepted,
+            };
+            match accepted {
+                Ok((permit, streams)) => {
+                    let (edge, log) = (Arc::clone(&edge), log.clone());
+                    let shutdown = shutdown.clone();
+                    connections.spawn(async move {
+                        // What ends one connection concerns no other.
+                        if let Err(error) = edge.serve_streams(streams, shutdown).await {
+                            log.line(&format!("native connection ended: {error}"));
+                        }
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    log.line(&format!("{}: cannot accept: {error}", self.endpoint));
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        // No more connections while the last ones end.
+        drop(self);
+        while connections.join_next().await.is_some() {}
+    }
+
+    async fn accept(
+        &self,
+        permits: &Arc<Semaphore>,
+    ) -> io::Result<(OwnedSemaphorePermit, Streams)> {
+        let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+        let streams = match &self.socket {
+            Socket::Unix { listener, .. } => {
+                let (stream, _) = listener.accept().await?;
+                let peer = stream.peer_cred().ok();
+                let user = peer.as_ref().map(tokio::net::unix::UCred::uid);
+                let process = peer.as_ref().and_then(tokio::net::unix::UCred::pid);
+                let principal = Principal::new(ANONYMOUS, Credential::Unix { user, process });
+                let (reader, writer) = stream.into_split();
+                Streams { reader: Box::new(reader), writer: Box::new(writer), principal }
+            }
+            Socket::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let (reader, writer) = stream.into_split();
+                let principal = Principal::anonymous();
+                Streams { reader: Box::new(reader), writer: Box::new(writer), principal }
+            }
+        };
+        Ok((permit, streams))
+    }
+}
+
+impl fmt::Debug for StreamListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamListener").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,109 @@
+//! Admitted principals and their capabilities, cached for a moment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chio_core::capability::PresentedToken;
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::{
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
+};
+use tokio::time::Instant;
+
+use crate::limits::A2aLimits;
+
+/// How long before its end a capability is renewed, in seconds.
+const RENEW: u64 = 60;
+
+/// A principal that was admitted.
+#[derive(Debug)]
+pub(crate) struct AdmittedPrincipal {
+    pub(crate) session: Session,
+    pub(crate) tokens: Vec<PresentedToken>,
+    /// The capability that it presented; none when its capabilities are issued.
+    pub(crate) presented: Option<PresentedToken>,
+    since: Instant,
+}
+
+impl AdmittedPrincipal {
+    /// The key that its tasks belong to.
+    pub(crate) fn owner(&self) -> Option<&PublicKey> {
+        let of_token = || self.tokens.first().map(|token| &token.subject);
+        self.session.principal.subject.as_ref().or_else(of_token)
+    }
+
+    /// The capability whose grants cover a tool, else the first.
+    pub(crate) fn token_for(&self, server: &str, tool: &str) -> Option<&PresentedToken> {
+        let covers = |token: &&PresentedToken| {
+            token.scope.grants.iter().any(|grant| grant.covers(server, tool))
+        };
+        self.tokens.iter().find(covers).or_else(|| self.tokens.first())
+    }
+
+    fn is_fresh(&self, lifetime: Duration, now: u64) -> bool {
+        let fresh = Instant::now().duration_since(self.since) < lifetime;
+        fresh && self.tokens.iter().all(|token| token.expires_at > now.saturating_add(RENEW))
+    }
+}
+
+/// The principals that were admitted a moment ago.
+#[derive(Debug, Default)]
+pub(crate) struct PrincipalCache(Mutex<HashMap<String, Arc<AdmittedPrincipal>>>);
+
+impl PrincipalCache {
+    /// Admits a principal, or finds that it was admitted a moment ago from the same address.
+    pub(crate) async fn admit(
+        &self,
+        admission: &dyn Admission,
+        principal: Principal,
+        address: &str,
+        limits: &A2aLimits,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+    ) -> Result<Arc<AdmittedPrincipal>, Refused> {
+        let key = format!("{address}|{}", principal.owner_id());
+        let presented = principal.capability.clone();
+        if let Some(known) = self.lookup(&key, presented.as_ref(), limits, orchestrator) {
+            return Ok(known);
+        }
+        let session = admission.admit(DiscoveryProtocol::A2a, principal).await?;
+        let mut tokens = admission.tokens(&session.principal).await?;
+        if tokens.is_empty() {
+            tokens.extend(presented.clone());
+        }
+        let since = Instant::now();
+        let admitted = Arc::new(AdmittedPrincipal { session, tokens, presented, since });
+        self.insert(key, Arc::clone(&admitted), limits);
+        Ok(admitted)
+    }
+
+    fn lookup(
+        &self,
+        key: &str,
+        presented: Option<&PresentedToken>,
+        limits: &A2aLimits,
+        orchestrator: &CrossProtocolOrchestrator<'static>,
+    ) -> Option<Arc<AdmittedPrincipal>> {
+        let known = {
+            let principals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(principals.get(key)?)
+        };
+        // SECURITY: a capability is verified by admission: only that very one need not be again.
+        let same = known.presented.as_ref() == presented;
+        let fresh = known.is_fresh(limits.guest_lifetime, orchestrator.now());
+        // SECURITY: a principal whose capability was revoked is admitted anew.
+        let revoked = known.tokens.iter().any(|token| orchestrator.is_revoked(token));
+        (same && fresh && !revoked).then_some(known)
+    }
+
+    fn insert(&self, key: String, admitted: Arc<AdmittedPrincipal>, limits: &A2aLimits) {
+        let mut principals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if principals.len() >= limits.guests {
+            let now = Instant::now();
+            principals.retain(|_, known| now.duration_since(known.since) < limits.guest_lifetime);
+        }
+        if principals.len() < limits.guests || principals.contains_key(&key) {
+            principals.insert(key, admitted);
+        }
+    }
+}

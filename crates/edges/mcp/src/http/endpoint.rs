@@ -1,0 +1,118 @@
+//! Authentication of requests over HTTP, and the session that each belongs to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode, Uri};
+use chio_core::capability::DpopProof;
+use chio_core::registry::ErrorCode;
+use chio_cross_protocol::{DiscoveryProtocol, Principal};
+use chio_edge::Refusal;
+use chio_edge::auth::{self, HttpAuth};
+use chio_net::jsonrpc::RpcError;
+use tokio::time::Instant;
+
+use super::reply::{Reply, SESSION, VERSION, refusal, refused};
+use crate::error::{invalid, no_session, registered, unauthenticated};
+use crate::service::Shared;
+use crate::session::McpSession;
+use crate::sessions::Found;
+
+/// What every request is answered with.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    pub(super) shared: Arc<Shared>,
+    auth: Arc<HttpAuth>,
+}
+
+impl Endpoint {
+    pub(super) const fn new(shared: Arc<Shared>, auth: Arc<HttpAuth>) -> Self {
+        Self { shared, auth }
+    }
+
+    /// Authenticates a request and counts it against the rate limit.
+    pub(super) async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        from: SocketAddr,
+    ) -> Result<Principal, Box<Reply>> {
+        self.check(headers, uri, from).await.map_err(refused)
+    }
+
+    async fn check(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        from: SocketAddr,
+    ) -> Result<Principal, Refusal> {
+        self.auth.check_origin(headers, uri)?;
+        let capability = self.auth.capability(headers);
+        let capability = capability.map_err(|error| Refusal::unauthenticated(error.to_string()))?;
+        let now = self.shared.orchestrator.now();
+        let principal = self.auth.authenticate(headers, capability, now).await?;
+        if let Some(rate) = self.shared.options.limits.rate {
+            let client = match principal.is_authenticated() {
+                true => principal.owner_id(),
+                false => from.ip().to_string(),
+            };
+            let limiter = &self.shared.rate_limiter;
+            limiter.pass(&client, rate, Instant::now()).map_err(Refusal::rate_limited)?;
+        }
+        Ok(principal)
+    }
+
+    /// The open session that a request names; or why it has none.
+    pub(super) async fn session(
+        &self,
+        headers: &HeaderMap,
+        principal: Principal,
+    ) -> Result<Arc<McpSession>, Box<Reply>> {
+        let mut ids = headers.get_all(SESSION).iter();
+        let (Some(id), None) = (ids.next(), ids.next()) else {
+            let error = invalid("expected one `MCP-Session-Id` header, found none or several");
+            return Err(Box::new(refusal(StatusCode::BAD_REQUEST, None, error)));
+        };
+        let id = id.to_str().unwrap_or_default();
+        let over = |state| Box::new(refusal(StatusCode::NOT_FOUND, None, no_session(state)));
+        let foreign = || {
+            let error = unauthenticated("the session belongs to somebody else");
+            Box::new(refusal(StatusCode::FORBIDDEN, None, error))
+        };
+        let session = match self.shared.sessions.find(id, &principal.owner_id()) {
+            Found::Open(session) => session,
+            Found::Over(stage) => return Err(over(stage.name())),
+            Found::Unknown => return Err(over("unknown")),
+            Found::Foreign => return Err(foreign()),
+        };
+        if !session.stage().is_open() {
+            return Err(over(session.stage().name()));
+        }
+        let mut versions = headers.get_all(VERSION).iter();
+        if versions.any(|version| version.as_bytes() != session.version.as_bytes()) {
+            let message = format!("expected `MCP-Protocol-Version: {}`", session.version);
+            let error = registered(
+                RpcError::INVALID_REQUEST,
+                message,
+                ErrorCode::ProtocolVersionUnsupported,
+            );
+            return Err(Box::new(refusal(StatusCode::BAD_REQUEST, None, error)));
+        }
+        // SECURITY: a capability names its subject itself. One that differs from the verified one
+        // may be refreshed or forged; admission tells which.
+        if let Some(capability) = principal.capability.clone()
+            && !session.has_verified(Some(&capability))
+        {
+            let admitted = self.shared.admission.admit(DiscoveryProtocol::Mcp, principal).await;
+            admitted.map_err(|_| foreign())?;
+            session.refresh(capability);
+        }
+        session.touch();
+        Ok(session)
+    }
+}
+
+/// The proof of possession of a request.
+pub(super) fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, Box<Reply>> {
+    auth::proof(headers).map_err(|error| refused(Refusal::unauthenticated(error.to_string())))
+}

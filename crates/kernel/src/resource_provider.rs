@@ -1,0 +1,130 @@
+//! What a tool server may have besides tools: resources, prompts and completions; and sessions that
+//! tell it whom it works for.
+
+use async_trait::async_trait;
+use chio_core::receipt::OperationKind;
+use serde_json::{Map, Value};
+
+use crate::call_context::CallContext;
+use crate::caller::Session;
+use crate::error::KernelError;
+use crate::road::Permit;
+use crate::session_context::SessionContext;
+
+/// A list that a server keeps. Entries are as the server writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// Tools.
+    Tools,
+    /// Resources.
+    Resources,
+    /// Templates of resources.
+    ResourceTemplates,
+    /// Prompts.
+    Prompts,
+}
+
+/// How a library is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadKind {
+    /// Reads a resource.
+    Resource,
+    /// Asks to be told of changes of a resource.
+    Subscribe,
+    /// Asks to be told no more.
+    Unsubscribe,
+    /// Gets a prompt.
+    Prompt,
+    /// Completes an argument of a prompt or of a template.
+    Completion,
+}
+
+impl ReadKind {
+    /// What guards and receipts call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resource => "read_resource",
+            Self::Subscribe => "subscribe_resource",
+            Self::Unsubscribe => "unsubscribe_resource",
+            Self::Prompt => "get_prompt",
+            Self::Completion => "complete",
+        }
+    }
+
+    /// What its child receipt says that it is.
+    #[must_use]
+    pub const fn operation(self) -> OperationKind {
+        match self {
+            Self::Resource | Self::Subscribe | Self::Unsubscribe => OperationKind::ReadResource,
+            Self::Prompt => OperationKind::GetPrompt,
+            Self::Completion => OperationKind::Complete,
+        }
+    }
+}
+
+/// What a library is asked for.
+#[derive(Debug)]
+pub struct Reading {
+    /// The kernel's own name of it.
+    pub request_id: String,
+    /// How.
+    pub kind: ReadKind,
+    /// With what: `uri`, or `name` and `arguments`, or `ref`, `argument` and `context`.
+    pub params: Map<String, Value>,
+}
+
+/// What a server says about itself to a session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offer {
+    /// What it can do, as it says itself.
+    pub capabilities: Map<String, Value>,
+    /// How to use it.
+    pub instructions: Option<String>,
+}
+
+/// What the client lets a server know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientNotification {
+    /// From which level on it wants to read the server's log.
+    LogLevel(String),
+    /// Its roots have changed.
+    RootsChanged,
+}
+
+/// What a server has besides tools. Every method is told the session that it is for: what belongs
+/// to one session never reaches another.
+#[async_trait]
+pub trait ResourceProvider: Send + Sync {
+    /// A session begins. The line is its way to the client outside of any call.
+    ///
+    /// # Errors
+    /// [`KernelError::ToolServerError`] when the server cannot be had.
+    async fn open(&self, line: SessionContext) -> Result<Offer, KernelError>;
+
+    /// A session has ended, and with it all that was kept for it.
+    async fn close(&self, session_id: &str);
+
+    /// Everything on a kind, all pages of it.
+    ///
+    /// # Errors
+    /// [`KernelError::ToolServerError`] when the server does not say.
+    async fn list(&self, session: &Session, kind: ListKind) -> Result<Vec<Value>, KernelError>;
+
+    /// Looks something up. The permit is the kernel's word that this may be.
+    ///
+    /// # Errors
+    /// [`KernelError::Answered`] with the server's own error, or [`KernelError::ToolServerError`].
+    async fn read(
+        &self,
+        permit: Permit,
+        reading: Reading,
+        line: &CallContext<'_>,
+    ) -> Result<Value, KernelError>;
+
+    /// Lets the server know something.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    async fn tell(&self, session: &Session, word: ClientNotification) -> Result<(), KernelError>;
+}

@@ -1,0 +1,170 @@
+//! Where one child at a time works: it is started when it is needed, again when it has failed, and
+//! told again what it was told before.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chio_kernel::SessionContext;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::child::{Child, Place};
+use crate::error::McpError;
+use crate::manifest::Manifests;
+use crate::options::McpServerOptions;
+use crate::outside::Home;
+use crate::stdio::Link;
+use crate::subscriptions::Subscriptions;
+use crate::wire;
+
+/// Where one child at a time works.
+pub(crate) struct ChildSlot {
+    place: Arc<Place>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
+    /// Held while what the child is subscribed to changes.
+    pub(crate) subscribing: tokio::sync::Mutex<()>,
+    log_level: Mutex<Option<String>>,
+    taken: tokio::sync::Mutex<Taken>,
+    closing: CancellationToken,
+}
+
+#[derive(Default)]
+struct Taken {
+    by: Option<(Arc<Child>, Link)>,
+    backoff: Backoff,
+}
+
+impl ChildSlot {
+    /// The slot that belongs to nobody.
+    pub(crate) fn shared(settings: Arc<McpServerOptions>, manifests: Arc<Manifests>) -> Self {
+        let subscriptions = Arc::<Subscriptions>::default();
+        let home = Home::Shared(Arc::clone(&subscriptions));
+        Self::new(Place { settings, manifests, home }, subscriptions)
+    }
+
+    /// The slot of a session.
+    pub(crate) fn of_session(&self, line: SessionContext) -> Self {
+        let Place { settings, manifests, .. } = &*self.place;
+        let (settings, manifests) = (Arc::clone(settings), Arc::clone(manifests));
+        Self::new(Place { settings, manifests, home: Home::Session(line) }, Arc::default())
+    }
+
+    fn new(place: Place, subscriptions: Arc<Subscriptions>) -> Self {
+        Self {
+            place: Arc::new(place),
+            subscriptions,
+            subscribing: tokio::sync::Mutex::default(),
+            log_level: Mutex::default(),
+            taken: tokio::sync::Mutex::default(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// The session whose slot it is.
+    pub(crate) fn line(&self) -> Option<&SessionContext> {
+        match &self.place.home {
+            Home::Session(line) => Some(line),
+            Home::Shared(_) => None,
+        }
+    }
+
+    /// The child; one is started when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be started, or failed a moment ago.
+    pub(crate) async fn child(&self) -> Result<Arc<Child>, McpError> {
+        let mut taken = self.taken.lock().await;
+        if self.closing.is_cancelled() {
+            return Err(McpError::Stopped);
+        }
+        let limits = &self.place.settings.limits;
+        if let Some((child, _)) = &taken.by {
+            let Some(ended_at) = child.conversation.ended_at() else {
+                return Ok(Arc::clone(child));
+            };
+            let lived = ended_at.saturating_duration_since(child.born);
+            taken.by = None;
+            taken.backoff.failed(lived, ended_at, limits);
+        }
+        if let Some(left) = taken.backoff.remaining(Instant::now()) {
+            return Err(McpError::Pausing(left));
+        }
+        let starting = async {
+            let (child, link) = Child::start(&self.place).await?;
+            self.tell_again(&child).await;
+            Ok((child, link))
+        };
+        let started = tokio::select! {
+            started = starting => started,
+            () = self.closing.cancelled() => Err(McpError::Stopped),
+        };
+        match started {
+            Ok((child, link)) => {
+                taken.by = Some((Arc::clone(&child), link));
+                Ok(child)
+            }
+            Err(error) => {
+                taken.backoff.failed(Duration::ZERO, Instant::now(), limits);
+                self.place.settings.note(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// The child, if one is there.
+    pub(crate) async fn present(&self) -> Option<Arc<Child>> {
+        let taken = self.taken.lock().await;
+        let (child, _) = taken.by.as_ref()?;
+        child.conversation.ended_at().is_none().then(|| Arc::clone(child))
+    }
+
+    /// From which level on the session wants to read the child's log.
+    pub(crate) fn set_log_level(&self, level: &str) {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level.to_owned());
+    }
+
+    /// Tells a new child what the one before it was told.
+    async fn tell_again(&self, child: &Child) {
+        let settings = &self.place.settings;
+        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let level = level.map(|level| ("logging/setLevel", log_level(&level)));
+        let subscribe = |uri| ("resources/subscribe", wire::members(json!({"uri": uri})));
+        let uris = self.subscriptions.uris().into_iter().map(subscribe);
+        let telling = async {
+            for (method, params) in level.into_iter().chain(uris) {
+                if let Err(error) = child.conversation.request(method, params).await {
+                    settings.note(format_args!("`{method}` failed after a restart: {error}"));
+                }
+            }
+        };
+        if timeout(settings.limits.list, telling).await.is_err() {
+            settings.note("not all subscriptions could be made again after a restart");
+        }
+    }
+
+    /// Ends the child; another is started when it is needed.
+    pub(crate) async fn rest(&self) {
+        // Held to its end, so that there are never two.
+        let mut taken = self.taken.lock().await;
+        if let Some((_, link)) = taken.by.take() {
+            link.stop().await;
+        }
+    }
+
+    /// Ends the child; there will be no other.
+    pub(crate) async fn close(&self) {
+        self.closing.cancel();
+        self.rest().await;
+        // What the server itself offers stays known.
+        if let Some(session_id) = self.place.home.session_id() {
+            self.place.manifests.remove(session_id);
+        }
+    }
+}
+
+/// The parameters by which a child learns what to log.
+pub(crate) fn log_level(level: &str) -> Map<String, Value> {
+    wire::members(json!({"level": level}))
+}

@@ -1,0 +1,162 @@
+//! What an MCP server has besides tools, and its sessions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chio_kernel::{
+    CallContext, ClientNotification, KernelError, ListKind, Offer, Permit, ReadKind, Reading,
+    ResourceProvider, Session, SessionContext,
+};
+use serde_json::{Map, Value, json};
+
+use crate::call;
+use crate::child_slot::{ChildSlot, log_level};
+use crate::error::McpError;
+use crate::options::Sharing;
+use crate::server::{McpServer, Opened};
+use crate::wire;
+
+#[async_trait]
+impl ResourceProvider for McpServer {
+    async fn open(&self, line: SessionContext) -> Result<Offer, KernelError> {
+        let session_id = line.session().id.clone();
+        self.close(&session_id).await;
+        let (opened, child) = match self.sharing() {
+            Sharing::PerSession | Sharing::Single => {
+                let slot = Arc::new(self.shared().of_session(line));
+                let child = slot.child().await?;
+                (Opened::Own(slot), child)
+            }
+            Sharing::Shared => (Opened::Guest(line), self.shared().child().await?),
+        };
+        self.sessions().insert(session_id, opened);
+        Ok(child.offer.clone())
+    }
+
+    async fn close(&self, session_id: &str) {
+        let opened = self.sessions().remove(session_id);
+        match opened {
+            Some(Opened::Own(slot)) => slot.close().await,
+            Some(Opened::Guest(_)) => self.unsubscribe_all(session_id).await,
+            None => {}
+        }
+    }
+
+    async fn list(&self, session: &Session, kind: ListKind) -> Result<Vec<Value>, KernelError> {
+        let child = self.slot(&session.id).child().await?;
+        let entries = child.list(kind).await?;
+        Ok(Arc::unwrap_or_clone(entries))
+    }
+
+    async fn read(
+        &self,
+        _permit: Permit,
+        reading: Reading,
+        line: &CallContext<'_>,
+    ) -> Result<Value, KernelError> {
+        let Reading { kind, params, .. } = reading;
+        let session_id = &line.session().id;
+        let slot = self.slot(session_id);
+        let method = match kind {
+            ReadKind::Resource => "resources/read",
+            ReadKind::Prompt => "prompts/get",
+            ReadKind::Completion => "completion/complete",
+            ReadKind::Subscribe => return Ok(self.subscribe(&slot, params, line).await?),
+            ReadKind::Unsubscribe => return Ok(unsubscribe(&slot, params, line).await?),
+        };
+        let child = slot.child().await?;
+        Ok(call::call(&child.conversation, (method, None), params, line).await?)
+    }
+
+    async fn tell(&self, session: &Session, word: ClientNotification) -> Result<(), KernelError> {
+        // SECURITY: a session does not change what a child does that others work with.
+        let Some(Opened::Own(slot)) = self.opened(&session.id) else { return Ok(()) };
+        let child = slot.child().await?;
+        match word {
+            ClientNotification::LogLevel(level) => {
+                if child.offer.capabilities.contains_key("logging") {
+                    let (within, params) = (self.settings().limits.list, log_level(&level));
+                    let conversation = &child.conversation;
+                    conversation.request_within(within, "logging/setLevel", params).await?;
+                    slot.set_log_level(&level);
+                }
+            }
+            ClientNotification::RootsChanged => {
+                let has_roots = slot.line().is_some_and(|line| line.client().contains_key("roots"));
+                let changed = "notifications/roots/list_changed";
+                if has_roots && !child.conversation.notify(changed, None) {
+                    return Err(McpError::Deaf.into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl McpServer {
+    /// A session wants to be told of changes. The shared child is asked once for all who want.
+    async fn subscribe(
+        &self,
+        slot: &ChildSlot,
+        params: Map<String, Value>,
+        line: &CallContext<'_>,
+    ) -> Result<Value, McpError> {
+        let session_id = &line.session().id;
+        let told = match self.opened(session_id) {
+            Some(Opened::Own(slot)) => slot.line().cloned(),
+            Some(Opened::Guest(line)) => Some(line),
+            None => None,
+        };
+        let told = told.ok_or(McpError::NoSession)?;
+        let uri = uri(&params)?;
+        let most = self.settings().limits.max_subscriptions;
+        if slot.subscriptions.count(session_id) >= most {
+            return Err(McpError::TooMany { what: "subscriptions", most });
+        }
+        let _turn = slot.subscribing.lock().await;
+        let child = slot.child().await?;
+        let known = slot.line().is_none() && slot.subscriptions.has(&uri);
+        let answer = if known {
+            json!({})
+        } else {
+            call::call(&child.conversation, ("resources/subscribe", None), params, line).await?
+        };
+        slot.subscriptions.add(&uri, told);
+        Ok(answer)
+    }
+
+    /// A session that worked with the shared child is gone.
+    async fn unsubscribe_all(&self, session_id: &str) {
+        let shared = self.shared();
+        let _turn = shared.subscribing.lock().await;
+        let unwanted = shared.subscriptions.remove_session(session_id);
+        let Some(child) = shared.present().await else { return };
+        for uri in unwanted {
+            let params = wire::members(json!({"uri": uri}));
+            child.conversation.request_blindly("resources/unsubscribe", &params);
+        }
+    }
+}
+
+/// A session wants to be told of changes no more.
+async fn unsubscribe(
+    slot: &ChildSlot,
+    params: Map<String, Value>,
+    line: &CallContext<'_>,
+) -> Result<Value, McpError> {
+    let uri = uri(&params)?;
+    let _turn = slot.subscribing.lock().await;
+    let last = slot.subscriptions.remove(&uri, &line.session().id);
+    let child = slot.child().await?;
+    if !last {
+        return Ok(json!({}));
+    }
+    call::call(&child.conversation, ("resources/unsubscribe", None), params, line).await
+}
+
+fn uri(params: &Map<String, Value>) -> Result<String, McpError> {
+    let uri = params.get("uri").and_then(Value::as_str);
+    let message = || "expected a `uri`, found none".to_owned();
+    uri.map(str::to_owned)
+        .ok_or_else(|| McpError::Answered { code: wire::INVALID_PARAMS, message: message() })
+}
