@@ -1,7 +1,5 @@
 //! An A2A agent that is used as a tool server: where it is, what is expected of it, and what it is
-//! shown.
-
-mod args;
+//! shown. Options of the command line or a section of chio.yaml fill it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +14,7 @@ use chio_net::address::AddressPattern;
 use chio_store::StoreUrl;
 use zeroize::Zeroizing;
 
-pub(crate) use args::AgentArgs;
-
+use crate::duration;
 use crate::files::shown;
 use crate::io::Io;
 use crate::store_args::StoreArgs;
@@ -25,235 +22,266 @@ use crate::store_args::StoreArgs;
 /// The longest file with a secret or a certificate that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// An agent, as files and options describe it.
-#[derive(Debug, Clone, Default)]
+/// An agent. Secrets stay in their files until they are needed.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "The agent")]
 pub(crate) struct A2aAgent {
-    /// Its name in grants, calls and receipts.
-    pub(crate) id: String,
-    /// Its base URL, or the URL of its card.
-    pub(crate) target: String,
-    /// The key that answers for its manifest; the kernel's when absent.
-    pub(crate) manifest_key: Option<PublicKey>,
-    pub(crate) expected: Expected,
-    pub(crate) shown: Shown,
-    /// Where tasks are remembered; in memory when absent.
-    pub(crate) task_registry: Option<PathBuf>,
-    pub(crate) timeout: Option<Duration>,
-    /// Addresses that are not public and may be reached all the same.
-    pub(crate) addresses: Vec<AddressPattern>,
-    /// Whether `history_length` may be asked of agents that speak 1.0.
-    pub(crate) history_length: bool,
-}
-
-/// What the card has to say.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Expected {
+    /// The agent's base URL, or the URL of its card; https, or http on this machine
+    #[arg(long, value_name = "URL")]
+    pub(crate) target: Option<String>,
+    /// The key that answers for the agent's manifest [default: the kernel's]
+    #[arg(long, value_name = "KEY", requires = "target")]
+    pub(crate) manifest_key: Option<String>,
+    /// What the partner is called in errors and in the task registry
+    #[arg(long, value_name = "NAME", requires = "target")]
     pub(crate) partner: Option<String>,
-    pub(crate) tenant: Option<String>,
-    pub(crate) skills: Vec<String>,
-    pub(crate) schemes: Vec<String>,
-    pub(crate) origins: Vec<String>,
-}
-
-/// What the agent is shown, where it asks. Secrets stay in their files until they are needed.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Shown {
-    pub(crate) bearer: Option<PathBuf>,
-    /// A user and the file of the password.
-    pub(crate) basic: Option<(String, PathBuf)>,
-    pub(crate) api_keys: Vec<ApiKey>,
-    pub(crate) oauth: Option<OAuth>,
-    pub(crate) headers: Vec<(String, String)>,
+    /// Refuse the agent unless its interface is of this tenant
+    #[arg(long, value_name = "TENANT", requires = "target")]
+    pub(crate) required_tenant: Option<String>,
+    /// Refuse the agent unless it has this skill; can be repeated
+    #[arg(long, value_name = "ID", requires = "target")]
+    pub(crate) require_skill: Vec<String>,
+    /// Refuse the agent unless it asks for this security scheme; can be repeated
+    #[arg(long, value_name = "NAME", requires = "target")]
+    pub(crate) require_scheme: Vec<String>,
+    /// Use only interfaces of this origin; can be repeated
+    #[arg(long, value_name = "ORIGIN", requires = "target")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Let connections go to this address that is not public, such as 10.0.0.0/8 or *.corp.example;
+    /// can be repeated
+    #[arg(long, value_name = "PATTERN", requires = "target")]
+    pub(crate) allow_address: Vec<AddressPattern>,
+    /// The file of a bearer token
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub(crate) bearer_file: Option<PathBuf>,
+    /// A user for HTTP Basic, and the file of the password
+    #[arg(long, value_name = "USER=FILE", value_parser = pair, requires = "target")]
+    pub(crate) basic: Option<(String, String)>,
+    /// A key that goes into the header of this name; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) api_key_header: Vec<(String, String)>,
+    /// A key that goes into the query parameter of this name; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) api_key_query: Vec<(String, String)>,
+    /// A key that goes into the cookie of this name; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) api_key_cookie: Vec<(String, String)>,
+    /// A client for OAuth and OpenID Connect, and the file of its secret
+    #[arg(long, value_name = "ID=FILE", value_parser = pair, requires = "target")]
+    pub(crate) oauth_client: Option<(String, String)>,
+    /// A scope to ask for; can be repeated
+    #[arg(long, value_name = "SCOPE", requires = "oauth_client")]
+    pub(crate) oauth_scope: Vec<String>,
+    /// Where tokens are asked for [default: as the card says]
+    #[arg(long, value_name = "URL", requires = "oauth_client")]
+    pub(crate) oauth_token_endpoint: Option<String>,
+    /// A header of every request; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
+    pub(crate) header: Vec<(String, String)>,
+    /// A query parameter of every request; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
     pub(crate) query: Vec<(String, String)>,
-    pub(crate) cookies: Vec<(String, String)>,
-    /// Authorities that are trusted besides those of the system.
-    pub(crate) ca: Option<PathBuf>,
-    /// A chain of certificates and its key.
-    pub(crate) client: Option<(PathBuf, PathBuf)>,
-    /// A capability that the agent's own kernel has issued.
+    /// A cookie of every request; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
+    pub(crate) cookie: Vec<(String, String)>,
+    /// Certificates that are trusted besides the system's
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// The chain of our own certificate
+    #[arg(long, value_name = "FILE", requires = "client_key", requires = "target")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// The key of our own certificate
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    pub(crate) client_key: Option<PathBuf>,
+    /// A capability that the agent's own kernel has issued
+    #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) capability: Option<PathBuf>,
+    /// Where tasks are remembered [default: in memory, or beside the store]
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub(crate) task_registry: Option<PathBuf>,
+    /// How long the agent may take for an answer [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_fine, requires = "target")]
+    pub(crate) agent_timeout: Option<Duration>,
+    /// Let callers ask agents of A2A 1.0 for the history of a task
+    #[arg(long, requires = "target")]
+    pub(crate) history_length: bool,
+    /// Its name in grants, calls and receipts.
+    #[arg(skip)]
+    pub(crate) id: String,
+    /// Where the paths begin.
+    #[arg(skip)]
+    pub(crate) folder: PathBuf,
+    /// The key that `manifest_key` names.
+    #[arg(skip)]
+    pub(crate) manifest_public_key: Option<PublicKey>,
 }
 
-/// A key that an agent asks for by a name.
-#[derive(Debug, Clone)]
-pub(crate) struct ApiKey {
-    pub(crate) place: KeyPlace,
-    pub(crate) name: String,
-    pub(crate) file: PathBuf,
-}
-
-/// Where a key is put.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyPlace {
-    Header,
-    Query,
-    Cookie,
-}
-
-impl KeyPlace {
-    /// The place of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        match name {
-            "header" => Some(Self::Header),
-            "query" => Some(Self::Query),
-            "cookie" => Some(Self::Cookie),
-            _ => None,
+/// Reads `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
         }
+        // The value may be a secret, and so may a text without `=`.
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
-/// Client credentials.
-#[derive(Debug, Clone)]
-pub(crate) struct OAuth {
-    pub(crate) client_id: String,
-    pub(crate) secret: PathBuf,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) token_endpoint: Option<String>,
-}
-
 impl A2aAgent {
-    /// The name of an agent at this URL, when nobody says.
+    /// The name of an agent at this URL, when none is configured.
     pub(crate) fn name_of(target: &str) -> Option<String> {
         chio_a2a_adapter::server_id_of(target)
     }
 
-    /// The same, with its tasks remembered beside the store unless somebody said where.
-    pub(crate) fn beside(mut self, store: &StoreArgs, io: &Io<'_>) -> Result<Self> {
-        if let (None, StoreUrl::Sqlite(folder)) = (&self.task_registry, store.url(io)?) {
-            self.task_registry = Some(folder.join(registry_name(&self.id)));
+    /// The agent of the command line. Its tasks are remembered beside the store by default.
+    pub(crate) fn of_args(
+        &self,
+        io: &mut Io<'_>,
+        id: Option<&String>,
+        store: &StoreArgs,
+    ) -> Result<Self> {
+        let target = self.target.as_ref().ok_or_else(|| anyhow!("expected --target URL"))?;
+        let id = id.cloned().or_else(|| Self::name_of(target));
+        let id = id.ok_or_else(|| {
+            anyhow!("expected a URL such as https://agent.example.com as --target")
+        })?;
+        let key = self.manifest_key.as_ref();
+        let key = key.map(|key| io.public_key("--manifest-key", key)).transpose()?;
+        let agent = Self { id, manifest_public_key: key, ..self.clone() };
+        Ok(agent.within(&io.folder, &store.url(io)?))
+    }
+
+    /// The same with paths that begin in this folder, and with tasks remembered beside the store
+    /// by default.
+    pub(crate) fn within(mut self, folder: &Path, store: &StoreUrl) -> Self {
+        if let (None, StoreUrl::Sqlite(data)) = (&self.task_registry, store) {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+            let name = self.id.chars().map(plain).collect::<String>();
+            self.task_registry = Some(data.join(format!("tasks-{name}.json")));
         }
-        Ok(self)
+        folder.clone_into(&mut self.folder);
+        self
     }
 
     /// Finds out what it offers.
-    pub(crate) async fn connect(self, kernel: PublicKey) -> Result<A2aAdapter> {
-        let id = self.id.clone();
-        let failed = || format!("the agent `{id}` cannot be used");
-        let config = self.config(&kernel).with_context(failed)?;
+    pub(crate) async fn connect(&self, kernel: &PublicKey) -> Result<A2aAdapter> {
+        let failed = || format!("the agent `{}` cannot be used", self.id);
+        let config = self.config(kernel).with_context(failed)?;
         A2aAdapter::connect(config).await.map_err(anyhow::Error::from).with_context(failed)
     }
 
-    fn config(self, kernel: &PublicKey) -> Result<A2aAdapterConfig> {
-        let key = self.manifest_key.as_ref().unwrap_or(kernel).to_hex();
-        let mut config = A2aAdapterConfig::new(&self.target, key).with_server_id(&self.id);
-        config = self.expected.onto(config);
-        config = self.shown.onto(config)?;
-        if let Some(file) = &self.task_registry {
-            config = config.with_task_registry_file(file);
+    fn config(&self, kernel: &PublicKey) -> Result<A2aAdapterConfig> {
+        let key = self.manifest_public_key.as_ref().unwrap_or(kernel).to_hex();
+        let target = self.target.as_deref().unwrap_or_default();
+        let mut config = A2aAdapterConfig::new(target, key)
+            .with_server_id(&self.id)
+            .with_history_length_for_1_0(self.history_length);
+        if let Some(policy) = self.partner_policy() {
+            config = config.with_partner_policy(policy);
         }
-        if let Some(timeout) = self.timeout {
-            config = config.with_timeout(timeout);
-        }
-        for pattern in self.addresses {
-            config = config.with_allowed_address(pattern);
-        }
-        Ok(config.with_history_length_for_1_0(self.history_length))
-    }
-}
-
-/// The file of an agent's tasks, below the store's folder.
-pub(crate) fn registry_name(id: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    format!("tasks-{}.json", id.chars().map(plain).collect::<String>())
-}
-
-impl Expected {
-    fn onto(self, config: A2aAdapterConfig) -> A2aAdapterConfig {
-        let nothing = self.partner.is_none()
-            && self.tenant.is_none()
-            && self.skills.is_empty()
-            && self.schemes.is_empty()
-            && self.origins.is_empty();
-        if nothing {
-            return config;
-        }
-        let mut policy = A2aPartnerPolicy::new(self.partner.unwrap_or_default());
-        if let Some(tenant) = self.tenant {
-            policy = policy.with_required_tenant(tenant);
-        }
-        for skill in self.skills {
-            policy = policy.require_skill(skill);
-        }
-        for scheme in self.schemes {
-            policy = policy.require_security_scheme(scheme);
-        }
-        for origin in self.origins {
-            policy = policy.allow_interface_origin(origin);
-        }
-        config.with_partner_policy(policy)
-    }
-}
-
-impl Shown {
-    fn onto(self, mut config: A2aAdapterConfig) -> Result<A2aAdapterConfig> {
-        for (name, value) in self.headers {
+        for (name, value) in &self.header {
             config = config.with_request_header(name, value);
         }
-        for (name, value) in self.query {
+        for (name, value) in &self.query {
             config = config.with_request_query(name, value);
         }
-        for (name, value) in self.cookies {
+        for (name, value) in &self.cookie {
             config = config.with_request_cookie(name, value);
         }
-        if let Some(file) = &self.bearer {
-            config = config.with_bearer_token(line(file)?.as_str());
+        if let Some(file) = &self.bearer_file {
+            config = config.with_bearer_token(self.line(file)?.as_str());
         }
         if let Some((user, file)) = &self.basic {
-            config = config.with_http_basic(user, line(file)?.as_str());
+            config = config.with_http_basic(user, self.line(file)?.as_str());
         }
-        for key in &self.api_keys {
-            let secret = line(&key.file)?;
-            config = match key.place {
-                KeyPlace::Header => config.with_api_key_header(&key.name, secret.as_str()),
-                KeyPlace::Query => config.with_api_key_query(&key.name, secret.as_str()),
-                KeyPlace::Cookie => config.with_api_key_cookie(&key.name, secret.as_str()),
-            };
+        for (name, file) in &self.api_key_header {
+            config = config.with_api_key_header(name, self.line(file)?.as_str());
         }
-        if let Some(oauth) = self.oauth {
-            let secret = line(&oauth.secret)?;
-            config = config.with_oauth_client_credentials(&oauth.client_id, secret.as_str());
-            for scope in oauth.scopes {
-                config = config.with_oauth_scope(scope);
-            }
-            if let Some(endpoint) = oauth.token_endpoint {
-                config = config.with_oauth_token_endpoint(endpoint);
-            }
+        for (name, file) in &self.api_key_query {
+            config = config.with_api_key_query(name, self.line(file)?.as_str());
         }
-        if let Some(file) = &self.ca {
-            config = config.with_tls_root_ca_pem(text(file)?.as_str());
+        for (name, file) in &self.api_key_cookie {
+            config = config.with_api_key_cookie(name, self.line(file)?.as_str());
         }
-        if let Some((chain, key)) = &self.client {
-            config = config.with_mtls_client_auth_pem(text(chain)?.as_str(), text(key)?.as_str());
+        if let Some((client_id, file)) = &self.oauth_client {
+            config = config.with_oauth_client_credentials(client_id, self.line(file)?.as_str());
+        }
+        for scope in &self.oauth_scope {
+            config = config.with_oauth_scope(scope);
+        }
+        if let Some(endpoint) = &self.oauth_token_endpoint {
+            config = config.with_oauth_token_endpoint(endpoint);
+        }
+        if let Some(file) = &self.tls_ca {
+            config = config.with_tls_root_ca_pem(self.text(file)?.as_str());
+        }
+        if let (Some(chain), Some(key)) = (&self.client_cert, &self.client_key) {
+            let (chain, key) = (self.text(chain)?, self.text(key)?);
+            config = config.with_mtls_client_auth_pem(chain.as_str(), key.as_str());
         }
         if let Some(file) = &self.capability {
-            config = config.with_capability(capability(file)?);
+            config = config.with_capability(self.read_capability(file)?);
+        }
+        if let Some(file) = &self.task_registry {
+            config = config.with_task_registry_file(self.folder.join(file));
+        }
+        if let Some(timeout) = self.agent_timeout {
+            config = config.with_timeout(timeout);
+        }
+        for pattern in &self.allow_address {
+            config = config.with_allowed_address(pattern.clone());
         }
         Ok(config)
     }
-}
 
-fn capability(file: &Path) -> Result<CapabilityToken> {
-    let value = strict::from_slice(text(file)?.as_bytes()).ok();
-    let token = value.and_then(|value| serde_json::from_value(value).ok());
-    token.ok_or_else(|| anyhow!("expected a capability token in {}", shown(file)))
-}
-
-/// The one line of a file with a secret.
-fn line(file: &Path) -> Result<Zeroizing<String>> {
-    let text = text(file)?;
-    let line = Zeroizing::new(text.trim().to_owned());
-    if line.is_empty() {
-        return Err(anyhow!("expected a secret in {}, found nothing", shown(file)));
-    }
-    Ok(line)
-}
-
-fn text(file: &Path) -> Result<Zeroizing<String>> {
-    let read = || -> std::io::Result<Zeroizing<String>> {
-        if fs::metadata(file)?.len() > MAX_FILE {
-            return Err(std::io::Error::other("it is too long"));
+    /// What the card has to state, if anything.
+    fn partner_policy(&self) -> Option<A2aPartnerPolicy> {
+        let lists = [&self.require_skill, &self.require_scheme, &self.allow_origin];
+        let is_named = self.partner.is_some() || self.required_tenant.is_some();
+        if !is_named && lists.iter().all(|list| list.is_empty()) {
+            return None;
         }
-        fs::read_to_string(file).map(Zeroizing::new)
-    };
-    read().with_context(|| format!("cannot read {}", shown(file)))
+        let mut policy = A2aPartnerPolicy::new(self.partner.clone().unwrap_or_default());
+        if let Some(tenant) = &self.required_tenant {
+            policy = policy.with_required_tenant(tenant);
+        }
+        for skill in &self.require_skill {
+            policy = policy.require_skill(skill);
+        }
+        for scheme in &self.require_scheme {
+            policy = policy.require_security_scheme(scheme);
+        }
+        for origin in &self.allow_origin {
+            policy = policy.allow_interface_origin(origin);
+        }
+        Some(policy)
+    }
+
+    fn read_capability(&self, file: &Path) -> Result<CapabilityToken> {
+        let value = strict::from_slice(self.text(file)?.as_bytes()).ok();
+        let token = value.and_then(|value| serde_json::from_value(value).ok());
+        token.ok_or_else(|| anyhow!("expected a capability token in {}", shown(file)))
+    }
+
+    /// The one line of a file with a secret.
+    fn line(&self, file: impl AsRef<Path>) -> Result<Zeroizing<String>> {
+        let file = file.as_ref();
+        let text = self.text(file)?;
+        let line = Zeroizing::new(text.trim().to_owned());
+        if line.is_empty() {
+            return Err(anyhow!("expected a secret in {}, found nothing", shown(file)));
+        }
+        Ok(line)
+    }
+
+    fn text(&self, file: &Path) -> Result<Zeroizing<String>> {
+        let file = &self.folder.join(file);
+        let read = || -> std::io::Result<Zeroizing<String>> {
+            if fs::metadata(file)?.len() > MAX_FILE {
+                return Err(std::io::Error::other("it is too long"));
+            }
+            fs::read_to_string(file).map(Zeroizing::new)
+        };
+        read().with_context(|| format!("cannot read {}", shown(file)))
+    }
 }

@@ -16,14 +16,14 @@ use crate::text;
 /// Its name, below the data directory.
 const NAME: &str = "endpoint.json";
 /// The edge by which commands call tools.
-const CALLS: &str = "mcp";
+pub(crate) const CALLS: &str = "mcp";
 /// How long a process may take to accept a connection.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Where a process can be reached. The token in it is for those who may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndpointFile {
-    /// The bearer token, where one is required.
+    /// The bearer token of the edge by which commands call tools, where one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
     /// The tool servers that are offered, in order.

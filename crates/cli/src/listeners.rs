@@ -7,15 +7,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::http::Extensions;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::Principal;
 use chio_edge::auth::HttpAuth;
-use chio_edge::{Edge, Endpoint, StreamListener, Streams};
+use chio_edge::{Carrier, Edge, Endpoint, StreamListener, Streams};
 use chio_net::address::is_this_machine;
 use chio_net::auth::{Authenticator, OriginRules, check_bind};
-use chio_net::serve::{Hooks, ServeLimits, serve};
+use chio_net::serve::{ServeLimits, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +77,14 @@ impl ListenerConfig {
                 path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.exists())
             }
             _ => true,
+        }
+    }
+
+    /// What edges are served over here.
+    pub(crate) const fn carrier(&self) -> Carrier {
+        match self.transport {
+            Transport::Http { .. } => Carrier::Http,
+            Transport::Socket { .. } | Transport::Stdio { .. } => Carrier::Streams,
         }
     }
 
@@ -270,15 +276,12 @@ async fn serve_http(
         Arc::new(HttpAuth { authenticator: access.authenticator, origins, capabilities: true });
     let routes = edges.iter().filter_map(|edge| edge.routes(Arc::clone(&auth)));
     let router = routes.fold(Router::new(), Router::merge);
-    let mark = |extensions: &mut Extensions, from: SocketAddr| {
-        extensions.insert(ConnectInfo(from));
-    };
-    let hooks = Hooks { mark, log: |line| operator_log().line(line) };
+    let log = |line: &str| operator_log().line(line);
     let limits = ServeLimits::default();
     // The store and the servers need files as well.
     let connections = limits.connections.min(open_files() / 2);
     let limits = ServeLimits { connections, ..limits };
-    serve(listener, router, hooks, limits, shutdown.cancelled_owned()).await;
+    serve(listener, router, log, limits, shutdown.cancelled_owned()).await;
 }
 
 impl AddressInUse<'_> {

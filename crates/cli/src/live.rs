@@ -1,6 +1,5 @@
 //! A line for each receipt of a kernel, as soon as it is durable.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -93,12 +92,6 @@ pub(crate) fn channel() -> (Sink, Receipts) {
 impl Watched {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, sink: Sink) -> Arc<Self> {
         Arc::new(Self { ledger, clock, sink })
-    }
-}
-
-impl fmt::Debug for Watched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").finish_non_exhaustive()
     }
 }
 

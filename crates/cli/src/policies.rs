@@ -1,8 +1,8 @@
 //! The policies of a kernel: the one in force, and one that is tried beside it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use chio_kernel::Pipeline;
 use chio_policy::capabilities::DefaultCapability;
@@ -10,6 +10,7 @@ use chio_policy::document::{Problem, RULESETS};
 use chio_policy::shadow::Shadow;
 use chio_policy::state::State;
 use chio_policy::{Policy, Unproved};
+use parking_lot::RwLock;
 
 use crate::text;
 
@@ -122,11 +123,11 @@ pub(crate) struct Capabilities(Arc<RwLock<Arc<[DefaultCapability]>>>);
 impl Capabilities {
     /// What they are now.
     pub(crate) fn now(&self) -> Arc<[DefaultCapability]> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 
     fn set(&self, capabilities: &[DefaultCapability]) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = capabilities.into();
+        *self.0.write() = capabilities.into();
     }
 }
 

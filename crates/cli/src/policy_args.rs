@@ -1,5 +1,7 @@
 //! Which policy a kernel judges calls by.
 
+use std::path::Path;
+
 use anyhow::{Result, anyhow};
 use chio_policy::document::Problem;
 
@@ -20,25 +22,36 @@ pub(crate) struct PolicyArgs {
     shadow_policy: Option<String>,
 }
 
+/// Where the policies of a kernel come from.
+#[derive(Debug)]
+pub(crate) struct PolicySources {
+    pub(crate) in_force: Source,
+    /// A policy that is only tried.
+    pub(crate) on_trial: Option<Source>,
+}
+
 impl PolicyArgs {
-    /// Reads the policies. One that is broken, or does not hold, is not served under.
-    pub(crate) async fn load(&self, io: &mut Io<'_>) -> Result<Policies> {
-        let in_force = Source::new(&self.policy, io.folder);
-        let on_trial = self.shadow_policy.as_ref().map(|it| Source::new(it, io.folder));
-        load(io, in_force, on_trial).await
+    /// The policies that are named, by paths that begin in the current folder.
+    pub(crate) fn sources(&self, io: &Io<'_>) -> PolicySources {
+        PolicySources::new(&self.policy, self.shadow_policy.as_ref(), io.folder)
     }
 }
 
-/// Reads policies, and tells what is wrong with the one that cannot be used.
-pub(crate) async fn load(
-    io: &mut Io<'_>,
-    in_force: Source,
-    on_trial: Option<Source>,
-) -> Result<Policies> {
-    match Policies::load(in_force, on_trial).await {
-        Ok(policies) => Ok(policies),
-        Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
-        Err((_, Unusable::Unproved(unproved))) => Err(Refused::new(unproved.to_string()).into()),
+impl PolicySources {
+    pub(crate) fn new(in_force: &str, on_trial: Option<&String>, folder: &Path) -> Self {
+        let on_trial = on_trial.map(|it| Source::new(it, folder));
+        Self { in_force: Source::new(in_force, folder), on_trial }
+    }
+
+    /// Reads the policies. One that is broken, or does not hold, is not served under.
+    pub(crate) async fn load(self, io: &mut Io<'_>) -> Result<Policies> {
+        match Policies::load(self.in_force, self.on_trial).await {
+            Ok(policies) => Ok(policies),
+            Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
+            Err((_, Unusable::Unproved(unproved))) => {
+                Err(Refused::new(unproved.to_string()).into())
+            }
+        }
     }
 }
 

@@ -23,11 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
 use crate::approving::{ByClientUser, client_user};
-use crate::endpoint_file::{EndpointFile, WrittenFile};
+use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
 use crate::live;
+use crate::outcome::Outcome;
 use crate::policies::Policies;
+use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
 use crate::servers::{self, ServerContext, ToolServer};
 use crate::store_args::data_of;
@@ -44,13 +46,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
 /// What a command serves.
-#[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) store: StoreUrl,
     pub(crate) servers: Vec<Arc<dyn ToolServer>>,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) edges: Vec<EdgeConfig>,
-    pub(crate) policies: Policies,
+    pub(crate) policies: PolicySources,
     pub(crate) trust: Trust,
     /// A key for the kernel; one of the store's own when absent.
     pub(crate) kernel_key: Option<Keypair>,
@@ -93,7 +94,7 @@ impl EdgeConfig {
 
 impl<'a> Plan<'a> {
     /// A plan with the usual for all the rest.
-    pub(crate) fn new(store: StoreUrl, policies: Policies, choose_address: &'a str) -> Self {
+    pub(crate) fn new(store: StoreUrl, policies: PolicySources, choose_address: &'a str) -> Self {
         Self {
             store,
             servers: Vec::new(),
@@ -113,6 +114,7 @@ impl<'a> Plan<'a> {
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening)> {
+        let policies = self.policies.load(io).await?;
         let data = data_of(&self.store).map(std::path::Path::to_owned);
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let (first, later): (Vec<_>, Vec<_>) =
@@ -134,7 +136,7 @@ impl<'a> Plan<'a> {
         let setup = Setup {
             store,
             servers: self.servers,
-            policies: self.policies,
+            policies,
             trust: self.trust,
             kernel_key: self.kernel_key,
             deadline: self.deadline,
@@ -146,14 +148,18 @@ impl<'a> Plan<'a> {
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
-    pub(crate) async fn run(self, io: &mut Io<'_>, shutdown: CancellationToken) -> Result<()> {
-        let is_main = self.is_main;
-        let (mut runtime, opening) = self.start(io).await?;
-        runtime.announce();
-        let served = opening.open(&mut runtime, None)?;
-        served.announce();
-        let _file = served.write_endpoint_file(io, &runtime, is_main)?;
-        runtime.serve(served, shutdown).await
+    pub(crate) fn run(self, io: &mut Io<'_>) -> Result<Outcome> {
+        run_server(async {
+            let shutdown = shutdown_on_signal()?;
+            let is_main = self.is_main;
+            let (mut runtime, opening) = self.start(io).await?;
+            runtime.announce();
+            let served = opening.open(&mut runtime, None)?;
+            served.announce();
+            let _file = served.write_endpoint_file(io, &runtime, is_main)?;
+            runtime.serve(served, shutdown).await?;
+            Ok(Outcome::Well)
+        })
     }
 }
 
@@ -230,12 +236,13 @@ impl Served {
         let mut file = EndpointFile::new(runtime.servers.clone());
         for (listener, edges) in &self.listeners {
             for ServedEdge { config, .. } in edges {
-                if let Some(url) = listener.url(config.kind.path) {
-                    file.edges.insert(config.kind.name.to_owned(), url);
+                let Some(url) = listener.url(config.kind.path) else { continue };
+                file.edges.insert(config.kind.name.to_owned(), url);
+                if config.kind.name == CALLS {
+                    let bearer = listener.access().and_then(|access| access.bearer.as_ref());
+                    file.token = bearer.map(|token| token.to_string());
                 }
             }
-            let bearer = listener.access().and_then(|access| access.bearer.as_ref());
-            file.token = file.token.or_else(|| bearer.map(|token| token.to_string()));
         }
         let other = || EndpointFile::read_in(data).is_some_and(|other| other.is_running());
         if !file.is_callable() || (!is_main && other()) {
@@ -264,7 +271,6 @@ impl Served {
 }
 
 /// What a kernel is started with.
-#[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) store: OpenStore,
     pub(crate) servers: Vec<Arc<dyn ToolServer>>,

@@ -38,7 +38,7 @@ pub(crate) trait ToolServer: fmt::Debug + Send + Sync {
 pub(crate) type Connection = Box<dyn ToolServerConnection>;
 
 /// What a tool server is started with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ServerContext {
     /// The kernel's key, which signs for its manifest.
     pub(crate) public_key: PublicKey,

@@ -6,8 +6,10 @@
 //! means is decided here once; no other crate handles signed bytes itself.
 
 pub mod bundle;
+pub mod calendar;
 pub mod canonical;
 pub mod capability;
+pub mod capability_ref;
 pub mod certificate;
 pub mod checkpoint;
 pub mod crypto;
@@ -29,6 +31,7 @@ pub mod signed;
 pub mod strict;
 mod text;
 pub mod tier;
+pub mod tool_result;
 pub mod window;
 
 /// The examples of the README are tests.

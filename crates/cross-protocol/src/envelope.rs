@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::DiscoveryProtocol;
-use crate::capability_ref::CrossProtocolCapabilityRef;
+use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// A capability on its way to a target.
 // Members stand in canonical order, so that the writer need not sort them on every call.

@@ -64,9 +64,9 @@ pub(crate) struct Failure<'a> {
 pub(crate) enum FailureState {
     /// It did not run, or its tool failed.
     Denied(ErrorCode),
-    /// It was called off.
+    /// It was cancelled.
     Cancelled,
-    /// It was broken off.
+    /// It ended early.
     Incomplete,
 }
 
@@ -84,11 +84,6 @@ impl<'a> Finish<'a> {
             Outcome::Incomplete { reason, .. } => failure(FailureState::Incomplete, reason, chunks),
         }
     }
-}
-
-/// A value as text: strings as they are, everything else as JSON.
-pub(crate) fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The `metadata` member that names the receipt.

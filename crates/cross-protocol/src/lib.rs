@@ -46,12 +46,9 @@
 
 mod admission;
 mod attenuation;
-mod bridge;
-mod capability_ref;
 mod envelope;
 mod executor;
 mod executors;
-mod failed_task;
 mod fidelity;
 mod log;
 mod orchestrated;
@@ -65,6 +62,9 @@ mod route;
 mod tasks;
 mod trace;
 
+pub use chio_core::capability_ref::{
+    CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef,
+};
 pub use chio_core::fidelity::{
     BridgeFidelity, BridgeSemanticHints, TargetProtocolError, target_protocol_of,
 };
@@ -79,15 +79,12 @@ pub use chio_kernel::{
 
 pub use admission::{Admission, Refused};
 pub use attenuation::attenuated;
-pub use bridge::CapabilityBridge;
-pub use capability_ref::{CapabilityRefError, CrossProtocolCapabilityRef};
 pub use envelope::CrossProtocolCapabilityEnvelope;
 pub use executor::{CrossProtocolTargetRequest, TargetProtocolExecutor};
 pub use executors::{
     A2aTargetExecutor, AcpTargetExecutor, HttpTargetExecutor, McpTargetExecutor,
     OpenAiTargetExecutor,
 };
-pub use failed_task::failed_task;
 pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
 pub use log::Log;
 pub use orchestrated::OrchestratedToolCall;

@@ -1,6 +1,5 @@
 //! Where edges write what an operator should know.
 
-use std::fmt;
 use std::sync::Arc;
 
 /// Takes lines for the operator. Lines never hold arguments, results or tokens.
@@ -23,11 +22,5 @@ impl Default for Log {
     /// A log that nobody reads.
     fn default() -> Self {
         Self::new(|_| ())
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
     }
 }

@@ -1,7 +1,6 @@
 //! The one who calls the kernel.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -249,11 +248,5 @@ impl Road for CrossProtocolOrchestrator<'static> {
 
     fn has_verified(&self, token: &CapabilityToken) -> bool {
         self.kernel.has_verified(token)
-    }
-}
-
-impl fmt::Debug for CrossProtocolOrchestrator<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CrossProtocolOrchestrator").finish_non_exhaustive()
     }
 }

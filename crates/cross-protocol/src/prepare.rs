@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::DiscoveryProtocol;
 use crate::attenuation::attenuated;
-use crate::capability_ref::CrossProtocolCapabilityRef;
 use crate::envelope::CrossProtocolCapabilityEnvelope;
 use crate::executor::TargetProtocolExecutor;
 use crate::registry::TargetProtocolRegistry;
@@ -23,6 +22,7 @@ use crate::route::{
     RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, Wanted, plan,
 };
 use crate::trace::{Crossing, EVIDENCE_MEMBER, bridge_id};
+use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// How large the envelope, the route and the trace may be in a receipt, in bytes.
 const MAX_EVIDENCE: usize = 64 << 10;

@@ -4,7 +4,7 @@
 //! once, however many ask at the same time, in however many processes. What was kept to run it,
 //! the token among it, goes when the task is over.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,14 +17,15 @@ use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused
 use chio_kernel::{
     AskError, Caller, Denial, Gone, KernelError, Outcome, Question, ServerNotification, Session,
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::DiscoveryProtocol;
-use crate::capability_ref::CrossProtocolCapabilityRef;
 use crate::orchestrator::CrossProtocolOrchestrator;
 use crate::request::OrchestratedRequest;
+use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// The most bytes of a request that is kept for later.
 const MAX_REQUEST: usize = 5 << 20;
@@ -121,7 +122,7 @@ pub struct TaskView {
 }
 
 /// The table.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DeferredTasks {
     orchestrator: CrossProtocolOrchestrator<'static>,
     limits: TaskLimits,
@@ -370,11 +371,7 @@ struct Given {
     bytes: usize,
 }
 
-impl TaskCaller {
-    fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl TaskCaller {}
 
 #[async_trait]
 impl Caller for TaskCaller {
@@ -384,7 +381,7 @@ impl Caller for TaskCaller {
 
     async fn chunk(&self, _index: u64, data: Value) -> Result<(), Gone> {
         let size = canonical::to_vec(&data).map_err(|_| Gone)?.len();
-        let mut given = self.given();
+        let mut given = self.given.lock();
         given.bytes = given.bytes.saturating_add(size);
         if given.bytes > MAX_CHUNK_BYTES {
             // What does not fit into the table is nobody's to have.
@@ -419,7 +416,7 @@ impl Caller for TaskCaller {
     }
 
     fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
-        let chunks = std::mem::take(&mut self.given().chunks);
+        let chunks = std::mem::take(&mut self.given.lock().chunks);
         let context = self.context.clone();
         let result = TaskResult { outcome: outcome.clone(), chunks, context };
         // What the kernel let through has a form.

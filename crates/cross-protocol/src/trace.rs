@@ -266,7 +266,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::capability_ref::CrossProtocolCapabilityRef;
+    use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
     fn agent() -> PublicKey {
         PublicKey::from_hex(&"ab".repeat(32)).unwrap()

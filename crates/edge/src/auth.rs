@@ -1,17 +1,23 @@
 //! Authentication of HTTP requests: where they come from, the principal, the capability and the proof
-//! of possession that they bring.
+//! of possession that they bring, and the rate at which they come.
 
-use std::fmt;
+use std::net::IpAddr;
 
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::http::{HeaderMap, HeaderName};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chio_core::capability::{CapabilityToken, DpopProof, PresentedToken};
 use chio_core::principal::Principal;
 use chio_core::strict;
 use chio_net::auth::{AuthError, Authenticator, OriginError, OriginRules};
+use chio_net::serve::ClientAddress;
+use tokio::time::Instant;
+
+use crate::limits::RateLimiter;
+use crate::refusal::Refusal;
 
 /// The header that carries a capability.
 pub const CAPABILITY: HeaderName = HeaderName::from_static("x-chio-capability");
@@ -28,14 +34,6 @@ pub struct HttpAuth {
     pub origins: OriginRules,
     /// Whether clients may present a capability of their own.
     pub capabilities: bool,
-}
-
-impl fmt::Debug for HttpAuth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAuth")
-            .field("authenticator", &self.authenticator)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Why a header is not accepted. Nothing of it is repeated.
@@ -56,20 +54,89 @@ pub enum HeaderError {
     Proof,
 }
 
+/// What a protocol reads from `Authorization: Bearer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bearer {
+    /// A bearer token.
+    Token,
+    /// A bearer token, or a capability where the listener accepts capabilities.
+    TokenOrCapability,
+}
+
+/// What the head of a request shows. A capability may follow in its body.
+pub struct RequestHead {
+    /// The address that the request comes from; none where the server does not say.
+    pub from: Option<IpAddr>,
+    /// The principal, or why the request is not authenticated so far.
+    pub principal: Result<Principal, AuthError>,
+    /// The proof of possession, or why it is not one.
+    pub proof: Result<Option<Box<DpopProof>>, HeaderError>,
+}
+
+impl From<HeaderError> for Refusal {
+    fn from(error: HeaderError) -> Self {
+        Self::unauthenticated(error.to_string()).challenged()
+    }
+}
+
 impl HttpAuth {
     /// Checks `Host` and `Origin`, so that no web page reaches the listener by a name of its own.
     ///
     /// # Errors
     /// When they name another server, or a page that may not call this one.
-    pub fn check_origin(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), OriginError> {
-        self.origins.check(headers, uri.authority().map(Authority::as_str))
+    pub fn check_origin(&self, head: &Parts) -> Result<(), OriginError> {
+        self.origins.check(&head.headers, head.uri.authority().map(Authority::as_str))
+    }
+
+    /// Authenticates a request by its head, and counts it against the rate limit: for its
+    /// principal, or for its address where it names none. One that presents a capability needs no
+    /// bearer token.
+    ///
+    /// # Errors
+    /// When the request names another server, presents a damaged capability, or is one too many.
+    pub async fn authenticate(
+        &self,
+        head: &Parts,
+        bearer: Bearer,
+        limiter: &RateLimiter,
+        now: u64,
+    ) -> Result<RequestHead, Refusal> {
+        self.check_origin(head)?;
+        let headers = &head.headers;
+        let may_be_capability = bearer == Bearer::TokenOrCapability;
+        let as_bearer = bearer_capability(headers);
+        let as_bearer = as_bearer.filter(|_| may_be_capability && self.capabilities);
+        let is_bearer = as_bearer.is_some();
+        let capability = same_capability(self.capability(headers)?, as_bearer)?;
+        let principal = if is_bearer {
+            Ok(Principal::anonymous())
+        } else if may_be_capability
+            && headers.contains_key(AUTHORIZATION)
+            && !self.authenticator.is_required()
+        {
+            // SECURITY: a damaged capability must not be taken for none, which may do more.
+            let expected = "expected no `Authorization`, or a capability as `Bearer`, found \
+                            something else";
+            return Err(Refusal::unauthenticated(expected).challenged());
+        } else {
+            match self.authenticator.authenticate(headers, now).await {
+                // A capability says by itself what its holder may do.
+                Err(AuthError::Missing) if capability.is_some() => Ok(Principal::anonymous()),
+                authenticated => authenticated,
+            }
+        };
+        let principal = principal.map(|principal| principal.with_capability(capability));
+        let from = head.extensions.get::<ClientAddress>().map(|address| address.0.ip());
+        let client = match &principal {
+            Ok(principal) if principal.is_authenticated() => principal.name.clone(),
+            _ => from.map(|from| from.to_string()).unwrap_or_default(),
+        };
+        limiter.pass(&client, Instant::now()).map_err(Refusal::rate_limited)?;
+        Ok(RequestHead { from, principal, proof: proof(headers) })
     }
 
     /// The capability in `X-Chio-Capability`. Its signature is not checked here.
-    ///
-    /// # Errors
-    /// When there is one that cannot be read, or none is accepted.
-    pub fn capability(&self, headers: &HeaderMap) -> Result<Option<PresentedToken>, HeaderError> {
+    fn capability(&self, headers: &HeaderMap) -> Result<Option<PresentedToken>, HeaderError> {
         let mut values = headers.get_all(CAPABILITY).iter();
         let Some(value) = values.next() else { return Ok(None) };
         if !self.capabilities {
@@ -80,23 +147,21 @@ impl HttpAuth {
         }
         parse_capability(value.as_bytes()).map(Some).ok_or(HeaderError::Capability)
     }
+}
 
-    /// The principal of a request. One that presents a capability needs no bearer token.
-    ///
-    /// # Errors
-    /// When the request has neither, or an unknown token.
-    pub async fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        capability: Option<PresentedToken>,
-        now: u64,
-    ) -> Result<Principal, AuthError> {
-        let principal = match self.authenticator.authenticate(headers, now).await {
-            // A capability says by itself what its holder may do.
-            Err(AuthError::Missing) if capability.is_some() => Principal::anonymous(),
-            authenticated => authenticated?,
-        };
-        Ok(principal.with_capability(capability))
+/// The capability that a request presents in one of two places, or the same in both.
+///
+/// # Errors
+/// When there are two that differ.
+pub fn same_capability(
+    one: Option<PresentedToken>,
+    other: Option<PresentedToken>,
+) -> Result<Option<PresentedToken>, Refusal> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => {
+            Err(Refusal::unauthenticated("expected one capability, found two that differ"))
+        }
+        (one, other) => Ok(one.or(other)),
     }
 }
 
@@ -110,8 +175,7 @@ pub fn parse_capability(text: &[u8]) -> Option<PresentedToken> {
 
 /// The capability in `Authorization: Bearer`, as JSON or base64url of JSON. None when the header
 /// holds anything else, which an authenticator may know.
-#[must_use]
-pub fn bearer_capability(headers: &HeaderMap) -> Option<PresentedToken> {
+fn bearer_capability(headers: &HeaderMap) -> Option<PresentedToken> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     if value.len() > MAX_HEADER {
@@ -130,10 +194,7 @@ pub fn bearer_capability(headers: &HeaderMap) -> Option<PresentedToken> {
 }
 
 /// The proof of possession of a request.
-///
-/// # Errors
-/// When there is one that cannot be read.
-pub fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, HeaderError> {
+fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, HeaderError> {
     let Some(value) = headers.get(PROOF) else { return Ok(None) };
     if value.len() > MAX_HEADER {
         return Err(HeaderError::Proof);
@@ -213,17 +274,27 @@ mod tests {
         let authenticator = Authenticator::anonymous();
         let authenticator = authenticator.with_token("alice", "0123456789abcdef").unwrap();
         let auth = HttpAuth { authenticator, ..auth(true) };
-        let capability = || Some(PresentedToken::from(token()));
-        let nothing = HeaderMap::new();
-        let by_capability = auth.authenticate(&nothing, capability(), 0).await.unwrap();
+        let json = serde_json::to_string(&token()).unwrap();
+        let limiter = RateLimiter::default();
+        let of = async |authorization: Option<&str>, capability: bool| {
+            let mut request = axum::http::Request::builder();
+            if let Some(authorization) = authorization {
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            if capability {
+                request = request.header(CAPABILITY, &json);
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            auth.authenticate(&head, Bearer::Token, &limiter, 0).await.unwrap().principal
+        };
+        let by_capability = of(None, true).await.unwrap();
         assert!(!by_capability.is_authenticated());
         assert_eq!(by_capability.owner_id(), format!("anonymous|{}", token().subject));
-        assert_eq!(auth.authenticate(&nothing, None, 0).await, Err(AuthError::Missing));
-        let alice = headers(&AUTHORIZATION, &["Bearer 0123456789abcdef"]);
-        let known = auth.authenticate(&alice, None, 0).await.unwrap();
+        assert_eq!(of(None, false).await, Err(AuthError::Missing));
+        let known = of(Some("Bearer 0123456789abcdef"), false).await.unwrap();
         assert_eq!((known.is_authenticated(), &*known.name), (true, "alice"));
-        let other = headers(&AUTHORIZATION, &["Bearer 0123456789abcdeX"]);
-        assert_eq!(auth.authenticate(&other, capability(), 0).await, Err(AuthError::Unknown));
+        let other = of(Some("Bearer 0123456789abcdeX"), true).await;
+        assert_eq!(other, Err(AuthError::Unknown));
     }
 
     #[test]

@@ -14,6 +14,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
+    /// The client does not accept an answer of these types.
+    #[error("expected `Accept: {0}`")]
+    NotAcceptable(&'static str),
+    /// It is of another type.
+    #[error("expected `Content-Type: application/json`")]
+    MediaType,
     /// It did not arrive in time.
     #[error("expected the whole body within 30 seconds")]
     Timeout,
@@ -30,6 +36,8 @@ impl BodyError {
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
+            Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Timeout => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Incomplete(_) => StatusCode::BAD_REQUEST,
@@ -52,6 +60,33 @@ pub async fn collect(body: Body, limit: usize) -> Result<Bytes, BodyError> {
     })
 }
 
+/// Reads a JSON body of at most `limit` bytes, whose client accepts answers of all of these types
+/// (a list with commas).
+///
+/// # Errors
+/// As [`collect`], and when the client sends or accepts other types.
+pub async fn collect_json(
+    headers: &HeaderMap,
+    body: Body,
+    accept: &'static str,
+    limit: usize,
+) -> Result<Bytes, BodyError> {
+    check_accept(headers, accept)?;
+    if !has_content_type(headers, &["application/json"]) {
+        return Err(BodyError::MediaType);
+    }
+    collect(body, limit).await
+}
+
+/// Checks that a client accepts answers of all of these types (a list with commas).
+///
+/// # Errors
+/// When it does not.
+pub fn check_accept(headers: &HeaderMap, types: &'static str) -> Result<(), BodyError> {
+    let accepts = accepts(headers, types.split(", "));
+    if accepts { Ok(()) } else { Err(BodyError::NotAcceptable(types)) }
+}
+
 /// Whether the `Content-Type` of a request is one of these, parameters aside.
 #[must_use]
 pub fn has_content_type(headers: &HeaderMap, types: &[&str]) -> bool {
@@ -61,8 +96,7 @@ pub fn has_content_type(headers: &HeaderMap, types: &[&str]) -> bool {
 }
 
 /// Whether the `Accept` of a request lists all of these types, in any order.
-#[must_use]
-pub fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
+fn accepts<'a>(headers: &HeaderMap, mut types: impl Iterator<Item = &'a str>) -> bool {
     let ranges = || {
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         values
@@ -77,7 +111,7 @@ pub fn accepts(headers: &HeaderMap, types: &[&str]) -> bool {
                 || range.strip_suffix("/*").is_some_and(|it| it.eq_ignore_ascii_case(family))
         })
     };
-    types.iter().all(|wanted| is_listed(wanted))
+    types.all(is_listed)
 }
 
 #[cfg(test)]
@@ -90,7 +124,7 @@ mod tests {
 
     #[test]
     fn both_types_have_to_be_accepted_in_any_order() {
-        let both = ["application/json", "text/event-stream"];
+        let both = "application/json, text/event-stream";
         for (values, expected) in [
             (&["application/json, text/event-stream"][..], true),
             (&["text/event-stream, application/json"], true),
@@ -102,7 +136,8 @@ mod tests {
             (&["text/html"], false),
             (&[], false),
         ] {
-            assert_eq!(accepts(&headers("accept", values), &both), expected, "{values:?}");
+            let accepted = check_accept(&headers("accept", values), both);
+            assert_eq!(accepted.is_ok(), expected, "{values:?}");
         }
     }
 

@@ -1,8 +1,7 @@
 //! Collecting the chunks of a stream for a client that receives one whole result.
 
-use std::sync::{Mutex, PoisonError};
-
 use chio_cross_protocol::Gone;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The most bytes of JSON that are collected for one result.
@@ -25,7 +24,7 @@ impl ChunkCollector {
     /// When the chunks together are too large for one result.
     pub fn push(&self, chunk: Value) -> Result<(), Gone> {
         let size = chunk.to_string().len();
-        let mut collected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collected = self.0.lock();
         collected.bytes = collected.bytes.saturating_add(size);
         if collected.bytes > MAX_BYTES {
             return Err(Gone);
@@ -36,7 +35,7 @@ impl ChunkCollector {
 
     /// Takes the chunks that were added.
     pub fn take(&self) -> Vec<Value> {
-        let mut collected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collected = self.0.lock();
         std::mem::take(&mut collected.chunks)
     }
 }

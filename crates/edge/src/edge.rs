@@ -18,7 +18,7 @@ use crate::settings::{Setting, SettingError, Settings};
 #[async_trait]
 pub trait Edge: Send + Sync {
     /// Routes for an HTTP listener; none for a protocol that is not spoken over HTTP. Requests carry
-    /// the address of the client as [`axum::extract::ConnectInfo`].
+    /// the address of the client as the extension [`chio_net::serve::ClientAddress`].
     fn routes(&self, _auth: Arc<HttpAuth>) -> Option<Router> {
         None
     }
@@ -65,10 +65,13 @@ pub struct Streams {
     pub principal: Principal,
 }
 
-impl std::fmt::Debug for Streams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Streams").field("principal", &self.principal).finish_non_exhaustive()
-    }
+/// What an edge is served over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// HTTP, with other edges on the same listener.
+    Http,
+    /// Pairs of byte streams, each listener for one edge.
+    Streams,
 }
 
 /// An entry of the list of edges.
@@ -80,6 +83,8 @@ pub struct EdgeKind {
     pub announcement: &'static str,
     /// Where clients find it, below the address of an HTTP listener.
     pub path: &'static str,
+    /// What it can be served over.
+    pub carriers: &'static [Carrier],
     /// The listener that it is on when nothing is configured.
     pub default_listener: &'static str,
     /// Whether its clients can ask their own user to approve a call.
@@ -106,15 +111,6 @@ pub struct EdgeContext {
     pub user_approvals: Option<Arc<dyn UserApprovals>>,
     /// Where the operator reads what happens.
     pub log: Log,
-}
-
-impl std::fmt::Debug for EdgeContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EdgeContext")
-            .field("servers", &self.servers)
-            .field("base_url", &self.base_url)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Answers approval requests with the decision of the client's own user. The binary implements it.

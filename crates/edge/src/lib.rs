@@ -18,11 +18,12 @@ pub mod reply;
 mod settings;
 mod stream_listener;
 pub mod tasks;
-pub mod timestamp;
 pub mod tokens;
 mod unix_socket;
 
-pub use edge::{Edge, EdgeContext, EdgeKind, StartResult, StreamError, Streams, UserApprovals};
+pub use edge::{
+    Carrier, Edge, EdgeContext, EdgeKind, StartResult, StreamError, Streams, UserApprovals,
+};
 pub use endpoint::{Endpoint, EndpointError};
 pub use refusal::Refusal;
 pub use settings::{Form, Setting, SettingError, SettingValue, Settings};

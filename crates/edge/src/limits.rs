@@ -1,10 +1,11 @@
 //! How often a client may send requests, and how many calls run at once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -32,15 +33,25 @@ impl Rate {
 
 /// Counts the requests of each client in windows of time.
 #[derive(Debug, Default)]
-pub struct RateLimiter(Mutex<HashMap<String, (Instant, u32)>>);
+pub struct RateLimiter {
+    rate: Option<Rate>,
+    counts: Mutex<HashMap<String, (Instant, u32)>>,
+}
 
 impl RateLimiter {
+    /// A limiter; without a rate, it counts nothing.
+    #[must_use]
+    pub fn new(rate: Option<Rate>) -> Self {
+        Self { rate, counts: Mutex::default() }
+    }
+
     /// Counts a request of this client.
     ///
     /// # Errors
     /// When it is one too many: the seconds after which to try again.
-    pub fn pass(&self, client: &str, rate: Rate, now: Instant) -> Result<(), u64> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn pass(&self, client: &str, now: Instant) -> Result<(), u64> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        let mut counts = self.counts.lock();
         if counts.len() >= MAX_CLIENTS && !counts.contains_key(client) {
             counts.retain(|_, (since, _)| now.duration_since(*since) < rate.window);
         }
@@ -127,7 +138,7 @@ impl Drop for ConcurrencyPermit {
 }
 
 fn lock(held: &PermitCounts) -> MutexGuard<'_, HashMap<PublicKey, usize>> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
+    held.lock()
 }
 
 #[cfg(test)]
@@ -139,17 +150,17 @@ mod tests {
     #[test]
     fn each_client_has_its_own_count_in_a_window_and_further_ones_share_one() {
         let rate = Rate { requests: 2, window: Duration::from_secs(60) };
-        let (rate_limiter, now) = (RateLimiter::default(), Instant::now());
+        let (rate_limiter, now) = (RateLimiter::new(Some(rate)), Instant::now());
         for expected in [Ok(()), Ok(()), Err(60)] {
-            assert_eq!(rate_limiter.pass("a", rate, now), expected);
+            assert_eq!(rate_limiter.pass("a", now), expected);
         }
-        assert_eq!(rate_limiter.pass("b", rate, now), Ok(()));
-        assert_eq!(rate_limiter.pass("a", rate, now + Duration::from_secs(59)), Err(1));
-        assert_eq!(rate_limiter.pass("a", rate, now + Duration::from_secs(60)), Ok(()));
+        assert_eq!(rate_limiter.pass("b", now), Ok(()));
+        assert_eq!(rate_limiter.pass("a", now + Duration::from_secs(59)), Err(1));
+        assert_eq!(rate_limiter.pass("a", now + Duration::from_secs(60)), Ok(()));
         for number in 0..MAX_CLIENTS {
-            let _ = rate_limiter.pass(&number.to_string(), rate, now);
+            let _ = rate_limiter.pass(&number.to_string(), now);
         }
-        let late = ["x", "y", "z"].map(|client| rate_limiter.pass(client, rate, now).is_ok());
+        let late = ["x", "y", "z"].map(|client| rate_limiter.pass(client, now).is_ok());
         assert!(!late.iter().all(|passed| *passed), "{late:?}");
     }
 

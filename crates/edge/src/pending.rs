@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chio_cross_protocol::AskError;
 use chio_net::jsonrpc::{RequestId, Response};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -25,13 +25,9 @@ pub struct PendingRequests {
 }
 
 impl PendingRequests {
-    fn senders(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<Answer>>> {
-        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers a request: its id, and where the answer arrives. None when too many are pending.
     pub fn register(&self) -> Option<(RequestId, oneshot::Receiver<Answer>)> {
-        let mut senders = self.senders();
+        let mut senders = self.senders.lock();
         if senders.len() >= MAX_PENDING {
             return None;
         }
@@ -44,12 +40,12 @@ impl PendingRequests {
 
     /// Removes a request. True if it was still pending.
     pub fn remove(&self, id: &RequestId) -> bool {
-        self.senders().remove(id).is_some()
+        self.senders.lock().remove(id).is_some()
     }
 
     /// Passes a response to the task that waits for it. Drops one that matches no request.
     pub fn resolve(&self, response: Response) {
-        let Some(sender) = self.senders().remove(&response.id) else { return };
+        let Some(sender) = self.senders.lock().remove(&response.id) else { return };
         let answer = match response.outcome {
             Ok(body) => Ok(body.into_value()),
             Err(error) => Err(AskError::Failed(error.message.chars().take(MAX_MESSAGE).collect())),

@@ -17,6 +17,19 @@ pub struct Setting {
     pub help: &'static str,
 }
 
+impl Setting {
+    /// A key, with what holds when it is not set and what it means.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        form: Form,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { name, form, default, help }
+    }
+}
+
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

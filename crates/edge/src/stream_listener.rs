@@ -1,6 +1,5 @@
 //! Accepting connections over byte streams: on Unix sockets and loopback TCP.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -143,11 +142,5 @@ impl StreamListener {
             }
         };
         Ok((permit, streams))
-    }
-}
-
-impl fmt::Debug for StreamListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamListener").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }

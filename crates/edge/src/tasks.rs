@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// One owner has at most this fraction of the bytes: one in four.
@@ -209,10 +210,6 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
         Self { state: Mutex::new(state), limits }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<O, R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn expires_at(&self, record: &R, now: u64) -> u64 {
         now.saturating_add(record.lifetime().unwrap_or(self.limits.lifetime).as_secs())
     }
@@ -228,7 +225,7 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
         before: Option<&Arc<R>>,
         now: u64,
     ) -> Result<(), InsertError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.sweep(now);
         let id = entry.record.id().to_owned();
         if let Some(known) = state.slot(&id) {
@@ -263,7 +260,7 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
     /// Replaces the record of a task, if the table has it, and extends its lifetime. Older tasks
     /// make room where the record is larger than before.
     pub fn update(&self, record: Arc<R>, now: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let bytes = record.size();
         let expires_at = self.expires_at(&record, now);
         let Some(sequence) = state.sequences.get(record.id()).copied() else { return };
@@ -281,7 +278,7 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
 
     /// A task of this owner.
     pub fn find(&self, id: &str, owner: &O, now: u64) -> Option<TaskEntry<O, R>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.sweep(now);
         let slot = state.slot(id).filter(|slot| !slot.is_expired(now))?;
         (slot.entry.owner == *owner).then(|| slot.entry.clone())
@@ -289,12 +286,12 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
 
     /// Removes a task.
     pub fn remove(&self, id: &str) {
-        self.state().remove_id(id);
+        self.state.lock().remove_id(id);
     }
 
     /// The tasks of this owner, the oldest first.
     pub fn list(&self, owner: &O, now: u64) -> Vec<TaskEntry<O, R>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.sweep(now);
         let slots = state.of_owner(owner).filter(|(_, slot)| !slot.is_expired(now));
         slots.map(|(_, slot)| slot.entry.clone()).collect()
@@ -302,12 +299,12 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
 
     /// The number of tasks of this owner.
     pub fn count(&self, owner: &O, now: u64) -> usize {
-        self.state().of_owner(owner).filter(|(_, slot)| !slot.is_expired(now)).count()
+        self.state.lock().of_owner(owner).filter(|(_, slot)| !slot.is_expired(now)).count()
     }
 
     /// Whether a task of any owner runs.
     pub fn any_running(&self) -> bool {
-        self.state().slots.values().any(|slot| slot.entry.is_running())
+        self.state.lock().slots.values().any(|slot| slot.entry.is_running())
     }
 }
 
@@ -415,12 +412,12 @@ mod tests {
         table.insert(entry(3, 1, false), None, 100).unwrap();
         table.update(record(2, 9_900), 0);
         assert_eq!(ids(&table, 1), [2], "the other made room");
-        assert!(table.state().bytes > 10_000, "what runs stays");
+        assert!(table.state.lock().bytes > 10_000, "what runs stays");
         assert!(table.find("2", &1, 400).is_some(), "it runs");
         running.ended.cancel();
         assert!(table.find("2", &1, 400).is_none() && table.list(&1, 400).is_empty(), "it ended");
         table.remove("2");
-        let state = table.state();
+        let state = table.state.lock();
         assert_eq!((state.bytes, state.owners.len()), (0, 0));
     }
 

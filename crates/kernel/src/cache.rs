@@ -4,10 +4,11 @@
 //! member. Window, issuer trust and revocation are not remembered; they are checked on every call.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
+use parking_lot::Mutex;
 
 /// A grant somewhere above the presented token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl TokenCache {
 
     /// The entry for exactly this token.
     pub(crate) fn get(&self, token: &CapabilityToken) -> Option<Arc<KnownToken>> {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.lock();
         if let Some(known) = generations.young.get(&token.id) {
             return (*known.token == *token).then(|| Arc::clone(known));
         }
@@ -72,7 +73,7 @@ impl TokenCache {
 
     /// Remembers a token.
     pub(crate) fn insert(&self, known: Arc<KnownToken>) {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.generations.lock();
         self.put(&mut generations, known);
     }
 
@@ -85,7 +86,7 @@ impl TokenCache {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        let generations = self.generations.lock().unwrap();
+        let generations = self.generations.lock();
         generations.young.len() + generations.old.len()
     }
 }

@@ -3,7 +3,7 @@
 //! Before the first of either leaves, the intent is durable. Chunks pass the output guards, are
 //! hashed, and are bounded; questions leave child receipts.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chio_core::canonical::{self, Scratch, Size};
 use chio_core::crypto::PublicKey;
@@ -12,6 +12,7 @@ use chio_core::receipt::{
     ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
 };
 use chio_core::signed::Signed;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -72,14 +73,6 @@ struct State {
     value_hash: Option<String>,
 }
 
-impl std::fmt::Debug for CallContext<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallContext")
-            .field("request_id", &self.draft.request_id)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Whether a value is within so many bytes, and not nested too deep.
 fn fits(value: &Value, most: usize) -> bool {
     canonical::size(value).is_ok_and(|size| size.bytes <= most && size.depth <= MAX_NESTING)
@@ -122,10 +115,6 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Who calls.
     #[must_use]
     pub fn subject(&self) -> &PublicKey {
@@ -160,7 +149,7 @@ impl<'a> CallContext<'a> {
         let Ok(reviewed) = self.reviewers.review_all(params).await else { return };
         let Value::Object(params) = reviewed.value else { return };
         let _turn = self.turn.lock().await;
-        self.state().remarks.extend(reviewed.remarks);
+        self.state.lock().remarks.extend(reviewed.remarks);
         if self.ensure_intent().await.is_ok() {
             self.caller.notice(ServerNotification { method, params }).await;
         }
@@ -173,10 +162,10 @@ impl<'a> CallContext<'a> {
     /// tool returns; what it returns is not looked at.
     pub async fn chunk(&self, data: Value) -> Result<(), Gone> {
         let _turn = self.turn.lock().await;
-        if self.state().broken.is_some() {
+        if self.state.lock().broken.is_some() {
             return Err(Gone);
         }
-        self.state().streams = true;
+        self.state.lock().streams = true;
         let most = self.kernel.config.limits.max_output_bytes;
         let result = if self.reviewers.look() && !fits(&data, most) {
             Err(incomplete("the stream has more bytes than allowed", self.chunks_sent()))
@@ -186,7 +175,7 @@ impl<'a> CallContext<'a> {
             self.send(data).await
         };
         result.map_err(|outcome| {
-            self.state().broken.get_or_insert(outcome);
+            self.state.lock().broken.get_or_insert(outcome);
             Gone
         })
     }
@@ -196,7 +185,7 @@ impl<'a> CallContext<'a> {
         let reviewed = self.reviewers.review(data, ReviewMode::EachChunk).await;
         let reviewed = reviewed.map_err(Outcome::Denied)?;
         let size = self.check_bounds(&reviewed.value)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.remarks.extend(reviewed.remarks);
         state.held_bytes = state.held_bytes.saturating_add(size);
         state.held_back.push(reviewed.value);
@@ -208,7 +197,7 @@ impl<'a> CallContext<'a> {
         let reviewed = self.reviewers.review(data, ReviewMode::EachChunk).await;
         let reviewed = reviewed.map_err(Outcome::Denied)?;
         self.check_bounds(&reviewed.value)?;
-        self.state().remarks.extend(reviewed.remarks);
+        self.state.lock().remarks.extend(reviewed.remarks);
         self.deliver(reviewed.value).await
     }
 
@@ -216,7 +205,7 @@ impl<'a> CallContext<'a> {
     async fn deliver(&self, data: Value) -> Result<(), Outcome> {
         self.ensure_intent().await?;
         let index = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.hash.push(&data).is_err() {
                 return Err(incomplete("a chunk has no canonical form", state.sent));
             }
@@ -226,7 +215,7 @@ impl<'a> CallContext<'a> {
             let (reason, chunks) = ("the caller is gone".to_owned(), self.chunks_sent());
             Outcome::Cancelled { reason, chunks }
         })?;
-        self.state().sent += 1;
+        self.state.lock().sent += 1;
         Ok(())
     }
 
@@ -234,7 +223,7 @@ impl<'a> CallContext<'a> {
     fn check_bounds(&self, data: &Value) -> Result<u64, Outcome> {
         let limits = &self.kernel.config.limits;
         let size = canonical::size(data);
-        let state = self.state();
+        let state = self.state.lock();
         let Ok(Size { bytes: size, depth }) = size else {
             return Err(incomplete("a chunk has no canonical form", state.sent));
         };
@@ -256,7 +245,7 @@ impl<'a> CallContext<'a> {
     /// Makes the intent durable, if it is not yet.
     async fn ensure_intent(&self) -> Result<(), Outcome> {
         let Some(authority) = self.authority else { return Ok(()) };
-        if self.state().intent.is_some() {
+        if self.state.lock().intent.is_some() {
             return Ok(());
         }
         let grant_index = self.draft.grant_index();
@@ -285,7 +274,7 @@ impl<'a> CallContext<'a> {
             None => Ok(()),
             Some(Writing::Intent(write)) => match write.await.unwrap_or_else(|_| Err(lost())) {
                 Ok(Reserved::Held { intent, .. }) => {
-                    self.state().intent = Some(intent);
+                    self.state.lock().intent = Some(intent);
                     Ok(())
                 }
                 Ok(refused) => {
@@ -316,7 +305,7 @@ impl<'a> CallContext<'a> {
         let mut writing = self.writing.lock().await;
         let _ = self.written(&mut writing).await;
         drop(writing);
-        let asked = self.state().asked;
+        let asked = self.state.lock().asked;
         if let Some(kind) = asked {
             let _ = self.record(kind, &Err(AskError::Gone)).await;
         }
@@ -330,11 +319,11 @@ impl<'a> CallContext<'a> {
     pub async fn ask(&self, question: Question) -> Result<Value, AskError> {
         let _turn = self.turn.lock().await;
         if let Err(outcome) = self.ensure_intent().await {
-            self.state().broken.get_or_insert(outcome);
+            self.state.lock().broken.get_or_insert(outcome);
             return Err(AskError::Gone);
         }
         let Question { kind, params } = question;
-        self.state().asked = Some(kind);
+        self.state.lock().asked = Some(kind);
         let reviewed = if fits(&params, MAX_QUESTION) {
             self.reviewers.review_all(params).await
         } else {
@@ -344,7 +333,7 @@ impl<'a> CallContext<'a> {
         let answer = match reviewed {
             Err(denial) => Err(AskError::Failed(format!("held back by {}", denial.guard))),
             Ok(reviewed) => {
-                self.state().remarks.extend(reviewed.remarks);
+                self.state.lock().remarks.extend(reviewed.remarks);
                 tokio::select! {
                     biased;
                     answer = self.caller.ask(Question { kind, params: reviewed.value }) => answer,
@@ -354,7 +343,7 @@ impl<'a> CallContext<'a> {
         };
         let recorded = self.record(kind, &answer).await;
         if let Err(outcome) = recorded {
-            self.state().broken.get_or_insert(outcome);
+            self.state.lock().broken.get_or_insert(outcome);
             return Err(AskError::Gone);
         }
         answer
@@ -377,7 +366,7 @@ impl<'a> CallContext<'a> {
         let mut writing = self.writing.lock().await;
         let write = tokio::spawn(async move { ledger.append(entry).await });
         *writing = Some(Writing::Child(write, leaf));
-        self.state().asked = None;
+        self.state.lock().asked = None;
         self.written(&mut writing).await
     }
 
@@ -422,17 +411,17 @@ impl<'a> CallContext<'a> {
 
     /// How many chunks the caller was given.
     pub(crate) fn chunks_sent(&self) -> u64 {
-        self.state().sent
+        self.state.lock().sent
     }
 
     /// Why the stream broke off, if it did.
     pub(crate) fn broken(&self) -> Option<Outcome> {
-        self.state().broken.clone()
+        self.state.lock().broken.clone()
     }
 
     /// The end of a tool that returned: output guards for a value, the rest of a stream.
     pub(crate) async fn finish(&self, value: Option<Value>) -> Outcome {
-        let streams = self.state().streams;
+        let streams = self.state.lock().streams;
         let ended = match value {
             Some(value) if !streams => self.finish_value(value).await,
             // A value after chunks is the last of them.
@@ -467,23 +456,23 @@ impl<'a> CallContext<'a> {
             let reason = format!("expected at most {MAX_NESTING} levels of result, found more");
             return Err(failed(&reason));
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.value_hash = Some(hash);
         state.remarks.extend(reviewed.remarks);
         Ok(Outcome::Value(reviewed.value))
     }
 
     async fn finish_stream(&self, last: Option<Value>) -> Result<Outcome, Outcome> {
-        self.state().streams = true;
+        self.state.lock().streams = true;
         if let Some(last) = last {
             let gone = |Gone| self.broken().unwrap_or_else(|| incomplete("broken off", 0));
             self.chunk(last).await.map_err(gone)?;
         }
-        let held_back = std::mem::take(&mut self.state().held_back);
+        let held_back = std::mem::take(&mut self.state.lock().held_back);
         if self.reviewers.want_whole() {
             let reviewed = self.reviewers.review(Value::Array(held_back), ReviewMode::Whole).await;
             let reviewed = reviewed.map_err(Outcome::Denied)?;
-            self.state().remarks.extend(reviewed.remarks);
+            self.state.lock().remarks.extend(reviewed.remarks);
             let chunks = match reviewed.value {
                 Value::Array(chunks) => chunks,
                 other => vec![other],
@@ -497,7 +486,7 @@ impl<'a> CallContext<'a> {
 
     /// The receipt's account of a stream; none when there was none.
     pub(crate) fn stream_record(&self) -> Option<Value> {
-        let state = self.state();
+        let state = self.state.lock();
         if !state.streams {
             return None;
         }
@@ -511,14 +500,14 @@ impl<'a> CallContext<'a> {
 
     /// What guards remark about what left.
     pub(crate) fn remarks(&self) -> Remarks {
-        std::mem::take(&mut self.state().remarks)
+        std::mem::take(&mut self.state.lock().remarks)
     }
 
     /// A tool's words about its failure, as far as the output guards let them leave.
     pub(crate) async fn review_failure(&self, words: String) -> String {
         match self.reviewers.review_all(Value::String(shortened(words))).await {
             Ok(reviewed) => {
-                self.state().remarks.extend(reviewed.remarks);
+                self.state.lock().remarks.extend(reviewed.remarks);
                 match reviewed.value {
                     Value::String(words) => words,
                     _ => "its words were replaced".to_owned(),
@@ -530,7 +519,7 @@ impl<'a> CallContext<'a> {
 
     /// The hash of what left.
     pub(crate) fn content_hash(&self, outcome: &Outcome) -> String {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match outcome {
             Outcome::Value(_) => {
                 state.value_hash.take().unwrap_or_else(|| NO_OUTPUT_HASH.to_owned())
@@ -548,6 +537,6 @@ impl<'a> CallContext<'a> {
 
     /// The intent, if one was written.
     pub(crate) fn into_intent(self) -> Option<IntentId> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).intent
+        self.state.into_inner().intent
     }
 }

@@ -3,7 +3,6 @@
 //! It runs in the task of the one who waits, which costs nothing; only when that one leaves before
 //! the end does it become a task of its own.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -31,12 +30,6 @@ impl<T: Send + 'static> DetachOnDrop<T> {
     /// Work that begins when it is polled or dropped. To be called within a runtime.
     pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self { work: Some(Box::pin(work)), runtime: Handle::current() }
-    }
-}
-
-impl<T: Send + 'static> fmt::Debug for DetachOnDrop<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("DetachOnDrop").field("over", &self.work.is_none()).finish()
     }
 }
 

@@ -1,14 +1,14 @@
 //! The kernel itself: a handle that many hold on one road, one log and one set of servers.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use chio_core::capability::{CapabilityToken, Patterns, PresentedToken};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::protocol::DiscoveryProtocol;
+use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -54,18 +54,8 @@ pub struct KernelParts {
     pub pipeline: Pipeline,
 }
 
-impl fmt::Debug for KernelParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KernelParts")
-            .field("config", &self.config)
-            .field("key", &self.key)
-            .field("pipeline", &self.pipeline)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A handle on a running kernel.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ChioKernel {
     inner: Arc<Inner>,
 }
@@ -90,12 +80,6 @@ pub(crate) struct Inner {
     stop: CancellationToken,
 }
 
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChioKernel").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
 impl Inner {
     /// A name that no other has.
     pub(crate) fn unique_name(&self, prefix: &str) -> String {
@@ -104,12 +88,12 @@ impl Inner {
 
     /// The server of this name.
     pub(crate) fn server(&self, id: &str) -> Option<Arc<Server>> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).get(id).map(Arc::clone)
+        self.servers.read().get(id).map(Arc::clone)
     }
 
     /// The guards that judge a call which begins now.
     pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
-        Arc::clone(&self.pipeline.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.pipeline.read())
     }
 
     async fn checkpoint(&self, partial: bool) -> Result<(), KernelError> {
@@ -161,7 +145,7 @@ impl ChioKernel {
         server: Box<dyn ToolServerConnection>,
     ) -> Result<(), KernelError> {
         let id = server.manifest().server_id.clone();
-        let mut servers = self.inner.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.inner.servers.write();
         if servers.contains_key(&id) {
             return Err(KernelError::DuplicateServer(id));
         }
@@ -258,7 +242,7 @@ impl ChioKernel {
     /// Puts another policy in force for the calls that begin from now on, and for those that wait
     /// for an approval when they go on.
     pub fn set_pipeline(&self, pipeline: Pipeline) {
-        let mut current = self.inner.pipeline.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.inner.pipeline.write();
         *current = Arc::new(pipeline);
     }
 
@@ -283,7 +267,7 @@ impl ChioKernel {
     /// Stops all tool servers, side by side.
     pub async fn stop_tool_servers(&self) {
         let mut stopping = tokio::task::JoinSet::new();
-        let servers = self.inner.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let servers = self.inner.servers.read().clone();
         for server in servers.into_values() {
             stopping.spawn(async move { server.connection().stop().await });
         }
@@ -311,7 +295,7 @@ impl ChioKernel {
     /// What every registered server offers, by name.
     #[must_use]
     pub fn manifests(&self) -> Vec<ToolManifest> {
-        let servers = self.inner.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.inner.servers.read();
         let mut manifests: Vec<ToolManifest> =
             servers.values().map(|server| (*server.connection().manifest()).clone()).collect();
         manifests.sort_by(|one, other| one.server_id.cmp(&other.server_id));

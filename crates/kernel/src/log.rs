@@ -1,13 +1,14 @@
 //! The receipt log of one kernel: what was appended, and the checkpoints over it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::hash::Hash;
 use chio_core::merkle::{self, Frontier, leaf_hash};
 use chio_core::signed::Signed;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::error::KernelError;
@@ -60,10 +61,6 @@ impl ReceiptLog {
         Ok(log)
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends an entry and remembers its leaf for the next checkpoint.
     pub(crate) async fn append(&self, ledger: &dyn Ledger, entry: Entry) -> StoreResult<Appended> {
         let leaf = leaf_hash(&entry.body);
@@ -77,7 +74,7 @@ impl ReceiptLog {
     /// Remembers a leaf for the next checkpoint, unless one covers it already: its entry may have
     /// been read from the store before whoever appended it was told.
     pub(crate) fn note(&self, seq: u64, leaf: Hash) {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if seq >= pending.next {
             pending.leaves.insert(seq, leaf);
         }
@@ -102,7 +99,7 @@ impl ReceiptLog {
                 KernelCheckpoint::issue(previous, &mut frontier, batch, issued_at, key)?;
             ledger.checkpoint(checkpoint.clone()).await?;
             *chain = Chain { previous: Some(checkpoint), frontier };
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             pending.next = batch.end_seq + 1;
             for _ in 0..size {
                 pending.leaves.pop_first();
@@ -113,7 +110,7 @@ impl ReceiptLog {
 
     /// The next batch without a gap, and how many leaves it has.
     fn next_batch(&self, partial: bool) -> Option<(Batch, usize)> {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let mut leaves = Vec::with_capacity(self.batch);
         for (expected, (seq, leaf)) in (pending.next..).zip(&pending.leaves).take(self.batch) {
             if *seq != expected {
@@ -134,7 +131,7 @@ impl ReceiptLog {
     /// between its commit and its answer.
     pub(crate) async fn fill_gaps(&self, store: &dyn Store) -> StoreResult<()> {
         let gap = {
-            let pending = self.pending();
+            let pending = self.pending.lock();
             let first = pending.leaves.first_key_value().map(|(seq, _)| *seq);
             first.filter(|first| *first > pending.next).map(|first| (pending.next, first))
         };
@@ -148,7 +145,7 @@ impl ReceiptLog {
     pub(crate) async fn read_rest(&self, store: &dyn Store) -> StoreResult<()> {
         self.fill_gaps(store).await?;
         let from = {
-            let pending = self.pending();
+            let pending = self.pending.lock();
             pending.leaves.last_key_value().map_or(pending.next, |(seq, _)| seq + 1)
         };
         self.read_from(store, from, None).await
@@ -164,7 +161,7 @@ impl ReceiptLog {
             let entries = store.entries(&self.log_id, from, PAGE).await?;
             let Some(last) = entries.last() else { return Ok(()) };
             from = last.seq + 1;
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             for entry in entries.iter().filter(|entry| until.is_none_or(|end| entry.seq < end)) {
                 pending.leaves.insert(entry.seq, leaf_hash(&entry.body));
             }

@@ -5,10 +5,11 @@
 
 use chio_core::canonical;
 use chio_core::capability::CapabilityToken;
+use chio_core::capability_ref::CrossProtocolCapabilityRef;
 use chio_core::crypto::{PublicKey, Signature};
 use chio_core::governance::{CallChainContext, ContinuationToken};
+use chio_core::protocol::DiscoveryProtocol;
 use chio_core::signed::Signed;
-use serde_json::{Value, json};
 
 use crate::call_context::CallContext;
 use crate::error::KernelError;
@@ -20,7 +21,7 @@ const LIFETIME: u64 = 300;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Onward {
     /// Refers to the capability that is presented there; to that of this call when none is.
-    pub capability_ref: Value,
+    pub capability_ref: CrossProtocolCapabilityRef,
     /// The call that the other one is made for.
     pub call_chain: CallChainContext,
     /// Our word for it, to whoever takes it.
@@ -28,12 +29,16 @@ pub struct Onward {
 }
 
 impl CallContext<'_> {
-    /// What goes along when this call is continued elsewhere with the capability that is presented
+    /// What goes along when this call is continued elsewhere over `protocol`, with the capability that is presented
     /// there, if one is.
     ///
     /// # Errors
     /// When something has no form that can be signed.
-    pub fn onward(&self, presents: Option<&CapabilityToken>) -> Result<Onward, KernelError> {
+    pub fn onward(
+        &self,
+        protocol: DiscoveryProtocol,
+        presents: Option<&CapabilityToken>,
+    ) -> Result<Onward, KernelError> {
         let (kernel, draft, ours) = (self.kernel, self.draft, self.reviewers.input.token);
         let before = draft.governed.as_ref().and_then(|record| record.call_chain.as_ref());
         let subject = ours.subject.to_hex();
@@ -59,11 +64,12 @@ impl CallContext<'_> {
         let continuation = continuation.transpose()?;
         let reference = presents.unwrap_or(ours);
         Ok(Onward {
-            capability_ref: json!({
-                "chioCapabilityId": reference.id,
-                "originProtocol": "a2a",
-                "parentCapabilityHash": canonical::hash(reference)?,
-            }),
+            capability_ref: CrossProtocolCapabilityRef {
+                chio_capability_id: reference.id.clone(),
+                origin_protocol: protocol,
+                parent_capability_hash: canonical::hash(reference)?,
+                protocol_context: None,
+            },
             call_chain: context,
             continuation,
         })

@@ -4,10 +4,10 @@
 //! that could not be renewed for too long denies.
 
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use chio_core::registry::ErrorCode;
+use parking_lot::RwLock;
 use tokio::sync::{broadcast, watch};
 
 use crate::call::Denial;
@@ -55,10 +55,10 @@ impl RevocationView {
 
     /// Brings the view up to date. `now` was read before this began.
     pub(crate) async fn refresh(&self, store: &dyn Store, now: Duration) -> StoreResult<()> {
-        let known = self.seen.read().unwrap_or_else(PoisonError::into_inner).epoch;
+        let known = self.seen.read().epoch;
         // Asked for even when the epoch has not moved: that is what makes the view fresh.
         let current = RevocationStore::revoked_since(store, known).await?;
-        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.write();
         if current.epoch >= seen.epoch {
             if seen.epoch < current.epoch {
                 self.epoch.send_replace(current.epoch);
@@ -79,7 +79,7 @@ impl RevocationView {
     /// Makes sure that the view is of the store's epoch now.
     pub(crate) async fn catch_up(&self, store: &dyn Store, now: Duration) -> StoreResult<()> {
         let epoch = RevocationStore::epoch(store).await?;
-        if self.seen.read().unwrap_or_else(PoisonError::into_inner).epoch >= epoch {
+        if self.seen.read().epoch >= epoch {
             return Ok(());
         }
         self.refresh(store, now).await
@@ -87,13 +87,13 @@ impl RevocationView {
 
     /// Whether any of these is revoked.
     pub(crate) fn any_revoked(&self, authority: &[String]) -> bool {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.read();
         authority.iter().any(|id| seen.revoked.contains(id))
     }
 
     /// Denies when everything is stopped, or the view is too old to tell.
     pub(crate) fn check_running(&self, now: Duration, max_age: Duration) -> Result<(), Denial> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.read();
         if let Some(reason) = &seen.stopped {
             return Err(stopped(reason));
         }
@@ -106,7 +106,7 @@ impl RevocationView {
 
     /// Denies when the token, first in the list, or one that it comes from is revoked.
     pub(crate) fn check(&self, authority: &[String]) -> Result<(), Denial> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.read();
         match authority.iter().position(|id| seen.revoked.contains(id)) {
             None => Ok(()),
             Some(at) => Err(revoked(authority.get(at).map_or("", String::as_str), at == 0)),

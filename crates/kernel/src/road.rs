@@ -133,7 +133,6 @@ impl Inner {
 }
 
 /// What was decided before anything is taken.
-#[derive(Debug)]
 struct Decided {
     guarded: Guarded,
     /// What the caller says it intends.

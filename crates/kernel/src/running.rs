@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -28,22 +28,18 @@ pub(crate) struct Ticket<'a> {
 }
 
 impl Running {
-    fn calls(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes that a call runs, until the ticket is dropped.
     pub(crate) fn enter(&self, request_id: &str) -> Ticket<'_> {
-        self.calls().insert(request_id.to_owned());
+        self.calls.lock().insert(request_id.to_owned());
         Ticket { running: self, request_id: request_id.to_owned(), receipted: false }
     }
 
     pub(crate) fn contains(&self, request_id: &str) -> bool {
-        self.calls().contains(request_id)
+        self.calls.lock().contains(request_id)
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.calls().len()
+        self.calls.lock().len()
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -103,7 +99,7 @@ impl Drop for Ticket<'_> {
         if !self.receipted {
             self.running.set_orphaned();
         }
-        let mut calls = self.running.calls();
+        let mut calls = self.running.calls.lock();
         calls.remove(&self.request_id);
         if calls.is_empty() {
             self.running.idle.notify_waiters();

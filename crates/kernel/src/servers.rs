@@ -1,14 +1,14 @@
 //! The tool servers of a kernel, and what the road needs to know of their tools.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use chio_core::capability::ToolGrant;
 use chio_core::fidelity::{BridgeSemanticHints, target_protocol_of};
 use chio_core::manifest::{PricingModel, ToolDefinition, ToolManifest};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
+use parking_lot::RwLock;
 
 use crate::error::KernelError;
 use crate::tool_server::ToolServerConnection;
@@ -131,7 +131,7 @@ impl Server {
     fn catalogue(&self) -> Arc<Catalogue> {
         let manifest = self.connection.manifest();
         {
-            let known = self.catalogue.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.catalogue.read();
             if Arc::ptr_eq(&known.manifest, &manifest) {
                 return Arc::clone(&known);
             }
@@ -139,14 +139,8 @@ impl Server {
         let facts = |tool: &ToolDefinition| Some((tool.name.clone(), ToolFacts::of(tool).ok()?));
         let tools = manifest.tools.iter().filter_map(facts).collect();
         let catalogue = Arc::new(Catalogue { manifest, tools });
-        let mut known = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.catalogue.write();
         *known = Arc::clone(&catalogue);
         catalogue
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("id", &self.connection.manifest().server_id).finish()
     }
 }

@@ -4,7 +4,6 @@
 //! What leaves passes the output guards as a call's output does, and a question leaves a child
 //! receipt, whose parent is the session.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use chio_core::capability::PresentedToken;
@@ -27,12 +26,6 @@ pub struct SessionContext {
     token: PresentedToken,
     /// What the client can do, as it says itself.
     client: Arc<Map<String, Value>>,
-}
-
-impl fmt::Debug for SessionContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionContext").field("session", self.session()).finish_non_exhaustive()
-    }
 }
 
 impl SessionContext {

@@ -9,7 +9,6 @@ mod once;
 mod tasks;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -282,15 +281,6 @@ pub struct Abandoned {
     pub intents: Vec<OpenIntent>,
     /// Holds the kernel's lock.
     pub lock: Box<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for Abandoned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Abandoned")
-            .field("log_id", &self.log_id)
-            .field("intents", &self.intents)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The log of one kernel and the shared books that its entries settle. Whoever has it holds the

@@ -1,4 +1,4 @@
-//! HTTP/1 on a listener: so many connections, heads within a time, and an end in good order.
+//! HTTP/1 on a listener: a limited number of connections, heads within a time, and an orderly end.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Extensions, Request, Response};
+use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,10 +24,10 @@ const MAX_HEAD: usize = 96 << 10;
 /// How long to wait when no connection can be taken, such as when the process has no files left.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What clients can cost before anybody has looked at what they say.
+/// What clients can cost before a request is read.
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
-    /// How many connections are open at once. Whoever comes then waits in the system's queue.
+    /// How many connections are open at once. Further clients wait in the system's queue.
     pub connections: usize,
     /// How long a connection may take to send the head of its next request. Longer than clients
     /// keep connections that they do not use, lest one is closed while they take it up again.
@@ -44,20 +44,15 @@ impl Default for ServeLimits {
     }
 }
 
-/// What is done beside serving.
-#[derive(Debug, Clone, Copy)]
-pub struct Hooks {
-    /// Notes down in a request where it comes from.
-    pub mark: fn(&mut Extensions, SocketAddr),
-    /// Tells the operator.
-    pub log: fn(&str),
-}
+/// The address that a request comes from: an extension of every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientAddress(pub SocketAddr);
 
-/// Serves until `shutdown` comes and the requests that run then have ended.
+/// Serves until `shutdown` comes and the requests that run then have ended. `log` tells the operator.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
-    hooks: Hooks,
+    log: fn(&str),
     limits: ServeLimits,
     shutdown: impl Future<Output = ()>,
 ) where
@@ -66,44 +61,44 @@ pub async fn serve<S, B>(
     S::Future: Send,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let (places, graceful) =
+    let (permits, graceful) =
         (Arc::new(Semaphore::new(limits.connections)), GracefulShutdown::new());
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, from, place) = tokio::select! {
+        let (stream, from, permit) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            taken = take(&listener, &places, hooks.log) => taken,
+            accepted = accept(&listener, &permits, log) => accepted,
         };
-        let arrival = Arrival { stream, from, mark: hooks.mark, limits };
-        let connection = arrival.converse(service.clone(), graceful.watcher());
+        let connection = Connection { stream, from, limits };
+        let connection = connection.run(service.clone(), graceful.watcher());
         tokio::spawn(async move {
             connection.await;
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
     graceful.shutdown().await;
 }
 
-/// The next connection, when there is a place for it.
-async fn take(
+/// The next connection, when there is a permit for it.
+async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     log: fn(&str),
 ) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    if places.available_permits() == 0 {
-        log("every connection that may be open is: whoever comes now waits");
+    if permits.available_permits() == 0 {
+        log("the limit of open connections is reached: further clients wait");
     }
-    // Nobody closes the semaphore.
-    let place = Arc::clone(places).acquire_owned().await.ok();
+    // The semaphore is never closed.
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
     let mut told = false;
     loop {
         let error = match listener.accept().await {
-            Ok((stream, from)) => return (stream, from, place),
+            Ok((stream, from)) => return (stream, from, permit),
             Err(error) => error,
         };
-        // That one has left; the others wait.
+        // That client has left; others wait.
         let left = [
             ErrorKind::ConnectionAborted,
             ErrorKind::ConnectionRefused,
@@ -119,24 +114,23 @@ async fn take(
     }
 }
 
-/// Somebody who has connected.
-struct Arrival {
+/// A connection that was accepted.
+struct Connection {
     stream: TcpStream,
     from: SocketAddr,
-    mark: fn(&mut Extensions, SocketAddr),
     limits: ServeLimits,
 }
 
-impl Arrival {
+impl Connection {
     /// Answers one request after the other.
-    async fn converse<S, B>(self, service: S, watcher: Watcher)
+    async fn run<S, B>(self, service: S, watcher: Watcher)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
         S: Clone + Send + 'static,
         S::Future: Send,
         B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
-        let Self { stream, from, mark, limits } = self;
+        let Self { stream, from, limits } = self;
         // Answers are small and wanted at once.
         let _ = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
@@ -145,12 +139,12 @@ impl Arrival {
             u32::try_from(limits.unread_time.as_millis()).unwrap_or(u32::MAX),
         );
         let answer = service_fn(move |mut request: Request<Incoming>| {
-            mark(request.extensions_mut(), from);
+            request.extensions_mut().insert(ClientAddress(from));
             service.clone().call(request)
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(MAX_HEAD);
-        // Whatever ends a connection, its client knows.
+        // What ends a connection, its client sees.
         let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
     }
 }

@@ -3,8 +3,7 @@
 //! The same format serves the samples of guards, the corpora of `spec/vectors/policy`, and the
 //! files for `chio policy test`.
 
-mod time;
-
+use chio_core::calendar::parse_utc;
 use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
@@ -236,7 +235,7 @@ fn time_of(section: &Section<'_>) -> Option<u64> {
     let node = section.node("at")?;
     let seconds = match &node.kind {
         NodeKind::Integer(seconds) => u64::try_from(*seconds).ok(),
-        NodeKind::Text(text) => time::seconds_of(text),
+        NodeKind::Text(text) => parse_utc(text),
         _ => None,
     };
     if seconds.is_none() {

@@ -12,7 +12,6 @@ mod needs;
 mod origin;
 mod read;
 mod slice;
-mod time;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -2,7 +2,8 @@
 //! not renew an allowance.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// How many meters there may be. When all are in use, calls that need another are denied.
 const MAX_METERS: usize = 100_000;
@@ -91,7 +92,7 @@ pub(crate) enum Short {
 impl State {
     /// Takes all of it, or nothing.
     pub(crate) fn draw(&self, draws: &[Draw], now: u64) -> Result<(), Short> {
-        let mut meters = self.meters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meters = self.meters.lock();
         for (place, draw) in draws.iter().enumerate() {
             let meter = meters.get(&draw.meter).copied().unwrap_or_default();
             let used = draw.used(meter, now);

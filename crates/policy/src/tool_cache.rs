@@ -1,7 +1,9 @@
 //! What is worked out once for each tool, in a bounded cache.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// How many tools are remembered.
 pub(crate) const MAX_TOOLS: usize = 4096;
@@ -27,14 +29,14 @@ impl<T> ToolCache<T> {
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
         {
-            let tools = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let tools = self.0.read();
             let cached = tools.get(server).and_then(|tools| tools.get(tool));
             if let Some(cached) = cached.filter(|cached| is_current(cached)) {
                 return Ok(Arc::clone(cached));
             }
         }
         let made = Arc::new(make()?);
-        let mut tools = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.0.write();
         // Tools come and go with their servers; to forget all of them now and then is enough.
         if tools.values().map(HashMap::len).sum::<usize>() >= MAX_TOOLS {
             tools.clear();
@@ -45,6 +47,6 @@ impl<T> ToolCache<T> {
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.0.read().unwrap().values().map(HashMap::len).sum()
+        self.0.read().values().map(HashMap::len).sum()
     }
 }

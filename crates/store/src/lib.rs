@@ -42,10 +42,10 @@ pub enum Indexing {
 }
 
 /// An open store. Clones are handles on the same one.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OpenStore(Backend);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Backend {
     Memory(Arc<MemoryStore>),
     Sqlite(Arc<SqliteStore>),

@@ -6,8 +6,7 @@ mod once;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
@@ -19,6 +18,7 @@ use chio_kernel::store::{
     LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
     RevocationStore, Revocations, StoreError, StoreResult, TokenStore,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::bounds;
 use crate::budget::Spent;
@@ -36,12 +36,6 @@ pub(crate) struct MemoryStore {
     approver: Keypair,
     store_id: String,
     clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("store_id", &self.store_id).finish_non_exhaustive()
-    }
 }
 
 #[derive(Default)]
@@ -139,7 +133,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     pub(crate) fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
@@ -159,10 +153,6 @@ impl MemoryStore {
         let ledger = Arc::new(ledger::MemoryLedger::new(guard, log));
         Ok(Slot { key, certificate: issued, ledger })
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An index that this module made leads nowhere.

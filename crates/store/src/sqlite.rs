@@ -25,10 +25,9 @@ mod tasks;
 mod tests;
 mod writer;
 
-use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chio_core::certificate::KernelCertificate;
@@ -36,6 +35,7 @@ use chio_core::checkpoint::log_id;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_kernel::Clock;
 use chio_kernel::store::{StoreError, StoreResult};
+use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::certify::{certificate, in_use};
@@ -72,12 +72,6 @@ pub(crate) struct SqliteStore {
     index_backpressure: Arc<IndexBackpressure>,
     indexing: Indexing,
     indexer: Mutex<Option<Indexer>>,
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").field("folder", &self.folder).finish_non_exhaustive()
-    }
 }
 
 impl SqliteStore {
@@ -252,7 +246,7 @@ impl SqliteStore {
             return Ok(());
         }
         self.index_backpressure.watch(log);
-        let mut indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut indexer = self.indexer.lock();
         if indexer.is_none() {
             *indexer = Some(Indexer::start(&self.index, &self.folder)?);
         }
@@ -263,7 +257,7 @@ impl SqliteStore {
     pub(crate) fn close(&self) {
         self.writer.stop();
         self.index_backpressure.stop();
-        let indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let indexer = self.indexer.lock().take();
         if let Some(indexer) = indexer {
             indexer.join();
         }

@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::routing::post;
 use chio_cross_protocol::{DiscoveryProtocol, NoCaller, OrchestratedRequest, Outcome, Principal};
-use chio_edge::auth::HttpAuth;
-use chio_edge::{Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, StreamError, Streams};
+use chio_edge::auth::{Bearer, HttpAuth};
+use chio_edge::body::collect;
+use chio_edge::limits::RateLimiter;
+use chio_edge::{
+    Carrier, Edge, EdgeContext, EdgeKind, Form, Refusal, Setting, SettingError, StreamError,
+    Streams,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -21,14 +26,15 @@ pub const EDGE: EdgeKind = EdgeKind {
     announcement: "words on ",
     path: "/words",
     // A name that nothing configures by itself: no other test serves it.
+    carriers: &[Carrier::Http, Carrier::Streams],
     default_listener: "words",
     asks_users: false,
-    settings: &[Setting {
-        name: "greeting",
-        form: Form::Text,
-        default: "none",
-        help: "the first line of every connection over streams",
-    }],
+    settings: &[Setting::new(
+        "greeting",
+        Form::Text,
+        "none",
+        "the first line of every connection over streams",
+    )],
     check: |settings, _| match settings.text("greeting") {
         Some("") => {
             let message = "expected a text that is not empty".to_owned();
@@ -83,20 +89,20 @@ impl Edge for WordsEdge {
     }
 }
 
-async fn handle(
-    State(endpoint): State<Endpoint>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: String,
-) -> (StatusCode, String) {
+async fn handle(State(endpoint): State<Endpoint>, request: Request) -> (StatusCode, String) {
+    match answer(&endpoint, request).await {
+        Ok(answer) => (StatusCode::OK, answer.to_string()),
+        Err(refusal) => (refusal.status, refusal.message),
+    }
+}
+
+async fn answer(endpoint: &Endpoint, request: Request) -> Result<Value, Refusal> {
     let Endpoint { context, auth } = endpoint;
-    if let Err(error) = auth.check_origin(&headers, &uri) {
-        return (StatusCode::FORBIDDEN, error.to_string());
-    }
-    match auth.authenticate(&headers, None, context.orchestrator.now()).await {
-        Ok(principal) => (StatusCode::OK, call(&context, principal, &body).await.to_string()),
-        Err(error) => (StatusCode::UNAUTHORIZED, error.to_string()),
-    }
+    let (head, body) = request.into_parts();
+    let (limiter, now) = (RateLimiter::default(), context.orchestrator.now());
+    let head = auth.authenticate(&head, Bearer::Token, &limiter, now).await?;
+    let body = collect(body, 1 << 20).await?;
+    Ok(call(context, head.principal?, &String::from_utf8_lossy(&body)).await)
 }
 
 /// Runs one call: admitted, through the orchestrator, answered with its receipt's id.

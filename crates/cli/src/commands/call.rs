@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use chio_core::strict;
+use chio_core::tool_result::ToolResult;
 use serde_json::{Map, Value};
 
 use crate::files::{is_dash, unreadable};
@@ -65,11 +66,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     if let Some(receipt) = result.pointer("/_meta/chio/receiptId").and_then(Value::as_str) {
         io.complain("receipt", receipt);
     }
-    Ok(Outcome::of(!is_error(&result)))
-}
-
-fn is_error(result: &Value) -> bool {
-    result.get("isError") == Some(&Value::Bool(true))
+    Ok(Outcome::of(!ToolResult::new(&result).is_error()))
 }
 
 /// Shows what the server lets us know while the call runs.
@@ -86,7 +83,7 @@ fn tell(io: &mut Io<'_>, notice: &Notice) {
 
 /// Prints what a tool answered; what went wrong goes to standard error.
 fn print(io: &mut Io<'_>, result: &Value) -> Result<()> {
-    let failed = is_error(result);
+    let failed = ToolResult::new(result).is_error();
     let content = result.get("content").and_then(Value::as_array);
     for item in content.into_iter().flatten() {
         let shown = shown(item);

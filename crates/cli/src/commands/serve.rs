@@ -7,9 +7,8 @@ use anyhow::Result;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::policies::Source;
-use crate::policy_args;
-use crate::runtime::{Plan, run_server, shutdown_on_signal};
+use crate::policy_args::PolicySources;
+use crate::runtime::Plan;
 use crate::trust::Trust;
 
 /// How another address is chosen.
@@ -35,20 +34,15 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let config = Config::load(io, &args.config)?;
-    run_server(async {
-        let shutdown = shutdown_on_signal()?;
-        let source = |reference: &String| Source::new(reference, &config.folder);
-        let on_trial = config.shadow_policy.as_ref().map(source);
-        let policies = policy_args::load(io, source(&config.policy), on_trial).await?;
-        let plan = Plan {
-            servers: config.servers,
-            listeners: config.listeners,
-            edges: config.edges,
-            trust: Trust::default().and_kernels(config.trusted_kernels),
-            is_main: true,
-            ..Plan::new(config.store, policies, CHOOSE)
-        };
-        plan.run(io, shutdown).await
-    })?;
-    Ok(Outcome::Well)
+    let policies =
+        PolicySources::new(&config.policy, config.shadow_policy.as_ref(), &config.folder);
+    let plan = Plan {
+        servers: config.servers,
+        listeners: config.listeners,
+        edges: config.edges,
+        trust: Trust::default().and_kernels(config.trusted_kernels),
+        is_main: true,
+        ..Plan::new(config.store, policies, CHOOSE)
+    };
+    plan.run(io)
 }

@@ -62,7 +62,6 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
-        let policies = args.policy.load(io).await?;
         let (sink, receipts) = live::channel();
         let listeners = vec![
             ListenerConfig::http(args.listen, AccessConfig::Nothing),
@@ -74,7 +73,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             listeners,
             trust,
             receipts: Some(sink),
-            ..Plan::new(store, policies, CHOOSE)
+            ..Plan::new(store, args.policy.sources(io), CHOOSE)
         };
         let (mut runtime, mut opening) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;

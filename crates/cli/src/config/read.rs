@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use chio_core::crypto::PublicKey;
-use chio_edge::{EdgeKind, Endpoint, Form, SettingValue, Settings};
+use chio_edge::{Carrier, EdgeKind, Endpoint, Form, SettingValue, Settings};
 use chio_policy::document::{Key, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
 
@@ -86,13 +86,11 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
     let edges = edges(&top, &listeners);
     // A policy that is a file begins where this one does.
     let policy = |key: &str| top.text(key).map(|it| it.text.to_owned());
-    let is_used =
-        |listener: &ListenerConfig| edges.iter().any(|edge| edge.listener == listener.name);
     let config = Config {
         policy: policy("policy").unwrap_or_else(|| DEFAULT.to_owned()),
         shadow_policy: policy("shadow_policy"),
         servers,
-        listeners: listeners.into_iter().filter(is_used).collect(),
+        listeners: used(&top, listeners, &edges),
         edges,
         trusted_kernels: kernels(&top),
         store,
@@ -162,6 +160,23 @@ fn listeners(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<Listener
         }
         Some(_) => top.problem("listeners", "expected a map, written as `NAME: {listen: ...}`"),
     }
+    listeners
+}
+
+/// Those of the listeners that an edge is on. One that is configured must be among them.
+fn used(
+    top: &Section<'_>,
+    mut listeners: Vec<ListenerConfig>,
+    edges: &[EdgeConfig],
+) -> Vec<ListenerConfig> {
+    let is_used = |name: &str| edges.iter().any(|edge| edge.listener == name);
+    if let Some(NodeKind::Map(members)) = top.node("listeners").map(|node| &node.kind) {
+        for (name, node) in members.iter().filter(|(name, _)| !is_used(&name.text)) {
+            let message = format!("expected an edge on the listener `{}`, found none", name.text);
+            top.problem_at(&node.place, &message);
+        }
+    }
+    listeners.retain(|listener| is_used(&listener.name));
     for (index, listener) in listeners.iter().enumerate() {
         let address = listener.http_address().filter(|address| address.port() != 0);
         let before = listeners.iter().take(index).any(|other| other.http_address() == address);
@@ -235,7 +250,13 @@ fn edges(top: &Section<'_>, listeners: &[ListenerConfig]) -> Vec<EdgeConfig> {
     let mut edges = Vec::new();
     for (kind, keys) in EDGES.iter().zip(EDGE_KEYS.iter()) {
         let Some(section) = section.section(kind.name, keys.of) else { continue };
-        edges.push(edge(&section, kind, listeners));
+        let edge = edge(&section, kind, listeners);
+        let shares = |other: &EdgeConfig| other.listener == edge.listener;
+        let listener = listeners.iter().find(|listener| listener.name == edge.listener);
+        if listener.is_some_and(|it| it.carrier() == Carrier::Streams) && edges.iter().any(shares) {
+            section.problem(LISTENER_KEY, "expected a listener that no other edge has");
+        }
+        edges.push(edge);
     }
     if edges.is_empty() && top.problems().is_empty() {
         let names: Vec<String> = EDGES.iter().map(|kind| format!("`{}`", kind.name)).collect();
@@ -271,6 +292,13 @@ fn edge(
             let name = &edge.listener;
             let message = format!("expected the name of a listener, and there is no `{name}`");
             section.problem(LISTENER_KEY, &message);
+        }
+        Some(listener) if !kind.carriers.contains(&listener.carrier()) => {
+            let expected = match kind.carriers {
+                [Carrier::Http, ..] => "an HTTP listener, found a socket",
+                _ => "a listener with a `socket`, found an HTTP listener",
+            };
+            section.problem(LISTENER_KEY, &format!("expected {expected}"));
         }
         Some(listener) => {
             if let Err(error) = (kind.check)(&edge.settings, listener.http_address()) {
@@ -404,11 +432,11 @@ mod tests {
         assert_eq!(config.servers[0].id(), "a2a:agent.example.com");
         let agent = format!("{:?}", config.servers[0]);
         for expected in [
-            "skills: [\"research\"]",
-            "bearer: Some(\"/x/t\")",
-            "name: \"k\"",
-            "scopes: [\"a\", \"b\"]",
-            "headers: [(\"X-Partner\", \"p\")]",
+            "require_skill: [\"research\"]",
+            "bearer_file: Some(\"/x/t\")",
+            "api_key_cookie: [(\"k\", \"f\")]",
+            "oauth_scope: [\"a\", \"b\"]",
+            "header: [(\"X-Partner\", \"p\")]",
             "task_registry: Some(\"/x/.chio/tasks-a2a-agent-example-com.json\")",
         ] {
             assert!(agent.contains(expected), "{expected}: {agent}");
@@ -445,8 +473,16 @@ mod tests {
             (http("listen: \"1.1.1.1:1\", socket: s", "mcp: {}"), "found both"),
             (http("jwt: {issuer: \"https://i\"}", "mcp: {}"), "`listeners.http.jwt.audience`"),
             (
-                "listeners: {b: {listen: \"127.0.0.1:9090\"}}".to_owned(),
+                "listeners: {b: {listen: \"127.0.0.1:9090\"}}\nedges: {mcp: {}, a2a: {listener: b}}"
+                    .to_owned(),
                 "expected an address that no other listener has",
+            ),
+            ("listeners: {b: {listen: \"127.0.0.1:1\"}}".to_owned(), "on the listener `b`"),
+            ("edges: {native: {listener: http}}".to_owned(), "`socket`, found an HTTP listener"),
+            ("edges: {a2a: {listener: socket}}".to_owned(), "an HTTP listener, found a socket"),
+            (
+                "edges: {native: {}, mcp: {listener: socket}}".to_owned(),
+                "`edges.mcp.listener`: expected a listener that no other edge has",
             ),
             ("store: \"memory:\"\nedges: {native: {}}".to_owned(), "there is no `socket`"),
         ] {

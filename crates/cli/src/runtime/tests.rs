@@ -18,13 +18,13 @@ use crate::access::AccessConfig;
 use crate::admission::Anonymous;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
-use crate::policies::{Policies, Source};
+use crate::policy_args::PolicySources;
 use crate::servers::demo;
 
 const CALL: &str = "demo echo {\"text\": \"hello\"}";
 
 async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Opening) {
-    let policies = Policies::load(Source::new("default", Path::new("")), None).await.unwrap();
+    let policies = PolicySources::new("default", None, Path::new(""));
     let plan = Plan {
         servers: vec![demo::server(&StoreUrl::Memory)],
         edges: vec![EdgeConfig::new(&EDGE, settings).on(&listener.name)],

@@ -1,6 +1,6 @@
 //! A2A agents somewhere, each as a tool server.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -12,7 +12,7 @@ use chio_policy::document::{Key, NodeKind, Section};
 use chio_store::StoreUrl;
 
 use super::{Connection, ServerContext, ServerKind, ToolServer, required};
-use crate::a2a_agent::{A2aAgent, ApiKey, Expected, KeyPlace, OAuth, Shown, registry_name};
+use crate::a2a_agent::A2aAgent;
 use crate::commands::Check;
 use crate::text;
 
@@ -47,13 +47,13 @@ impl ToolServer for A2aAgent {
     }
 
     async fn start(&self, context: ServerContext) -> Result<Connection> {
-        Ok(Box::new(self.clone().connect(context.public_key).await?))
+        Ok(Box::new(self.connect(&context.public_key).await?))
     }
 
     async fn check(&self) -> Check {
         let what = format!("server {}", self.id);
         let key = Keypair::generate().public_key().clone();
-        match self.clone().connect(key).await {
+        match self.connect(&key).await {
             Ok(agent) => {
                 let manifest = agent.manifest();
                 let skills = text::count(manifest.tools.len(), "skill");
@@ -121,27 +121,63 @@ fn read(
     };
     let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
     let file = |key: &str| section.text(key).map(|it| folder.join(it.text));
-    let beside = match store {
-        StoreUrl::Sqlite(data) => Some(data.join(registry_name(&id))),
-        StoreUrl::Memory => None,
-    };
-    Some(A2aAgent {
+    let mut agent = A2aAgent {
         id,
-        target,
-        manifest_key: None,
-        expected: Expected {
-            partner: text("partner"),
-            tenant: text("required_tenant"),
-            skills: texts(section, "require_skills"),
-            schemes: texts(section, "require_schemes"),
-            origins: texts(section, "allow_origins"),
-        },
-        shown: shown(section, folder),
-        task_registry: file("task_registry").or(beside),
-        timeout: section.duration("timeout"),
-        addresses: addresses(section),
+        target: Some(target),
+        partner: text("partner"),
+        required_tenant: text("required_tenant"),
+        require_skill: texts(section, "require_skills"),
+        require_scheme: texts(section, "require_schemes"),
+        allow_origin: texts(section, "allow_origins"),
+        allow_address: addresses(section),
+        bearer_file: file("bearer_file"),
+        basic: section.section("basic", BASIC).and_then(|basic| {
+            let user = required(&basic, "user", "a name");
+            let password = required(&basic, "password_file", "a file");
+            Some((user?.text.to_owned(), password?.text.to_owned()))
+        }),
+        header: pairs(section, "headers"),
+        query: pairs(section, "query"),
+        cookie: pairs(section, "cookies"),
+        tls_ca: file("ca_file"),
+        client_cert: file("client_cert_file"),
+        client_key: file("client_key_file"),
+        capability: file("capability_file"),
+        task_registry: file("task_registry"),
+        agent_timeout: section.duration("timeout"),
         history_length: section.flag("history_length", false),
-    })
+        ..A2aAgent::default()
+    };
+    let certificate = [&agent.client_cert, &agent.client_key].map(Option::is_some);
+    if let [true, false] | [false, true] = certificate {
+        let missing =
+            if agent.client_cert.is_some() { "client_key_file" } else { "client_cert_file" };
+        section.problem(missing, "expected a certificate and its key, found one of them");
+    }
+    for key in section.sections("api_keys", API_KEY) {
+        let place = required(&key, "in", "`header`, `query` or `cookie`");
+        let (name, file) = (required(&key, "name", "a name"), required(&key, "file", "a file"));
+        let (Some(place), Some(name), Some(file)) = (place, name, file) else { continue };
+        let keys = match place.text {
+            "header" => &mut agent.api_key_header,
+            "query" => &mut agent.api_key_query,
+            "cookie" => &mut agent.api_key_cookie,
+            _ => {
+                key.problem("in", "expected `header`, `query` or `cookie`");
+                continue;
+            }
+        };
+        keys.push((name.text.to_owned(), file.text.to_owned()));
+    }
+    if let Some(oauth) = section.section("oauth", OAUTH) {
+        let client_id = required(&oauth, "client_id", "a text");
+        let secret = required(&oauth, "secret_file", "a file");
+        agent.oauth_client =
+            client_id.zip(secret).map(|(id, file)| (id.text.to_owned(), file.text.to_owned()));
+        agent.oauth_scope = texts(&oauth, "scopes");
+        agent.oauth_token_endpoint = oauth.text("token_endpoint").map(|it| it.text.to_owned());
+    }
+    Some(agent.within(folder, store))
 }
 
 fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {
@@ -150,63 +186,6 @@ fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {
         parsed.map_err(|error: PatternError| section.problem_at(it.place, &error.to_string())).ok()
     });
     parsed.collect()
-}
-
-fn shown(section: &Section<'_>, folder: &Path) -> Shown {
-    let file = |key: &str| section.text(key).map(|it| folder.join(it.text));
-    let (chain, key) = (file("client_cert_file"), file("client_key_file"));
-    if chain.is_some() != key.is_some() {
-        let missing = if chain.is_some() { "client_key_file" } else { "client_cert_file" };
-        section.problem(missing, "expected a certificate and its key, found one of them");
-    }
-    Shown {
-        bearer: file("bearer_file"),
-        basic: section.section("basic", BASIC).and_then(|basic| {
-            let user = required(&basic, "user", "a name");
-            let password = required(&basic, "password_file", "a file");
-            Some((user?.text.to_owned(), folder.join(password?.text)))
-        }),
-        api_keys: api_keys(section, folder),
-        oauth: section.section("oauth", OAUTH).and_then(|oauth| self::oauth(&oauth, folder)),
-        headers: pairs(section, "headers"),
-        query: pairs(section, "query"),
-        cookies: pairs(section, "cookies"),
-        ca: file("ca_file"),
-        client: chain.zip(key),
-        capability: file("capability_file"),
-    }
-}
-
-fn api_keys(section: &Section<'_>, folder: &Path) -> Vec<ApiKey> {
-    let mut keys = Vec::new();
-    for key in section.sections("api_keys", API_KEY) {
-        let place = required(&key, "in", "`header`, `query` or `cookie`");
-        let name = required(&key, "name", "a name").map(|it| it.text.to_owned());
-        let file = required(&key, "file", "a file").map(|it| folder.join(it.text));
-        let place = place.and_then(|it| {
-            let found = KeyPlace::named(it.text);
-            if found.is_none() {
-                key.problem("in", "expected `header`, `query` or `cookie`");
-            }
-            found
-        });
-        if let (Some(place), Some(name), Some(file)) = (place, name, file) {
-            keys.push(ApiKey { place, name, file });
-        }
-    }
-    keys
-}
-
-fn oauth(section: &Section<'_>, folder: &Path) -> Option<OAuth> {
-    let client_id = required(section, "client_id", "a text").map(|it| it.text.to_owned());
-    let secret: Option<PathBuf> =
-        required(section, "secret_file", "a file").map(|it| folder.join(it.text));
-    Some(OAuth {
-        client_id: client_id?,
-        secret: secret?,
-        scopes: texts(section, "scopes"),
-        token_endpoint: section.text("token_endpoint").map(|it| it.text.to_owned()),
-    })
 }
 
 fn texts(section: &Section<'_>, key: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use chio_cross_protocol::Log;
 use chio_kernel::ToolServerConnection;
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
 use chio_policy::document::{Key, Node, NodeKind, Section};
+use parking_lot::Mutex;
 
 use super::{Connection, Paths, ServerContext, ServerKind, ToolServer, required};
 use crate::commands::Check;
@@ -95,7 +96,7 @@ impl ToolServer for McpCommand {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&lines);
         let log = Log::new(move |line| {
-            let mut lines = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = sink.lock();
             if lines.len() < MOST_LINES {
                 lines.push(line.to_owned());
             }
@@ -110,7 +111,7 @@ impl ToolServer for McpCommand {
             }
             Err(error) => format!("{error:#}"),
         };
-        let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lines.lock();
         // How it ended is in the error already.
         let own = format!("{}: ", self.id);
         let lines = lines.iter().map(|line| line.strip_prefix(&own).unwrap_or(line));

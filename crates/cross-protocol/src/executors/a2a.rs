@@ -1,12 +1,12 @@
 //! Answers as the A2A edge writes them: tasks whose messages have parts.
 
+use chio_core::tool_result::{Block, ResultForm, ToolResult};
 use chio_kernel::Evaluation;
 use serde_json::{Value, json};
 
 use crate::DiscoveryProtocol;
 use crate::executor::{
     CrossProtocolTargetRequest, FailureState, Finish, TargetProtocolExecutor, chio_metadata,
-    text_of,
 };
 
 /// Projects calls into terminal tasks.
@@ -14,17 +14,18 @@ use crate::executor::{
 #[non_exhaustive]
 pub struct A2aTargetExecutor;
 
-impl A2aTargetExecutor {
-    /// The parts of one tool result.
-    #[must_use]
-    pub fn parts(result: &Value) -> Vec<Value> {
-        if let Some(content) = result.get("content").and_then(Value::as_array) {
-            let texts = content.iter().filter_map(|entry| entry.get("text")?.as_str());
-            return texts.map(text).collect();
-        }
-        match result {
-            Value::Object(_) | Value::Array(_) => vec![json!({"type": "data", "data": result})],
-            scalar => vec![text(&text_of(scalar))],
+/// The parts of one tool result.
+fn parts(result: &Value) -> Vec<Value> {
+    match ToolResult::new(result).form() {
+        ResultForm::Text(words) => vec![text(words)],
+        ResultForm::Scalar(scalar) => vec![text(&scalar.to_string())],
+        ResultForm::Data(data) => vec![json!({"type": "data", "data": data})],
+        ResultForm::Content(blocks) => {
+            let texts = blocks.iter().filter_map(|block| match Block::new(block)? {
+                Block::Text(words) => Some(text(words)),
+                Block::File(_) | Block::Other(_) => None,
+            });
+            texts.collect()
         }
     }
 }
@@ -42,12 +43,12 @@ impl TargetProtocolExecutor for A2aTargetExecutor {
             json!({"id": id, "status": "completed", "message": message, "metadata": metadata})
         };
         match Finish::of(&evaluation.outcome, request.chunks) {
-            Finish::Value(value) => completed(Self::parts(value), metadata),
+            Finish::Value(value) => completed(parts(value), metadata),
             Finish::Stream(chunks) => {
                 if let Some(chio) = metadata.get_mut("chio").and_then(Value::as_object_mut) {
                     chio.insert("streamProjection".to_owned(), json!("collated_final_message"));
                 }
-                completed(chunks.iter().flat_map(Self::parts).collect(), metadata)
+                completed(chunks.iter().flat_map(parts).collect(), metadata)
             }
             Finish::Failure(failure) => {
                 let status = match failure.state {

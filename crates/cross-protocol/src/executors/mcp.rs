@@ -1,18 +1,14 @@
 //! Answers as MCP writes them: results of `tools/call`.
 
+use chio_core::tool_result::{CONTENT, IS_ERROR, STRUCTURED, ToolResult};
 use chio_kernel::Evaluation;
 use serde_json::{Map, Value, json};
 
 use crate::DiscoveryProtocol;
 use crate::executor::{
     CrossProtocolTargetRequest, Failure, FailureState, Finish, TargetProtocolExecutor, receipt_id,
-    text_of,
 };
-use crate::failed_task::failed_task;
 
-const CONTENT: &str = "content";
-const STRUCTURED: &str = "structuredContent";
-const IS_ERROR: &str = "isError";
 const META: &str = "_meta";
 /// The member of `_meta` that names the receipt.
 const RECEIPT: &str = "chioReceiptId";
@@ -26,13 +22,16 @@ impl McpTargetExecutor {
     /// The result of `tools/call` that says this value, without a word about its receipt.
     #[must_use]
     pub fn result_of(value: Value) -> Map<String, Value> {
-        if let Some(why) = failed_task(&value).filter(|_| value.get(CONTENT).is_none()) {
+        let result = ToolResult::new(&value);
+        if let Some(why) = result.failed_task().filter(|_| value.get(CONTENT).is_none()) {
             return failed_result(&why, &value);
         }
+        let is_mcp = result.is_mcp();
         let Value::Object(mut object) = value else {
-            return members(json!({CONTENT: [text(&text_of(&value))], IS_ERROR: false}));
+            let words = ToolResult::new(&value).to_text();
+            return members(json!({CONTENT: [text(&words)], IS_ERROR: false}));
         };
-        if !is_result(&object) {
+        if !is_mcp {
             let value = Value::Object(object);
             let content = block(value.to_string());
             let mut result = Map::new();
@@ -83,22 +82,10 @@ fn failed_result(why: &[&str], value: &Value) -> Map<String, Value> {
     members(json!({CONTENT: told.collect::<Vec<_>>(), STRUCTURED: structured, IS_ERROR: true}))
 }
 
-/// Whether a tool's result already is one of `tools/call`. A member of the same name that MCP
-/// would not read there, such as a file's `content`, makes it none.
-fn is_result(object: &Map<String, Value>) -> bool {
-    let is_block = |block: &Value| block.get("type").is_some_and(Value::is_string);
-    let is_content = |content: &Value| content.as_array().is_some_and(|it| it.iter().all(is_block));
-    let members = [
-        object.get(CONTENT).map(is_content),
-        object.get(STRUCTURED).map(Value::is_object),
-        object.get(IS_ERROR).map(Value::is_boolean),
-    ];
-    members.contains(&Some(true)) && !members.contains(&Some(false))
-}
-
 /// A stream in one result, whole or up to where it ended.
 fn stream_result(chunks: &[Value], failure: Option<&Failure<'_>>) -> Map<String, Value> {
-    let mut content: Vec<_> = chunks.iter().map(|chunk| text(&text_of(chunk))).collect();
+    let mut content: Vec<_> =
+        chunks.iter().map(|chunk| text(&ToolResult::new(chunk).to_text())).collect();
     let mut stream = json!({
         "mode": "collapsed_result",
         "totalChunks": chunks.len(),
@@ -112,7 +99,7 @@ fn stream_result(chunks: &[Value], failure: Option<&Failure<'_>>) -> Map<String,
     members(json!({
         CONTENT: content,
         STRUCTURED: {"chioToolStream": stream},
-        IS_ERROR: failure.is_some() || chunks.last().and_then(failed_task).is_some(),
+        IS_ERROR: failure.is_some() || ToolResult::failed_task_of(chunks).is_some(),
     }))
 }
 

@@ -1,12 +1,11 @@
 //! Answers as OpenAI's Responses API takes them back: function call outputs.
 
+use chio_core::tool_result::ToolResult;
 use chio_kernel::Evaluation;
 use serde_json::{Value, json};
 
 use crate::DiscoveryProtocol;
-use crate::executor::{
-    CrossProtocolTargetRequest, Finish, TargetProtocolExecutor, receipt_id, text_of,
-};
+use crate::executor::{CrossProtocolTargetRequest, Finish, TargetProtocolExecutor, receipt_id};
 
 /// The output of a call that says nothing.
 const NOTHING: &str = "{}";
@@ -23,7 +22,7 @@ impl TargetProtocolExecutor for OpenAiTargetExecutor {
 
     fn project(&self, request: &CrossProtocolTargetRequest<'_>, evaluation: &Evaluation) -> Value {
         let output = match Finish::of(&evaluation.outcome, request.chunks) {
-            Finish::Value(value) => text_of(value),
+            Finish::Value(value) => ToolResult::new(value).to_text().into_owned(),
             Finish::Stream(chunks) => json!(chunks).to_string(),
             // An output has no mark of failure: a part would be taken for the whole.
             Finish::Failure(failure) if failure.reason.is_empty() => NOTHING.to_owned(),

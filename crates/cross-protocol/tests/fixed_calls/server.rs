@@ -99,7 +99,7 @@ async fn ask(arguments: Value, context: &CallContext<'_>) -> Value {
 /// What the call would take along to another organisation.
 fn onward(arguments: &Value, context: &CallContext<'_>) -> Value {
     let presents: CapabilityToken = serde_json::from_value(arguments["presents"].clone()).unwrap();
-    let onward = context.onward(Some(&presents)).unwrap();
+    let onward = context.onward(DiscoveryProtocol::A2a, Some(&presents)).unwrap();
     json!({
         "capabilityRef": onward.capability_ref,
         "callChain": onward.call_chain,

@@ -1,18 +1,29 @@
-//! What A2A says about itself to the substrate.
+//! A2A as a protocol that calls cross from.
 
 use chio_cross_protocol::{
     CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef, DiscoveryProtocol,
 };
 use serde_json::{Value, json};
 
-/// A2A as a bridge. The params of a message may refer to a capability in
-/// `metadata.chio.capabilityRef`.
+use crate::arguments::Names;
+
+/// A2A: messages may refer to a capability in `metadata.chio.capabilityRef`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct A2aBridge;
+pub(crate) struct A2aBridge;
+
+/// A message to a skill, once its task is known.
+pub(crate) struct A2aEnvelope<'a> {
+    pub(crate) skill_id: &'a str,
+    pub(crate) names: &'a Names<'a>,
+    /// The reference that the message carries.
+    pub(crate) reference: Option<CrossProtocolCapabilityRef>,
+    /// Whether the reference is to a capability of the caller's own organisation, and not to the
+    /// one that the call is made with.
+    pub(crate) is_foreign: bool,
+}
 
 impl CapabilityBridge for A2aBridge {
-    /// The params of a message.
-    type Envelope = Value;
+    type Envelope<'a> = A2aEnvelope<'a>;
 
     fn protocol(&self) -> DiscoveryProtocol {
         DiscoveryProtocol::A2a
@@ -20,22 +31,24 @@ impl CapabilityBridge for A2aBridge {
 
     fn extract(
         &self,
-        envelope: &Self::Envelope,
+        envelope: &A2aEnvelope<'_>,
     ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError> {
-        CrossProtocolCapabilityRef::in_message(envelope)
+        Ok(envelope.reference.clone().filter(|_| !envelope.is_foreign))
     }
 
-    fn inject(
-        &self,
-        envelope: &mut Self::Envelope,
-        reference: &CrossProtocolCapabilityRef,
-    ) -> Result<(), CapabilityRefError> {
-        reference.into_message(envelope)
-    }
-
-    fn protocol_context(&self, envelope: &Self::Envelope) -> Option<Value> {
-        let skill = envelope.pointer("/metadata/chio/targetSkillId")?.as_str()?;
-        Some(json!({"targetSkillId": skill}))
+    fn protocol_context(&self, envelope: &A2aEnvelope<'_>) -> Option<Value> {
+        let names = envelope.names;
+        let mut context = json!({
+            "skillId": envelope.skill_id,
+            "contextId": names.context_id,
+            "taskId": names.task_id,
+        });
+        let foreign = envelope.reference.as_ref().filter(|_| envelope.is_foreign);
+        if let Value::Object(members) = &mut context {
+            members.extend(names.message_id.map(|id| ("messageId".to_owned(), json!(id))));
+            members.extend(foreign.map(|it| ("foreignCapabilityRef".to_owned(), json!(it))));
+        }
+        Some(context)
     }
 }
 
@@ -45,20 +58,28 @@ mod tests {
 
     // covers: CROSS-033, CROSS-034
     #[test]
-    fn a_reference_is_read_where_it_was_put() {
+    fn a_reference_is_of_the_call_or_of_another_organisation() {
         let reference = CrossProtocolCapabilityRef {
             chio_capability_id: "cap-1".to_owned(),
-            origin_protocol: DiscoveryProtocol::A2a,
+            origin_protocol: A2aBridge.protocol(),
             parent_capability_hash: "0".repeat(64),
             protocol_context: None,
         };
-        let mut params = json!({"message": {}, "metadata": {"chio": {"targetSkillId": "read"}}});
-        assert_eq!(A2aBridge.protocol(), DiscoveryProtocol::A2a);
-        assert_eq!(A2aBridge.extract(&params).unwrap(), None);
-        A2aBridge.inject(&mut params, &reference).unwrap();
-        assert_eq!(A2aBridge.extract(&params).unwrap(), Some(reference));
-        assert_eq!(A2aBridge.protocol_context(&params), Some(json!({"targetSkillId": "read"})));
-        let wrong = json!({"metadata": {"chio": {"capabilityRef": null}}});
-        assert!(A2aBridge.extract(&wrong).is_err());
+        let names = Names { message_id: Some("m-1"), context_id: "c-1", task_id: "t-1" };
+        let ids = json!({
+            "skillId": "read", "contextId": "c-1", "taskId": "t-1", "messageId": "m-1",
+        });
+        for is_foreign in [false, true] {
+            let reference = Some(reference.clone());
+            let envelope = A2aEnvelope { skill_id: "read", names: &names, reference, is_foreign };
+            let reference = envelope.reference.clone();
+            let mut context = ids.clone();
+            if is_foreign {
+                context["foreignCapabilityRef"] = json!(reference);
+            }
+            let extracted = reference.filter(|_| !is_foreign);
+            assert_eq!(A2aBridge.extract(&envelope).unwrap(), extracted);
+            assert_eq!(A2aBridge.protocol_context(&envelope), Some(context));
+        }
     }
 }

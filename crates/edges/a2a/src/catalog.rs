@@ -3,11 +3,12 @@
 
 pub(crate) mod skills;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::manifest::ToolManifest;
 use chio_cross_protocol::CrossProtocolOrchestrator;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 pub(crate) use skills::{Catalog, Skill};
@@ -55,7 +56,7 @@ impl Catalogs {
             }
         });
         let now = Instant::now();
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         // A server that says the same again gives its tools anew.
         if current.0.manifests() != manifests || !current.0.is_current(orchestrator) {
             current.0 = Arc::new(Catalog::new(manifests, orchestrator, options));
@@ -71,7 +72,7 @@ impl Catalogs {
         options: &A2aEdgeConfig,
     ) -> Arc<Catalog> {
         let (catalog, looked) = {
-            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            let current = self.current.read();
             (Arc::clone(&current.0), current.1)
         };
         if Instant::now().duration_since(looked) < FRESH {

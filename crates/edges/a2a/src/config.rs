@@ -8,7 +8,7 @@ use chio_cross_protocol::Log;
 use crate::limits::A2aLimits;
 
 /// How the agent is served.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct A2aEdgeConfig {
     /// The tool servers that are offered, by id.
     pub servers: Vec<String>,

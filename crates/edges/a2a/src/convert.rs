@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{Outcome, failed_task};
+use chio_core::tool_result::{Block, File, FileContent, ResultForm, ToolResult};
+use chio_cross_protocol::Outcome;
 use serde_json::Value;
 
 use crate::message::{Content, Part, Shown, texts};
@@ -33,7 +34,7 @@ pub(crate) fn ending(outcome: &Outcome, chunks: &[Value]) -> Ending {
         Outcome::Value(value) => of_value(value),
         Outcome::Stream { .. } => {
             let output = chunks.iter().flat_map(parts).collect();
-            if let Some(said) = chunks.last().and_then(failed_task) {
+            if let Some(said) = ToolResult::failed_task_of(chunks) {
                 return failed(&said, output);
             }
             Ending { state: State::Completed, output, words: Vec::new(), replies: false }
@@ -57,19 +58,18 @@ fn failed(said: &[&str], gave: Vec<Part>) -> Ending {
 }
 
 fn of_value(value: &Value) -> Ending {
+    let result = ToolResult::new(value);
     let parts = parts(value);
-    let is_error = value.get("isError") == Some(&Value::Bool(true));
-    if is_error && value.get("content").is_some_and(Value::is_array) {
+    if result.is_error() && matches!(result.form(), ResultForm::Content(_)) {
         let silent = texts(&parts).is_empty();
         let failed = silent.then(|| Part::text("the tool failed"));
         let words = failed.into_iter().chain(parts).collect();
         return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
     }
-    if let Some(said) = failed_task(value) {
+    if let Some(said) = result.failed_task() {
         return failed(&said, parts);
     }
-    // What the tool wants its answer to be, where it cares.
-    match value.pointer("/_meta/chio/a2a/reply").and_then(Value::as_str) {
+    match result.reply() {
         Some("input_required") => {
             Ending { state: State::InputRequired, output: Vec::new(), words: parts, replies: false }
         }
@@ -82,23 +82,21 @@ fn of_value(value: &Value) -> Ending {
 }
 
 /// The parts of one result.
-pub(crate) fn parts(result: &Value) -> Vec<Part> {
-    match result {
-        Value::String(text) => vec![Part::text(text)],
-        Value::Object(members) => match members.get("content") {
-            Some(Value::Array(content)) => of_content(content, members.get("structuredContent")),
-            _ => vec![Part::new(Content::Data(result.clone()))],
-        },
-        Value::Array(_) => vec![Part::new(Content::Data(result.clone()))],
-        scalar => vec![Part::text(scalar.to_string())],
+pub(crate) fn parts(value: &Value) -> Vec<Part> {
+    let result = ToolResult::new(value);
+    match result.form() {
+        ResultForm::Text(text) => vec![Part::text(text)],
+        ResultForm::Scalar(scalar) => vec![Part::text(scalar.to_string())],
+        ResultForm::Data(data) => vec![Part::new(Content::Data(data.clone()))],
+        ResultForm::Content(blocks) => of_content(blocks, result.structured()),
     }
 }
 
 /// The parts of content as MCP writes it. Chio's own dialect shows its texts, and A2A all of it,
 /// but not the same thing twice.
-fn of_content(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
-    let mut parts: Vec<Part> = content.iter().filter_map(of_block).collect();
-    let Some(structured @ Value::Object(_)) = structured else { return parts };
+fn of_content(blocks: &[Value], structured: Option<&Value>) -> Vec<Part> {
+    let mut parts: Vec<Part> = blocks.iter().filter_map(of_block).collect();
+    let Some(structured) = structured else { return parts };
     let mut data = Part::new(Content::Data(structured.clone()));
     if !parts.is_empty() {
         data.shown = Shown::InA2a;
@@ -115,42 +113,26 @@ fn of_content(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
     parts
 }
 
-fn of_block(block: &Value) -> Option<Part> {
-    let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
-    if let Some(text) = text("text") {
-        return Some(Part::text(text));
-    }
-    let kind = block.get("type").and_then(Value::as_str)?;
-    let of_file = |content: Content| Part {
-        media_type: text("mimeType"),
-        filename: text("name"),
-        ..Part::new(content)
-    };
-    let part = match kind {
-        "image" | "audio" => {
-            text("data").and_then(|data| base64(&data)).map(Content::Raw).map(of_file)
-        }
-        "resource_link" => text("uri").map(Content::Url).map(of_file),
-        "resource" => block.get("resource").and_then(of_resource),
-        _ => None,
+fn of_block(value: &Value) -> Option<Part> {
+    let part = match Block::new(value)? {
+        Block::Text(text) => return Some(Part::text(text)),
+        Block::File(file) => of_file(file),
+        Block::Other(_) => None,
     };
     // What no part can hold is shown as it is: nothing that the tool gave is lost.
-    let part = part.unwrap_or_else(|| Part::new(Content::Data(block.clone())));
+    let part = part.unwrap_or_else(|| Part::new(Content::Data(value.clone())));
     Some(Part { shown: Shown::InA2a, ..part })
 }
 
-fn of_resource(resource: &Value) -> Option<Part> {
-    let text = |name: &str| resource.get(name).and_then(Value::as_str).map(str::to_owned);
-    let content = match (text("text"), text("blob")) {
-        (Some(text), _) => Content::Text(text),
-        (None, Some(blob)) => Content::Raw(base64(&blob)?),
-        (None, None) => return None,
+fn of_file(file: File<'_>) -> Option<Part> {
+    let content = match file.content {
+        FileContent::Base64(data) => Content::Raw(base64(data)?),
+        FileContent::Text(text) => Content::Text(text.to_owned()),
+        FileContent::Uri(uri) => Content::Url(uri.to_owned()),
     };
-    let uri = text("uri").unwrap_or_default();
-    let named = uri.split(['?', '#']).next().and_then(|path| path.rsplit('/').next());
-    let filename = text("name").or_else(|| named.map(str::to_owned));
-    let filename = filename.filter(|name| !name.is_empty());
-    Some(Part { media_type: text("mimeType"), filename, ..Part::new(content) })
+    let media_type = file.media_type.map(str::to_owned);
+    let filename = file.name.map(str::to_owned);
+    Some(Part { media_type, filename, ..Part::new(content) })
 }
 
 /// Base64 that every reader takes, of base64 as tools write it.

@@ -9,11 +9,10 @@ mod rest;
 mod rpc;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::routing::{any, get, post};
 use chio_edge::auth::HttpAuth;
 
@@ -60,30 +59,28 @@ async fn card(
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
-    cards::handle(&endpoint, &mount, request.headers(), request.uri())
+    cards::handle(&endpoint, &mount, &request.into_parts().0)
 }
 
 async fn json_rpc(
     State(endpoint): State<Endpoint>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
     Path(params): Path<HashMap<String, String>>,
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    let answered = Box::pin(rpc::handle(&endpoint, from, &head, body, mount)).await;
+    let answered = Box::pin(rpc::handle(&endpoint, &head, body, mount)).await;
     answered.unwrap_or_else(|reply| *reply)
 }
 
 async fn http_json(
     State(endpoint): State<Endpoint>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
     Path(params): Path<HashMap<String, String>>,
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
     let path = params.get("path").map(String::as_str).unwrap_or_default();
     let (head, body) = request.into_parts();
-    Box::pin(rest::handle(&endpoint, from, &head, body, mount, path)).await
+    Box::pin(rest::handle(&endpoint, &head, body, mount, path)).await
 }

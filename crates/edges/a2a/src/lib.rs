@@ -30,7 +30,6 @@ mod tasks;
 
 pub use chio_edge::limits::Rate;
 
-pub use bridge::A2aBridge;
 pub use config::{A2aEdgeConfig, A2aError};
 pub use limits::A2aLimits;
 pub use service::{A2aService, EDGE};

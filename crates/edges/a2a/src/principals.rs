@@ -1,16 +1,18 @@
 //! Admitted principals and their capabilities, cached for a moment.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
+    Admission, CapabilityBridge, CrossProtocolOrchestrator, Principal, Refused, Session,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::bridge::A2aBridge;
 use crate::limits::A2aLimits;
 
 /// How long before its end a capability is renewed, in seconds.
@@ -31,14 +33,6 @@ impl AdmittedPrincipal {
     pub(crate) fn owner(&self) -> Option<&PublicKey> {
         let of_token = || self.tokens.first().map(|token| &token.subject);
         self.session.principal.subject.as_ref().or_else(of_token)
-    }
-
-    /// The capability whose grants cover a tool, else the first.
-    pub(crate) fn token_for(&self, server: &str, tool: &str) -> Option<&PresentedToken> {
-        let covers = |token: &&PresentedToken| {
-            token.scope.grants.iter().any(|grant| grant.covers(server, tool))
-        };
-        self.tokens.iter().find(covers).or_else(|| self.tokens.first())
     }
 
     fn is_fresh(&self, lifetime: Duration, now: u64) -> bool {
@@ -66,7 +60,7 @@ impl PrincipalCache {
         if let Some(known) = self.lookup(&key, presented.as_ref(), limits, orchestrator) {
             return Ok(known);
         }
-        let session = admission.admit(DiscoveryProtocol::A2a, principal).await?;
+        let session = admission.admit(A2aBridge.protocol(), principal).await?;
         let mut tokens = admission.tokens(&session.principal).await?;
         if tokens.is_empty() {
             tokens.extend(presented.clone());
@@ -85,7 +79,7 @@ impl PrincipalCache {
         orchestrator: &CrossProtocolOrchestrator<'static>,
     ) -> Option<Arc<AdmittedPrincipal>> {
         let known = {
-            let principals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let principals = self.0.lock();
             Arc::clone(principals.get(key)?)
         };
         // SECURITY: a capability is verified by admission: only that very one need not be again.
@@ -97,7 +91,7 @@ impl PrincipalCache {
     }
 
     fn insert(&self, key: String, admitted: Arc<AdmittedPrincipal>, limits: &A2aLimits) {
-        let mut principals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut principals = self.0.lock();
         if principals.len() >= limits.guests {
             let now = Instant::now();
             principals.retain(|_, known| now.duration_since(known.since) < limits.guest_lifetime);

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    CrossProtocolCapabilityRef, DetachOnDrop, DiscoveryProtocol, Evaluation, KernelError,
-    OrchestratedRequest, TaskError, TaskRefused,
+    CapabilityBridge, DetachOnDrop, Evaluation, KernelError, OrchestratedRequest, TaskError,
+    TaskRefused,
 };
 use chio_edge::call_metadata::CallMetadata;
 use chio_edge::limits::ConcurrencyPermit;
 use chio_edge::tasks::InsertError;
-use serde_json::{Value, json};
+use chio_edge::tokens::token_for;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::account::Account;
 use crate::arguments::Names;
+use crate::bridge::{A2aBridge, A2aEnvelope};
 use crate::caller::A2aCaller;
 use crate::catalog::Skill;
 use crate::convert::ending;
@@ -47,8 +49,8 @@ pub(crate) async fn send(
     let continued = continued(shared, principal, &sending.send.message).await?;
     let skill = resolve(shared, &sending, continued.as_ref())?;
     let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
-    let token =
-        principal.token_for(&skill.server, &skill.tool).cloned().ok_or_else(without_token)?;
+    let token = token_for(&principal.tokens, &skill.server, &skill.tool);
+    let token = token.cloned().ok_or_else(without_token)?;
     let agent =
         principal.session.principal.subject.clone().unwrap_or_else(|| token.subject.clone());
     let message = &sending.send.message;
@@ -67,10 +69,11 @@ pub(crate) async fn send(
     let check_modes = shared.options.check_input_modes;
     let arguments = skill.intake.arguments(message, &names, check_modes)?;
     let metadata = &mut sending.metadata;
+    let reference = metadata.capability_ref.take();
     // A caller whose capability was issued here may refer to one of its own organisation.
-    let foreign = metadata
-        .capability_ref
-        .take_if(|it| principal.presented.is_none() && it.chio_capability_id != token.id);
+    let is_foreign = principal.presented.is_none()
+        && reference.as_ref().is_some_and(|it| it.chio_capability_id != token.id);
+    let envelope = A2aEnvelope { skill_id: &skill.id, names: &names, reference, is_foreign };
     let last = token.delegation_chain.last().map(|link| link.delegator.clone());
     let is_trusted = |signer: &PublicKey| {
         last.as_ref() == Some(signer) || shared.orchestrator.trusts_kernel(signer)
@@ -78,17 +81,12 @@ pub(crate) async fn send(
     let purpose = format!("A2A message to `{}`", skill.tool);
     let intent_id = format!("a2a-{id}");
     let intent = metadata.take_intent(intent_id, &skill.server, &skill.tool, purpose, is_trusted);
-    let mut request = OrchestratedRequest::new(
-        id.clone(),
-        token,
-        skill.server.clone(),
-        skill.tool.clone(),
-        arguments,
-    );
+    let (server, tool) = (skill.server.clone(), skill.tool.clone());
+    let request = OrchestratedRequest::new(id.clone(), token, server, tool, arguments);
+    let request = request.with_envelope(&A2aBridge, &envelope);
+    let mut request = request.map_err(|error| Fault::params(error.to_string()))?;
     request.agent = agent.clone();
-    request.protocol_context = Some(context(&skill, &names, foreign));
     request.governed_intent = intent;
-    request.capability_ref = metadata.capability_ref.take();
     request.model = metadata.model.take();
     request.dpop_proof = metadata.proof.take();
     let before = continued.as_ref().map(|entry| Arc::clone(&entry.record));
@@ -164,19 +162,6 @@ fn resolve(
         }
     }
     shared.catalogs.find(named, &shared.orchestrator, &shared.options)
-}
-
-/// The context that a tool gets about the message that calls it.
-fn context(skill: &Skill, names: &Names<'_>, foreign: Option<CrossProtocolCapabilityRef>) -> Value {
-    let mut context =
-        json!({"skillId": skill.id, "contextId": names.context_id, "taskId": names.task_id});
-    if let (Some(id), Value::Object(members)) = (names.message_id, &mut context) {
-        members.insert("messageId".to_owned(), json!(id));
-    }
-    if let (Some(foreign), Value::Object(members)) = (foreign, &mut context) {
-        members.insert("foreignCapabilityRef".to_owned(), json!(foreign));
-    }
-    context
 }
 
 /// The task before anything is decided.
@@ -310,7 +295,7 @@ async fn defer(
         shared.tasks.insert(entry, before.as_ref(), now).map_err(not_inserted)?;
     }
     let retained = request.clone();
-    let stored = shared.deferred.defer_as(record.id.clone(), request, DiscoveryProtocol::A2a).await;
+    let stored = shared.deferred.defer_as(record.id.clone(), request, A2aBridge.protocol()).await;
     // The store has it, and the table only its messages; or the question stands as before.
     shared.tasks.remove(&record.id);
     let after = if stored.is_ok() { Some(&record) } else { before.as_ref() };

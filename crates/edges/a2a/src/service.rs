@@ -1,6 +1,5 @@
 //! The A2A edge: what all its requests share.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use axum::Router;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{ConcurrencyLimit, Rate, RateLimiter};
-use chio_edge::{Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings};
+use chio_edge::{Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings};
 use tokio_util::sync::CancellationToken;
 
 use crate::card_url;
@@ -24,45 +23,21 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "a2a",
     announcement: "A2A on ",
     path: "",
+    carriers: &[Carrier::Http],
     default_listener: "http",
     asks_users: false,
     settings: &[
-        Setting {
-            name: "name",
-            form: Form::Text,
-            default: "Chio A2A Edge",
-            help: "the agent's name",
-        },
-        Setting {
-            name: "description",
-            form: Form::Text,
-            default: "a general one",
-            help: "what the agent is, for people",
-        },
-        Setting {
-            name: "url",
-            form: Form::Text,
-            default: "where it listens",
-            help: "where clients reach it",
-        },
-        Setting {
-            name: "http_json",
-            form: Form::Flag,
-            default: "true",
-            help: "whether HTTP+JSON is served, below /rest",
-        },
-        Setting {
-            name: "tags",
-            form: Form::TextLists,
-            default: "{}",
-            help: "tags of skills, by id",
-        },
-        Setting {
-            name: "rate",
-            form: Form::Number(u32::MAX as u64),
-            default: "no limit",
-            help: "requests of a caller in a minute",
-        },
+        Setting::new("name", Form::Text, "Chio A2A Edge", "the agent's name"),
+        Setting::new("description", Form::Text, "a general one", "what the agent is, for people"),
+        Setting::new("url", Form::Text, "where it listens", "where clients reach it"),
+        Setting::new("http_json", Form::Flag, "true", "whether HTTP+JSON is served, below /rest"),
+        Setting::new("tags", Form::TextLists, "{}", "tags of skills, by id"),
+        Setting::new(
+            "rate",
+            Form::Number(u32::MAX as u64),
+            "no limit",
+            "requests of a caller in a minute",
+        ),
     ],
     check: |settings, listens| match settings.text("url") {
         Some(url) => card_url::read(url).map(drop).map_err(|message| wrong("url", message)),
@@ -110,7 +85,7 @@ impl A2aEdgeConfig {
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Serves the tools behind a kernel as an agent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct A2aService {
     pub(crate) shared: Arc<Shared>,
 }
@@ -130,12 +105,6 @@ pub(crate) struct Shared {
     pub(crate) running: ConcurrencyLimit,
     /// Cancelled when everything ends.
     pub(crate) closing: CancellationToken,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("A2aService").field("options", &self.options).finish_non_exhaustive()
-    }
 }
 
 impl A2aService {
@@ -162,7 +131,7 @@ impl A2aService {
             running: ConcurrencyLimit::new(limits.running),
             principals: PrincipalCache::default(),
             numbers: Numbers::default(),
-            rate_limiter: RateLimiter::default(),
+            rate_limiter: RateLimiter::new(limits.rate),
             closing: CancellationToken::new(),
             orchestrator,
             admission,

@@ -7,11 +7,12 @@ use chio_core::capability::DpopProof;
 use chio_core::crypto::PublicKey;
 use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
-    DetachOnDrop, DiscoveryProtocol, Presented, TaskError, TaskRefused, TaskState, TaskView,
+    CapabilityBridge, DetachOnDrop, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
 use serde_json::{Value, json};
 
 use crate::account::Account;
+use crate::bridge::A2aBridge;
 use crate::caller::A2aCaller;
 use crate::convert::ending;
 use crate::error::{Fault, Kind};
@@ -209,7 +210,7 @@ pub(crate) async fn list(
     let Some(owner) = principal.owner() else { return Ok(Vec::new()) };
     let mut known = shared.tasks.list(owner, shared.orchestrator.now());
     let limit = shared.options.limits.tasks_per_owner;
-    let views = shared.deferred.list(owner, DiscoveryProtocol::A2a, limit).await;
+    let views = shared.deferred.list(owner, A2aBridge.protocol(), limit).await;
     let views = views.map_err(|error| of_task(shared, "", &error))?;
     let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
     for view in views {

@@ -1,12 +1,13 @@
 //! Results of `tools/call`: what the kernel answered, as MCP writes it, with the receipt named.
 
 use chio_cross_protocol::{
-    CrossProtocolTargetRequest, Denial, DiscoveryProtocol, Evaluation, McpTargetExecutor, Outcome,
+    CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation, McpTargetExecutor, Outcome,
     TargetProtocolExecutor,
 };
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
+use crate::bridge::McpBridge;
 use crate::error::{CANCELLED, guidance, unreleased};
 
 /// The member of `_meta` that tells about the call.
@@ -31,7 +32,7 @@ pub(crate) fn of_call(
                 kernel_request_id: origin,
                 server_id: server,
                 tool_name: tool,
-                target: DiscoveryProtocol::Mcp,
+                target: McpBridge.protocol(),
                 chunks,
             };
             let result = McpTargetExecutor::default().project(&request, &evaluation);

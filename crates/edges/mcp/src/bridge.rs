@@ -1,21 +1,17 @@
-//! What MCP says about itself to the substrate.
+//! MCP as a protocol that calls cross from.
 
 use chio_cross_protocol::{
     CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef, DiscoveryProtocol,
 };
 use serde_json::{Map, Value, json};
 
-/// MCP as a bridge. The params of `tools/call` may refer to a capability in
-/// `_meta.chio.capabilityRef`.
+/// MCP: the params of `tools/call` may refer to a capability in `_meta.chio.capabilityRef`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct McpBridge;
-
-/// The member of params that is about the message, and not about its subject.
-const META: &str = "_meta";
+pub(crate) struct McpBridge;
 
 impl CapabilityBridge for McpBridge {
     /// The params of a `tools/call`.
-    type Envelope = Map<String, Value>;
+    type Envelope<'a> = Map<String, Value>;
 
     fn protocol(&self) -> DiscoveryProtocol {
         DiscoveryProtocol::Mcp
@@ -23,32 +19,14 @@ impl CapabilityBridge for McpBridge {
 
     fn extract(
         &self,
-        envelope: &Self::Envelope,
+        params: &Map<String, Value>,
     ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError> {
-        match envelope.get(META).and_then(|meta| meta.get("chio")) {
-            None => Ok(None),
-            Some(chio) => {
-                CrossProtocolCapabilityRef::in_message(&json!({"metadata": {"chio": chio}}))
-            }
-        }
+        let chio = params.get("_meta").and_then(|meta| meta.get("chio"));
+        CrossProtocolCapabilityRef::in_metadata(chio.unwrap_or(&Value::Null))
     }
 
-    fn inject(
-        &self,
-        envelope: &mut Self::Envelope,
-        reference: &CrossProtocolCapabilityRef,
-    ) -> Result<(), CapabilityRefError> {
-        let meta = envelope.remove(META).unwrap_or_else(|| json!({}));
-        let mut message = json!({"metadata": meta});
-        reference.into_message(&mut message)?;
-        if let Some(meta) = message.get_mut("metadata") {
-            envelope.insert(META.to_owned(), meta.take());
-        }
-        Ok(())
-    }
-
-    fn protocol_context(&self, envelope: &Self::Envelope) -> Option<Value> {
-        let tool = envelope.get("name")?.as_str()?;
+    fn protocol_context(&self, params: &Map<String, Value>) -> Option<Value> {
+        let tool = params.get("name")?.as_str()?;
         Some(json!({"toolName": tool}))
     }
 }
@@ -57,31 +35,25 @@ impl CapabilityBridge for McpBridge {
 mod tests {
     use super::*;
 
-    fn envelope(value: Value) -> Map<String, Value> {
-        serde_json::from_value(value).unwrap()
-    }
-
+    // covers: CROSS-033, CROSS-034
     #[test]
-    fn a_reference_is_read_where_it_was_put() {
-        let reference = CrossProtocolCapabilityRef {
-            chio_capability_id: "cap-1".to_owned(),
-            origin_protocol: DiscoveryProtocol::Mcp,
-            parent_capability_hash: "0".repeat(64),
-            protocol_context: None,
-        };
-        let mut params = envelope(json!({"name": "read", "_meta": {"progressToken": 1}}));
-        assert_eq!(McpBridge.extract(&params).unwrap(), None);
-        McpBridge.inject(&mut params, &reference).unwrap();
-        assert_eq!(McpBridge.extract(&params).unwrap(), Some(reference));
-        assert_eq!(params["_meta"]["progressToken"], 1);
-        assert_eq!(McpBridge.protocol_context(&params), Some(json!({"toolName": "read"})));
-    }
-
-    #[test]
-    fn what_is_no_reference_is_refused() {
-        for wrong in [json!({"capabilityRef": 7}), json!({"capabilityRef": null}), json!(7)] {
-            let params = envelope(json!({"name": "read", "_meta": {"chio": wrong}}));
-            assert!(McpBridge.extract(&params).is_err(), "{params:?}");
+    fn a_reference_is_read_from_the_params_and_the_context_is_the_tools_name() {
+        let reference = json!({
+            "chioCapabilityId": "cap-1", "originProtocol": "mcp",
+            "parentCapabilityHash": "0".repeat(64),
+        });
+        for (meta, expected) in [
+            (json!({"progressToken": 1}), Ok(false)),
+            (json!({"chio": {"capabilityRef": reference}}), Ok(true)),
+            (json!({"chio": {"capabilityRef": 7}}), Err(())),
+            (json!({"chio": {"capabilityRef": null}}), Err(())),
+            (json!({"chio": 7}), Err(())),
+        ] {
+            let params = json!({"name": "read", "_meta": meta});
+            let params = params.as_object().unwrap();
+            let found = McpBridge.extract(params);
+            assert_eq!(found.map(|it| it.is_some()).map_err(drop), expected, "{params:?}");
+            assert_eq!(McpBridge.protocol_context(params), Some(json!({"toolName": "read"})));
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The client as the kernel sees it, while one request runs and outside of requests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::receipt::OperationKind;
+use chio_core::tool_result::ToolResult;
 use chio_cross_protocol::{
-    ApprovalRequest, AskError, Caller, Gone, Question, ServerNotification, Session, failed_task,
+    ApprovalRequest, AskError, Caller, Gone, Question, ServerNotification, Session,
 };
 use chio_edge::chunks::ChunkCollector;
 use chio_net::jsonrpc::{Notification, Params, RequestId};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +38,7 @@ pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
 
 /// The request that questions and notifications to the client belong to. Outside of requests, it
 /// is empty.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct RequestScope {
     /// The client's id of the request.
     pub(crate) id: Option<RequestId>,
@@ -128,7 +130,7 @@ impl McpCaller {
     /// that.
     fn wait(&self, request: &ApprovalRequest) {
         let waiting = self.cancellation.child_token();
-        let mut current = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.waiting.lock();
         *current = Some(waiting.clone());
         drop(current);
         let (session, stream) = (Arc::clone(&self.session), self.stream);
@@ -193,7 +195,7 @@ impl Caller for McpCaller {
     }
 
     async fn chunk(&self, index: u64, data: Value) -> Result<(), Gone> {
-        self.failed.store(failed_task(&data).is_some(), Ordering::Release);
+        self.failed.store(ToolResult::new(&data).failed_task().is_some(), Ordering::Release);
         if let Some(request) = self.request.id.as_ref().filter(|_| self.session.takes_chunks()) {
             let params = json!({"requestId": request, "chunkIndex": index, "chunk": data});
             let Value::Object(params) = params else { return Err(Gone) };
@@ -223,7 +225,7 @@ impl Caller for McpCaller {
         match waits_for {
             Some(request) => self.wait(request),
             None => {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = self.waiting.lock();
                 if let Some(waiting) = waiting.take() {
                     waiting.cancel();
                 }

@@ -4,9 +4,10 @@
 //! One sequence numbers the events of all streams. A reader sees those of its own stream only.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -141,13 +142,9 @@ impl EventLog {
         Self { session_id, window, all, state: Mutex::new(state), newest, taken }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens the stream of a request. Its first event is a number to go on from.
     pub(crate) fn open(&self) -> StreamId {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let stream = state.newest() + 1;
         state.streams.insert(stream, Open::default());
         self.push(&mut state, stream, Body::Priming);
@@ -156,12 +153,12 @@ impl EventLog {
 
     /// Whether nothing was sent on a request's stream yet.
     pub(crate) fn is_untouched(&self, stream: StreamId) -> bool {
-        self.state().streams.get(&stream).is_some_and(|open| open.unread <= 1)
+        self.state.lock().streams.get(&stream).is_some_and(|open| open.unread <= 1)
     }
 
     /// Sends a message. One that may be lost is dropped when too many wait for their reader.
     pub(crate) fn send(&self, stream: StreamId, text: &str, may_be_lost: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // What comes after the end of its stream belongs to nobody.
         let Some(open) = state.streams.get(&stream) else { return };
         if may_be_lost && open.unread >= self.window.queued {
@@ -176,7 +173,7 @@ impl EventLog {
         loop {
             taken.mark_unchanged();
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 match state.streams.get(&stream) {
                     None => return false,
                     Some(open) if open.unread < self.window.queued => {
@@ -194,7 +191,7 @@ impl EventLog {
 
     /// Ends a stream: its reader gets what is left.
     pub(crate) fn end(&self, stream: StreamId) {
-        self.state().streams.remove(&stream);
+        self.state.lock().streams.remove(&stream);
         self.newest.send_modify(|_| ());
         self.taken.send_replace(());
     }
@@ -256,7 +253,7 @@ impl EventLog {
 
     /// Reads a request's stream from its beginning.
     pub(crate) fn read(self: &Arc<Self>, stream: StreamId) -> EventReader {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let reader = state.begin_reading(stream);
         drop(state);
         self.reader(stream, stream.saturating_sub(1), reader)
@@ -264,7 +261,7 @@ impl EventLog {
 
     /// Reads the notification stream from what its last reader was given.
     pub(crate) fn read_notifications(self: &Arc<Self>) -> Result<EventReader, Conflict> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_read(NOTIFICATIONS) {
             return Err(Conflict::Busy);
         }
@@ -283,7 +280,7 @@ impl EventLog {
         if session_id != self.session_id || number != after.to_string() {
             return Err(Conflict::Outside);
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let at = after.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
         let kept = at.and_then(|at| state.events.get(at)).ok_or(Conflict::Outside)?;
         let stream = kept.stream;
@@ -320,7 +317,7 @@ impl EventLog {
     /// Drops everything that was read, or everything at all, the newest included, because all
     /// sessions together keep too much. Whoever comes back for it finds it gone.
     pub(crate) fn shed(&self, unread_too: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let State { events, bytes, streams, .. } = &mut *state;
         for kept in events.iter_mut() {
             // What somebody still waits for goes last.
@@ -337,13 +334,13 @@ impl EventLog {
 
     /// Whether somebody reads the notification stream.
     pub(crate) fn is_watched(&self) -> bool {
-        self.state().is_read(NOTIFICATIONS)
+        self.state.lock().is_read(NOTIFICATIONS)
     }
 }
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        let bytes = self.state().bytes;
+        let bytes = self.state.lock().bytes;
         self.all.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -395,7 +392,7 @@ impl EventReader {
     /// The next event, if it is there already.
     pub(crate) fn try_next(&mut self, form: Form) -> Option<Next> {
         let log = Arc::clone(&self.log);
-        let mut state = log.state();
+        let mut state = log.state.lock();
         let is_open = state.streams.contains_key(&self.stream);
         if self.replaced.is_cancelled() {
             return Some(Next::Lost);
@@ -467,7 +464,7 @@ impl EventReader {
 
 impl Drop for EventReader {
     fn drop(&mut self) {
-        let mut state = self.log.state();
+        let mut state = self.log.state.lock();
         if let Some(open) = state.streams.get_mut(&self.stream)
             && !self.replaced.is_cancelled()
         {

@@ -23,7 +23,6 @@ mod sessions;
 mod stdio;
 mod tasks;
 
-pub use bridge::McpBridge;
 pub use names::server_prefix;
 pub use negotiation::SUPPORTED;
 pub use service::EDGE;

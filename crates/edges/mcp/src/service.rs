@@ -9,7 +9,8 @@ use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, L
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{Rate, RateLimiter};
 use chio_edge::{
-    Edge, EdgeContext, EdgeKind, Form, Setting, Settings, StreamError, Streams, UserApprovals,
+    Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, Settings, StreamError, Streams,
+    UserApprovals,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -35,39 +36,25 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "mcp",
     announcement: "listening on ",
     path: http::PATH,
+    carriers: &[Carrier::Http, Carrier::Streams],
     default_listener: "http",
     asks_users: true,
     settings: &[
-        Setting {
-            name: "versions",
-            form: Form::Texts,
-            default: "all",
-            help: "the versions of MCP that are spoken",
-        },
-        Setting {
-            name: "max_sessions",
-            form: Form::Number(1_000_000),
-            default: "1024",
-            help: "how many sessions there may be",
-        },
-        Setting {
-            name: "session_idle",
-            form: Form::Duration,
-            default: "15m",
-            help: "how long an unused session lives",
-        },
-        Setting {
-            name: "rate",
-            form: Form::Number(u32::MAX as u64),
-            default: "no limit",
-            help: "requests of a caller in a minute",
-        },
-        Setting {
-            name: "rotate_streams",
-            form: Form::Duration,
-            default: "never",
-            help: "when clients have to come back",
-        },
+        Setting::new("versions", Form::Texts, "all", "the versions of MCP that are spoken"),
+        Setting::new(
+            "max_sessions",
+            Form::Number(1_000_000),
+            "1024",
+            "how many sessions there may be",
+        ),
+        Setting::new("session_idle", Form::Duration, "15m", "how long an unused session lives"),
+        Setting::new(
+            "rate",
+            Form::Number(u32::MAX as u64),
+            "no limit",
+            "requests of a caller in a minute",
+        ),
+        Setting::new("rotate_streams", Form::Duration, "never", "when clients have to come back"),
     ],
     check: |_, _| Ok(()),
     start: |context, settings| Ok(Arc::new(McpService::new(context, settings))),
@@ -164,7 +151,7 @@ impl McpService {
             names: Names::new(context.servers),
             sessions: Sessions::default(),
             retained: Arc::default(),
-            rate_limiter: RateLimiter::default(),
+            rate_limiter: RateLimiter::new(options.limits.rate),
             closing: CancellationToken::new(),
             options,
         });

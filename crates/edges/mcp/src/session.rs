@@ -1,9 +1,8 @@
 //! One session: who opened it, what they may do, and what runs for them.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
@@ -11,6 +10,7 @@ use chio_cross_protocol::{AskError, Question, Refused, ServerNotification, Sessi
 use chio_edge::pending::PendingRequests;
 use chio_edge::tasks::TableLimits;
 use chio_net::jsonrpc::{Notification, Params, Request, RequestId, RpcError};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -102,15 +102,6 @@ pub(crate) struct McpSession {
     pub(crate) ended: CancellationToken,
 }
 
-impl fmt::Debug for McpSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpSession")
-            .field("session", &self.kernel_session.id)
-            .field("stage", &self.stage())
-            .finish_non_exhaustive()
-    }
-}
-
 /// What a session is opened with.
 pub(crate) struct Opening {
     pub(crate) id: String,
@@ -131,10 +122,6 @@ const LEVELS: [&str; 8] =
 /// The place of a level among the levels.
 fn level(name: &str) -> Option<usize> {
     LEVELS.iter().position(|level| *level == name)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl McpSession {
@@ -192,12 +179,12 @@ impl McpSession {
 
     /// Notes that somebody uses the session.
     pub(crate) fn touch(&self) {
-        *lock(&self.last_used) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     /// When somebody has used the session.
     pub(crate) fn last_used(&self) -> Instant {
-        *lock(&self.last_used)
+        *self.last_used.lock()
     }
 
     /// Whether nobody has used the session for so long: nothing runs, and nobody listens.
@@ -207,35 +194,35 @@ impl McpSession {
             Outlet::Lines(_) => true,
         };
         !listens
-            && lock(&self.running).is_empty()
+            && self.running.lock().is_empty()
             && !self.tasks.any_running()
-            && now.duration_since(*lock(&self.last_used)) >= idle
+            && now.duration_since(*self.last_used.lock()) >= idle
     }
 
     /// Whether a request presents the capability that was verified last, or none where capabilities
     /// are issued.
     pub(crate) fn has_verified(&self, capability: Option<&PresentedToken>) -> bool {
-        lock(&self.presented).as_ref() == capability
+        self.presented.lock().as_ref() == capability
     }
 
     /// Goes on with a capability of the same subject that was verified.
     pub(crate) fn refresh(&self, capability: PresentedToken) {
-        *lock(&self.held) = Arc::from([capability.clone()]);
-        *lock(&self.presented) = Some(capability);
+        *self.held.lock() = Arc::from([capability.clone()]);
+        *self.presented.lock() = Some(capability);
     }
 
     /// The tokens that the session has, renewed in time.
     pub(crate) async fn tokens(&self) -> Result<Arc<[PresentedToken]>, Refused> {
-        let held = Arc::clone(&lock(&self.held));
+        let held = Arc::clone(&self.held.lock());
         let now = self.shared.orchestrator.now();
         // What was presented is for the client to refresh.
-        let presented = lock(&self.presented).is_some();
+        let presented = self.presented.lock().is_some();
         if presented || held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
             return Ok(held);
         }
         let renewed = self.shared.admission.tokens(&self.kernel_session.principal).await?;
         let renewed: Arc<[PresentedToken]> = renewed.into();
-        *lock(&self.held) = Arc::clone(&renewed);
+        *self.held.lock() = Arc::clone(&renewed);
         Ok(renewed)
     }
 
@@ -244,7 +231,7 @@ impl McpSession {
         self: &Arc<Self>,
         id: &RequestId,
     ) -> Result<(CancellationToken, Running), RpcError> {
-        let mut running = lock(&self.running);
+        let mut running = self.running.lock();
         if running.contains_key(id) {
             return Err(invalid("expected an id that no running request of this session has"));
         }
@@ -259,14 +246,14 @@ impl McpSession {
 
     /// Calls off a running request.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        if let Some(token) = lock(&self.running).get(id) {
+        if let Some(token) = self.running.lock().get(id) {
             token.cancel();
         }
     }
 
     /// Waits until nothing runs.
     pub(crate) async fn idle(&self) {
-        while !lock(&self.running).is_empty() {
+        while !self.running.lock().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -275,13 +262,13 @@ impl McpSession {
     pub(crate) fn set_log_level(&self, name: &str) -> bool {
         let level = level(name);
         if level.is_some() {
-            *lock(&self.log_level) = level;
+            *self.log_level.lock() = level;
         }
         level.is_some()
     }
 
     fn wants_log(&self, params: &Map<String, Value>) -> bool {
-        let least = *lock(&self.log_level);
+        let least = *self.log_level.lock();
         let found = params.get("level").and_then(Value::as_str).and_then(level);
         least.is_none_or(|least| found.is_some_and(|found| found >= least))
     }
@@ -370,7 +357,6 @@ impl Drop for Asked<'_> {
 }
 
 /// A request that runs.
-#[derive(Debug)]
 pub(crate) struct Running {
     session: Arc<McpSession>,
     id: RequestId,
@@ -378,7 +364,7 @@ pub(crate) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        lock(&self.session.running).remove(&self.id);
+        self.session.running.lock().remove(&self.id);
         self.session.touch();
     }
 }

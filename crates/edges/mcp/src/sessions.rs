@@ -1,9 +1,10 @@
 //! All sessions: those that are open, and for a while those that were.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::events::Retained;
@@ -16,10 +17,10 @@ const REMEMBERED: Duration = Duration::from_secs(30 * 60);
 const MOST_REMEMBERED: usize = 4096;
 
 /// All sessions.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Sessions(Mutex<Table>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Table {
     open: HashMap<String, Arc<McpSession>>,
     /// How many sessions are being opened, by owner.
@@ -36,7 +37,6 @@ struct Over {
 }
 
 /// What is known of a session id.
-#[derive(Debug)]
 pub(crate) enum Found {
     /// It is open.
     Open(Arc<McpSession>),
@@ -49,20 +49,15 @@ pub(crate) enum Found {
 }
 
 /// A place for a session that is being opened.
-#[derive(Debug)]
 pub(crate) struct Place<'a> {
     sessions: &'a Sessions,
     owner: String,
 }
 
 impl Sessions {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a place, if there is one left.
     pub(crate) fn reserve(&self, owner: &str, most: usize, each: usize) -> Option<Place<'_>> {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let opening: usize = table.opening.values().sum();
         let of_it = table.open.values().filter(|session| session.owner == owner).count();
         let opening_of_it = table.opening.get(owner).copied().unwrap_or_default();
@@ -75,7 +70,7 @@ impl Sessions {
 
     /// The session of this id, for this owner.
     pub(crate) fn find(&self, id: &str, owner: &str) -> Found {
-        let table = self.table();
+        let table = self.0.lock();
         if let Some(session) = table.open.get(id) {
             if session.owner != owner {
                 return Found::Foreign;
@@ -92,7 +87,7 @@ impl Sessions {
     /// Takes a session out, and remembers how it ended.
     pub(crate) fn end(&self, session: &McpSession, stage: Stage) {
         session.finish(stage);
-        let mut table = self.table();
+        let mut table = self.0.lock();
         if table.open.remove(&session.id).is_some() {
             table.remember(session, stage);
         }
@@ -102,14 +97,14 @@ impl Sessions {
     pub(crate) fn expire(&self, idle: Duration) {
         let now = Instant::now();
         let expired: Vec<_> = {
-            let table = self.table();
+            let table = self.0.lock();
             table.open.values().filter(|session| session.is_idle(now, idle)).cloned().collect()
         };
         for session in expired {
             self.end(&session, Stage::Expired);
             tokio::spawn(async move { session.leave_servers().await });
         }
-        self.table().forget(now);
+        self.0.lock().forget(now);
     }
 
     /// Makes room when all together keep too much: those that nobody has used for longest first.
@@ -133,7 +128,7 @@ impl Sessions {
 
     /// All that are open.
     pub(crate) fn all(&self) -> Vec<Arc<McpSession>> {
-        self.table().open.values().cloned().collect()
+        self.0.lock().open.values().cloned().collect()
     }
 
     /// Ends all.
@@ -149,13 +144,13 @@ impl Sessions {
 impl Place<'_> {
     /// Puts the session into its place.
     pub(crate) fn take(self, session: Arc<McpSession>) {
-        self.sessions.table().open.insert(session.id.clone(), session);
+        self.sessions.0.lock().open.insert(session.id.clone(), session);
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut table = self.sessions.table();
+        let mut table = self.sessions.0.lock();
         if let Some(number) = table.opening.get_mut(&self.owner) {
             *number = number.saturating_sub(1);
             if *number == 0 {

@@ -4,18 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::calendar::rfc3339;
 use chio_core::crypto::PublicKey;
+use chio_core::tool_result::ToolResult;
 use chio_cross_protocol::{
-    DiscoveryProtocol, Evaluation, OrchestratedRequest, Outcome, Presented, ServerNotification,
-    TaskError, TaskResult, TaskState, TaskView, failed_task,
+    CapabilityBridge, Evaluation, OrchestratedRequest, Outcome, Presented, ServerNotification,
+    TaskError, TaskResult, TaskState, TaskView,
 };
 use chio_edge::tasks::{self, Record};
-use chio_edge::timestamp::rfc3339;
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::answer;
+use crate::bridge::McpBridge;
 use crate::caller::{McpCaller, RELATED_TASK, RequestScope};
 use crate::error::{invalid_params, unreleased};
 use crate::events::NOTIFICATIONS;
@@ -117,7 +119,7 @@ pub(crate) async fn create(
     let subject = request.agent.clone();
     let server = request.server_id.clone();
     let tool = request.tool_name.clone();
-    let stored = deferred.defer(request, DiscoveryProtocol::Mcp).await;
+    let stored = deferred.defer(request, McpBridge.protocol()).await;
     let id = stored.map_err(|error| refused(session, &error))?.id;
     let (sender, receiver) = watch::channel((Status::Working, now));
     let task =
@@ -182,10 +184,10 @@ fn status(view: &TaskView) -> Status {
 fn says_error(view: &TaskView) -> bool {
     match &view.result {
         Some(TaskResult { outcome: Outcome::Value(value), .. }) => {
-            value.get("isError") == Some(&Value::Bool(true))
+            ToolResult::new(value).is_error()
         }
         Some(TaskResult { outcome: Outcome::Stream { .. }, chunks, .. }) => {
-            chunks.last().and_then(failed_task).is_some()
+            ToolResult::failed_task_of(chunks).is_some()
         }
         _ => false,
     }

@@ -4,41 +4,18 @@ use chio_core::capability::PresentedToken;
 use chio_core::crypto::PublicKey;
 use chio_core::message::ToolCallRequest;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{
-    AUTHORITY_PATH, CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef, Denial,
-    DiscoveryProtocol, OrchestratedRequest,
-};
-use serde_json::Value;
+use chio_cross_protocol::{CapabilityBridge, Denial, DiscoveryProtocol, OrchestratedRequest};
 
 /// The native protocol as a bridge. Its messages carry the token itself, so they never refer to
 /// one, and they name servers and tools as they are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NativeBridge;
+pub(crate) struct NativeBridge;
 
 impl CapabilityBridge for NativeBridge {
-    type Envelope = ToolCallRequest<PresentedToken>;
+    type Envelope<'a> = ToolCallRequest<PresentedToken>;
 
     fn protocol(&self) -> DiscoveryProtocol {
         DiscoveryProtocol::Native
-    }
-
-    fn extract(
-        &self,
-        _envelope: &Self::Envelope,
-    ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError> {
-        Ok(None)
-    }
-
-    fn inject(
-        &self,
-        _envelope: &mut Self::Envelope,
-        _reference: &CrossProtocolCapabilityRef,
-    ) -> Result<(), CapabilityRefError> {
-        Ok(())
-    }
-
-    fn protocol_context(&self, _envelope: &Self::Envelope) -> Option<Value> {
-        None
     }
 }
 
@@ -53,11 +30,7 @@ impl NativeBridge {
         peer: Option<&PublicKey>,
         has_own_id: bool,
     ) -> OrchestratedRequest {
-        let mut refusal = refusal(&request, has_own_id);
-        let capability_ref = self.extract(&request).unwrap_or_else(|error| {
-            refusal.get_or_insert_with(|| denial(AUTHORITY_PATH, error.to_string()));
-            None
-        });
+        let refusal = refusal(&request, has_own_id);
         OrchestratedRequest {
             origin_request_id: request.id,
             agent: peer.unwrap_or(&request.capability_token.subject).clone(),
@@ -65,7 +38,7 @@ impl NativeBridge {
             server_id: request.server_id,
             tool_name: request.tool,
             arguments: request.params,
-            capability_ref,
+            capability_ref: None,
             dpop_proof: request.dpop_proof.map(Box::new),
             governed_intent: request.governed_intent.map(Box::new),
             approval: request.approval_token.map(Box::new),

@@ -1,12 +1,13 @@
 //! The one who called over the native transport, as the kernel sees them.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_core::frame::{FrameError, MAX_PAYLOAD};
 use chio_core::message::{KernelMessage, encode_response};
 use chio_cross_protocol::{ApprovalRequest, AskError, Caller, Evaluation, Gone, Question, Session};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -36,11 +37,11 @@ impl Link {
 
     /// Takes an id for a call; false when another call has it.
     pub(crate) fn take_id(&self, id: &str) -> bool {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
+        self.ids.lock().insert(id.to_owned())
     }
 
     fn release_id(&self, id: &str) {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.ids.lock().remove(id);
     }
 }
 

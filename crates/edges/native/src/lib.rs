@@ -20,7 +20,6 @@ mod result;
 mod script;
 mod service;
 
-pub use bridge::NativeBridge;
 pub use client::{ClientError, NativeClient};
 pub use connection::{ConnectionOptions, Limits, OnEof, serve_connection};
 pub use error::NativeError;

@@ -5,10 +5,10 @@
 
 use std::io;
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chio_core::canonical;
 use chio_core::frame::{FrameError, MAX_PAYLOAD, PREFIX_LEN};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore};
@@ -87,7 +87,7 @@ impl Outbox {
         let permits = u32::try_from(held).map_err(|_| too_large())?;
         let room = self.room.acquire_many(permits).await.map_err(|_| SendError::Closed)?;
         {
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             if queue.finished {
                 return Err(SendError::Closed);
             }
@@ -103,7 +103,7 @@ impl Outbox {
 
     /// Takes no more frames; the writer ends when all are written.
     pub(crate) fn finish(&self) {
-        self.queue().finished = true;
+        self.queue.lock().finished = true;
         self.changed.notify_one();
     }
 
@@ -111,7 +111,7 @@ impl Outbox {
     pub(crate) fn waiting_at(&self) -> Option<u64> {
         // Whatever is queued or being written holds room.
         let idle = self.room.available_permits() >= self.capacity;
-        (!idle).then(|| self.queue().written)
+        (!idle).then(|| self.queue.lock().written)
     }
 
     /// Cancelled when nothing can be written any more.
@@ -131,7 +131,7 @@ impl Outbox {
     /// Takes no more frames and forgets those that are queued.
     pub(crate) fn break_off(&self) {
         self.room.close();
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.finished = true;
         queue.bytes = Vec::new();
         drop(queue);
@@ -146,7 +146,7 @@ impl Outbox {
             if !batch.is_empty() {
                 writer.write_all(&batch).await?;
                 writer.flush().await?;
-                self.queue().written += 1;
+                self.queue.lock().written += 1;
                 self.room.add_permits(held);
                 batch.clear();
                 batch.shrink_to(self.capacity);
@@ -160,13 +160,9 @@ impl Outbox {
 
     /// Exchanges the queued bytes for an empty batch.
     fn take(&self, batch: &mut Vec<u8>) -> (usize, bool) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         mem::swap(&mut queue.bytes, batch);
         (mem::take(&mut queue.held), queue.finished)
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

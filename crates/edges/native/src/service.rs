@@ -1,13 +1,13 @@
 //! The native edge: connections over any pair of byte streams.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chio_cross_protocol::{Admission, Credential, DiscoveryProtocol, Road};
-use chio_edge::{Edge, EdgeKind, StreamError, Streams};
+use chio_cross_protocol::{Admission, CapabilityBridge, Credential, Road};
+use chio_edge::{Carrier, Edge, EdgeKind, StreamError, Streams};
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::NativeBridge;
 use crate::connection::{ConnectionOptions, Limits, OnEof, serve_connection};
 use crate::error::NativeError;
 
@@ -16,6 +16,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "native",
     announcement: "native ",
     path: "",
+    carriers: &[Carrier::Streams],
     default_listener: "socket",
     asks_users: false,
     settings: &[],
@@ -56,7 +57,7 @@ impl<T: Road> NativeService<T> {
             Credential::Process => OnEof::Finish,
             _ => OnEof::Cancel,
         };
-        let session = self.admission.admit(DiscoveryProtocol::Native, principal).await?;
+        let session = self.admission.admit(NativeBridge.protocol(), principal).await?;
         let options = ConnectionOptions { session, limits: self.limits.clone(), on_eof };
         serve_connection(reader, writer, Arc::clone(&self.road), options, shutdown).await
     }
@@ -74,15 +75,6 @@ impl<T: Road> Edge for NativeService<T> {
 
     fn max_connections(&self) -> usize {
         self.max_connections
-    }
-}
-
-impl<T> fmt::Debug for NativeService<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NativeService")
-            .field("limits", &self.limits)
-            .field("max_connections", &self.max_connections)
-            .finish_non_exhaustive()
     }
 }
 

@@ -15,7 +15,6 @@ use crate::kernel::{Inner, Server, ToolFacts};
 use crate::store::{Alternative, Hold};
 
 /// Proof that the token's scope allows the call, and on which of its grants.
-#[derive(Debug)]
 pub(crate) struct Authorized {
     known: Arc<KnownToken>,
     server: Arc<Server>,

@@ -89,7 +89,6 @@ fn both_redacted(original: &Value, one: Value, other: Value) -> Value {
 }
 
 /// A receipt in the making.
-#[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) request_id: String,
     pub(crate) capability_id: String,

@@ -14,7 +14,6 @@ use crate::kernel::Inner;
 use crate::pipeline::ask;
 
 /// Proof that every guard allowed the call.
-#[derive(Debug)]
 pub(crate) struct Guarded {
     authorized: Authorized,
 }

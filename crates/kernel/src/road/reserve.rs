@@ -30,7 +30,6 @@ impl Permit {
 }
 
 /// What a call runs with.
-#[derive(Debug)]
 pub(crate) struct Held {
     pub(super) server: Arc<Server>,
     pub(super) tool: Arc<ToolDefinition>,

@@ -8,7 +8,6 @@ use crate::guard::{GuardInput, Review, ReviewMode};
 use crate::pipeline::{Pipeline, ask_about_output};
 
 /// The guards that want to see output, and the call that they see it for.
-#[derive(Debug)]
 pub(crate) struct Reviewers<'a> {
     pipeline: &'a Pipeline,
     pub(crate) input: &'a GuardInput<'a>,

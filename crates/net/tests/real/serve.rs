@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use chio_net::serve::{Hooks, ServeLimits, serve};
-use http::{Extensions, Request, Response};
+use chio_net::serve::{ClientAddress, ServeLimits, serve};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +37,7 @@ impl Service<Request<Incoming>> for Echo {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let from = request.extensions().get::<SocketAddr>().unwrap().to_string();
+        let from = request.extensions().get::<ClientAddress>().unwrap().0.to_string();
         let (slow, long) = (request.uri().path() == "/slow", request.uri().path() == "/long");
         Box::pin(async move {
             if slow {
@@ -58,13 +58,9 @@ async fn served(connections: usize, head_time: Duration) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, shutdown) = oneshot::channel();
-    let mark = |extensions: &mut Extensions, from: SocketAddr| {
-        extensions.insert(from);
-    };
     let limits = ServeLimits { connections, head_time, unread_time: UNREAD };
-    let hooks = Hooks { mark, log: |_| {} };
     let shutdown = async { drop(shutdown.await) };
-    let ended = tokio::spawn(serve(listener, Echo, hooks, limits, shutdown));
+    let ended = tokio::spawn(serve(listener, Echo, |_| {}, limits, shutdown));
     Served { address, end, ended }
 }
 

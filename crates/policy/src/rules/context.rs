@@ -3,6 +3,7 @@
 use std::io;
 
 use cedar_policy::{Context, RestrictedExpression as Expression};
+use chio_core::calendar::{rfc3339, weekday};
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::{Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass};
 use chio_core::money::MonetaryAmount;
@@ -10,7 +11,6 @@ use chio_core::tier::{AutonomyTier, SafetyTier};
 use chio_kernel::GuardInput;
 
 use super::needs::{Member, Needs};
-use super::time;
 use crate::facts::{Access, Action, Facts};
 
 /// How many folders or domains one path or host may lie in.
@@ -97,7 +97,7 @@ pub(super) fn of(input: &GuardInput<'_>, needs: Needs, turn: Turn) -> Result<Con
     add(Member::Model, &|| input.model.map(model).transpose())?;
     add(Member::Intent, &|| input.intent.map(intent).transpose())?;
     add(Member::Time, &|| when(input.now).map(Some))?;
-    add(Member::Now, &|| Ok(Some(Expression::new_datetime(time::text(input.now)))))?;
+    add(Member::Now, &|| Ok(Some(Expression::new_datetime(rfc3339(input.now)))))?;
     Context::from_pairs(pairs).map_err(|_| "the call does not fit the schema of rules".to_owned())
 }
 
@@ -298,11 +298,7 @@ fn intent(intent: &GovernedTransactionIntent) -> Result<Expression, String> {
 }
 
 fn when(now: u64) -> Result<Expression, String> {
-    record([
-        ("unix", long(now)),
-        ("hour", long(time::hour(now))),
-        ("weekday", text(time::weekday(now))),
-    ])
+    record([("unix", long(now)), ("hour", long(now / 3600 % 24)), ("weekday", text(weekday(now)))])
 }
 
 fn record<'n>(

@@ -1,8 +1,8 @@
 //! An A2A agent as the kernel sees it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{
     CallContext, KernelError, Permit, ToolInvocation, ToolOutput, ToolServerConnection,
 };
+use parking_lot::{Mutex, RwLock};
 
 use crate::auth::oauth::Tokens;
 use crate::config::A2aAdapterConfig;
@@ -106,12 +107,12 @@ fn broken() -> A2aError {
 
 impl Inner {
     pub(crate) fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.known.read())
     }
 
     async fn refresh(&self) -> Result<Arc<Known>, A2aError> {
         let known = Arc::new(Known::discover(&self.transport).await?);
-        let mut current = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.known.write();
         *current = Arc::clone(&known);
         Ok(known)
     }
@@ -124,7 +125,7 @@ impl Inner {
         }
         let now = self.transport.config().clock.monotonic();
         {
-            let mut last = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.refreshed.lock();
             if last.is_some_and(|last| now.saturating_sub(last) < PAUSE) {
                 return None;
             }

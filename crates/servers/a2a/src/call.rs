@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use chio_core::capability::CapabilityToken;
+use chio_core::capability_ref::CapabilityBridge;
 use chio_kernel::{CallContext, ToolInvocation, ToolOutput};
 use chio_net::client::EventStream;
 use chio_net::sse::SseLimits;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::adapter::Inner;
 use crate::answer::{self, Answer};
 use crate::auth::{Credentials, negotiate};
+use crate::bridge::A2aAgentBridge;
 use crate::discovery::{Known, Tool};
 use crate::error::A2aError;
 use crate::exchange::Exchange;
@@ -219,16 +221,16 @@ fn lineage(
     line: &CallContext<'_>,
     presents: Option<&CapabilityToken>,
 ) -> Result<Map<String, Value>, A2aError> {
-    let unsayable = |_| A2aError::Lifecycle("the call's lineage cannot be written".to_owned());
+    let unsayable = || A2aError::Lifecycle("the call's lineage cannot be written".to_owned());
     let onward = line
-        .onward(presents)
+        .onward(A2aAgentBridge.protocol(), presents)
         .map_err(|_| A2aError::Lifecycle("the call's lineage cannot be signed".to_owned()))?;
     let mut members = Map::new();
-    members.insert("capabilityRef".to_owned(), onward.capability_ref);
-    let chain = serde_json::to_value(&onward.call_chain).map_err(unsayable)?;
+    A2aAgentBridge.inject(&mut members, &onward.capability_ref).map_err(|_| unsayable())?;
+    let chain = serde_json::to_value(&onward.call_chain).map_err(|_| unsayable())?;
     members.insert("callChain".to_owned(), chain);
     if let Some(continuation) = &onward.continuation {
-        let continuation = serde_json::to_value(continuation).map_err(unsayable)?;
+        let continuation = serde_json::to_value(continuation).map_err(|_| unsayable())?;
         members.insert("continuation".to_owned(), continuation);
     }
     Ok(members)

@@ -18,7 +18,6 @@ const JSON_OR_A2A: &str = "application/a2a+json, application/json";
 const EVENTS: &str = "text/event-stream";
 
 /// One request to an interface.
-#[derive(Debug)]
 pub(crate) struct Exchange<'a> {
     pub(crate) transport: &'a Transport,
     pub(crate) credentials: &'a Credentials,

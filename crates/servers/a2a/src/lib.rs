@@ -56,6 +56,7 @@
 mod adapter;
 mod answer;
 mod auth;
+mod bridge;
 mod call;
 mod card;
 mod config;

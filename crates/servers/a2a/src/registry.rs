@@ -4,10 +4,11 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Sighting, is_final};
@@ -175,13 +176,9 @@ impl Registry {
 }
 
 impl Inner {
-    fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known of a task.
     fn row(&self, task_id: &str) -> Result<Option<Row>, A2aError> {
-        let row = self.rows().get(task_id).cloned();
+        let row = self.rows.lock().get(task_id).cloned();
         match &self.file {
             Some(file) if row.is_none() => Ok(file.read()?.get(task_id).cloned()),
             _ => Ok(row),
@@ -206,7 +203,7 @@ impl Inner {
         now: u64,
     ) -> Result<Kept, A2aError> {
         if self.file.is_none() {
-            note(&mut self.rows(), sighting, bound, source, now)?;
+            note(&mut self.rows.lock(), sighting, bound, source, now)?;
             return Ok(Kept::Now);
         }
         let row = self.row(&sighting.task_id)?;
@@ -222,7 +219,7 @@ impl Inner {
             self.write(|rows| note(rows, sighting, bound, source, now))?;
             return Ok(Kept::Now);
         }
-        let mut rows = self.rows();
+        let mut rows = self.rows.lock();
         if let Some(row) = row {
             rows.entry(row.task_id.clone()).or_insert(row);
         }
@@ -236,7 +233,7 @@ impl Inner {
         change: impl FnOnce(&mut Rows) -> Result<(), A2aError>,
     ) -> Result<(), A2aError> {
         let Some(file) = &self.file else { return Ok(()) };
-        let waiting = self.rows().clone();
+        let waiting = self.rows.lock().clone();
         file.change(|rows| {
             for (id, row) in &waiting {
                 // SECURITY: whoever bound a task first has it.
@@ -247,14 +244,14 @@ impl Inner {
             }
             change(rows)
         })?;
-        self.rows().retain(|id, row| waiting.get(id) != Some(row));
+        self.rows.lock().retain(|id, row| waiting.get(id) != Some(row));
         Ok(())
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.rows().is_empty() {
+        if !self.rows.lock().is_empty() {
             // What cannot be written is refused later, as a task that nobody has seen.
             let _ = self.write(|_| Ok(()));
         }

@@ -23,7 +23,6 @@ const MAX_DOCUMENT: usize = 1 << 20;
 const MAX_HOPS: usize = 3;
 
 /// The way to an agent and to its authorization servers.
-#[derive(Debug)]
 pub(crate) struct Transport {
     config: Arc<A2aAdapterConfig>,
     places: Places,

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 /// How many notes there may be.
@@ -108,8 +108,7 @@ impl Notebook {
         &self,
         act: impl FnOnce(&mut Pages) -> Result<T, NoteError>,
     ) -> Result<T, NoteError> {
-        let mut pages: MutexGuard<'_, Pages> =
-            self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages: MutexGuard<'_, Pages> = self.0.lock();
         let Some(lines) = &pages.file else { return act(&mut pages) };
         lines.file.lock()?;
         let outcome = pages.catch_up().and_then(|()| act(&mut pages));

@@ -1,10 +1,11 @@
 //! One life of a child: from its first exchange to its end.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{CallContext, ListKind, Offer, ToolInvocation};
+use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -72,7 +73,7 @@ impl Child {
         let (tools, problems) = manifest::tools(&entries, &manifests.current());
         problems.into_iter().for_each(|problem| settings.note(problem));
         let task_tools = entries.iter().filter_map(task_tool).collect();
-        *self.task_tools.write().unwrap_or_else(PoisonError::into_inner) = task_tools;
+        *self.task_tools.write() = task_tools;
         manifests.set(home.session_id(), tools);
         Ok(())
     }
@@ -95,8 +96,7 @@ impl Child {
         line: &CallContext<'_>,
     ) -> Result<Value, McpError> {
         let ToolInvocation { tool_name, arguments, context, .. } = invocation;
-        let as_task =
-            self.task_tools.read().unwrap_or_else(PoisonError::into_inner).contains(&tool_name);
+        let as_task = self.task_tools.read().contains(&tool_name);
         let mut params = Map::from_iter([("name".to_owned(), Value::String(tool_name))]);
         if !arguments.is_null() {
             params.insert("arguments".to_owned(), arguments);

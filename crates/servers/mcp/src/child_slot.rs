@@ -1,10 +1,11 @@
 //! Where one child at a time works: it is started when it is needed, again when it has failed, and
 //! told again what it was told before.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_kernel::SessionContext;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -122,13 +123,13 @@ impl ChildSlot {
 
     /// From which level on the session wants to read the child's log.
     pub(crate) fn set_log_level(&self, level: &str) {
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level.to_owned());
+        *self.log_level.lock() = Some(level.to_owned());
     }
 
     /// Tells a new child what the one before it was told.
     async fn tell_again(&self, child: &Child) {
         let settings = &self.place.settings;
-        let level = self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let level = self.log_level.lock().clone();
         let level = level.map(|level| ("logging/setLevel", log_level(&level)));
         let subscribe = |uri| ("resources/subscribe", wire::members(json!({"uri": uri})));
         let uris = self.subscriptions.uris().into_iter().map(subscribe);

@@ -7,9 +7,10 @@ mod events;
 mod routing;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -80,7 +81,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let pending = self.conversation.state().pending.remove(&self.id);
+        let pending = self.conversation.state.lock().pending.remove(&self.id);
         if pending.is_some_and(|pending| pending.can_cancel) {
             self.conversation.call_off(self.id);
         }
@@ -112,10 +113,6 @@ impl Conversation {
         (Arc::new(conversation), others)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Cancelled when the child is gone.
     pub(crate) const fn over(&self) -> &CancellationToken {
         &self.over
@@ -123,13 +120,13 @@ impl Conversation {
 
     /// When the child was gone; none while it is there.
     pub(crate) fn ended_at(&self) -> Option<Instant> {
-        self.state().end.as_ref().map(|(_, at)| *at)
+        self.state.lock().end.as_ref().map(|(_, at)| *at)
     }
 
     /// The child is gone: nobody waits for it any more.
     pub(crate) fn end(&self, error: &McpError) {
         let pending: Vec<Pending> = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.end.is_none() {
                 state.end = Some((error.clone(), Instant::now()));
             }
@@ -144,7 +141,7 @@ impl Conversation {
 
     /// Lets every request that waits fail, because nobody knows whose answer was lost.
     pub(crate) fn fail_all(&self, error: &McpError) {
-        let pending: Vec<(u64, Pending)> = self.state().pending.drain().collect();
+        let pending: Vec<(u64, Pending)> = self.state.lock().pending.drain().collect();
         for (id, Pending { answer, can_cancel }) in pending {
             let _ = answer.send(Err(error.clone()));
             if can_cancel {
@@ -186,7 +183,7 @@ impl Conversation {
         let pending = Pending { answer: sender, can_cancel: method != INITIALIZE };
         let most = self.settings.limits.max_pending;
         let id = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if let Some((error, _)) = &state.end {
                 return Err(error.clone());
             }
@@ -200,13 +197,13 @@ impl Conversation {
         if self.outbox.push(&wire::request(id, method, params)) {
             return Ok(Waiting { conversation: self, id, answer });
         }
-        self.state().pending.remove(&id);
+        self.state.lock().pending.remove(&id);
         Err(McpError::Deaf)
     }
 
     /// Asks the child for something that nobody waits for.
     pub(crate) fn request_blindly(&self, method: &str, params: &Map<String, Value>) {
-        let id = self.state().next_id();
+        let id = self.state.lock().next_id();
         self.outbox.push_urgent(&wire::request(id, method, params));
     }
 
@@ -217,7 +214,7 @@ impl Conversation {
 
     /// Gives an answer to whoever waits for it. A late one is nobody's.
     fn resolve(&self, id: u64, outcome: Answer) {
-        let pending = self.state().pending.remove(&id);
+        let pending = self.state.lock().pending.remove(&id);
         if let Some(Pending { answer, .. }) = pending {
             let _ = answer.send(outcome);
         }
@@ -226,8 +223,7 @@ impl Conversation {
     /// The lists that have changed since they were asked for; waits for the first.
     pub(crate) async fn changes(&self) -> BTreeSet<Change> {
         loop {
-            let changes =
-                std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+            let changes = std::mem::take(&mut *self.changes.lock());
             if !changes.is_empty() {
                 return changes;
             }

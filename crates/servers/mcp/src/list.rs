@@ -1,10 +1,11 @@
 //! The lists of a child: all their pages, and what is remembered of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_kernel::ListKind;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
@@ -23,27 +24,23 @@ struct Kept {
 }
 
 impl Shelves {
-    fn kept(&self) -> MutexGuard<'_, HashMap<ListKind, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The list has changed.
     pub(crate) fn forget(&self, kind: ListKind) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let kept = kept.entry(kind).or_default();
         kept.changes += 1;
         kept.entries = None;
     }
 
     fn look(&self, kind: ListKind) -> (u64, Option<Arc<Vec<Value>>>) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let kept = kept.entry(kind).or_default();
         (kept.changes, kept.entries.clone())
     }
 
     /// Remembers a list that was asked for after so many changes.
     fn keep(&self, kind: ListKind, changes: u64, entries: &Arc<Vec<Value>>) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         let kept = kept.entry(kind).or_default();
         if kept.changes == changes {
             kept.entries = Some(Arc::clone(entries));

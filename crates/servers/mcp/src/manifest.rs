@@ -1,11 +1,12 @@
 //! The manifest of an MCP server: what any of its children offers.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use chio_core::crypto::PublicKey;
 use chio_core::fidelity::target_protocol_of;
 use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 
 /// The version of a server that does not say.
@@ -54,7 +55,7 @@ impl Manifests {
 
     /// What is offered now.
     pub(crate) fn current(&self) -> Arc<ToolManifest> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 
     /// Takes over what the server says about itself, as far as a manifest takes it.
@@ -76,7 +77,7 @@ impl Manifests {
 
     /// What a child offers now.
     pub(crate) fn set(&self, owner: Option<&str>, tools: Vec<ToolDefinition>) {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.parts.lock();
         parts.set(owner, tools);
         let tools = parts.union();
         self.change(|manifest| manifest.tools = tools);
@@ -84,7 +85,7 @@ impl Manifests {
 
     /// A session is gone, and its child for good.
     pub(crate) fn remove(&self, session_id: &str) {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.parts.lock();
         parts.remove(Some(session_id));
         let tools = parts.union();
         self.change(|manifest| manifest.tools = tools);
@@ -92,7 +93,7 @@ impl Manifests {
 
     /// Puts another manifest in place, if it is another: whoever holds one knows by that.
     fn change(&self, change: impl FnOnce(&mut ToolManifest)) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         let mut manifest = (**current).clone();
         change(&mut manifest);
         if manifest != **current {
@@ -368,7 +369,7 @@ mod tests {
         for session in ["s1", "s2", "s3"] {
             manifests.set(Some(session), vec![tool("a", &json!({}), true)]);
         }
-        assert_eq!(manifests.parts.lock().unwrap().lists.len(), 1);
+        assert_eq!(manifests.parts.lock().lists.len(), 1);
     }
 
     #[test]

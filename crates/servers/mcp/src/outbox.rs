@@ -4,8 +4,8 @@
 
 use std::io;
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
@@ -32,10 +32,6 @@ impl Outbox {
         Self { most, queue: Mutex::default(), changed: Notify::new() }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a line; tells whether there was room for it.
     pub(crate) fn push(&self, line: &[u8]) -> bool {
         self.push_within(line, self.most)
@@ -47,7 +43,7 @@ impl Outbox {
     }
 
     fn push_within(&self, line: &[u8], most: usize) -> bool {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         let waiting = queue.bytes.len().saturating_add(queue.writing);
         // A line that is larger than everything goes alone.
         if queue.finished || (waiting > 0 && waiting.saturating_add(line.len()) > most) {
@@ -62,12 +58,12 @@ impl Outbox {
     /// What is queued.
     #[cfg(test)]
     pub(crate) fn queued(&self) -> String {
-        String::from_utf8(mem::take(&mut self.queue().bytes)).unwrap()
+        String::from_utf8(mem::take(&mut self.queue.lock().bytes)).unwrap()
     }
 
     /// Takes no more lines; the writer ends when all are written.
     pub(crate) fn finish(&self) {
-        self.queue().finished = true;
+        self.queue.lock().finished = true;
         self.changed.notify_one();
     }
 
@@ -76,7 +72,7 @@ impl Outbox {
         let mut batch = Vec::new();
         loop {
             let finished = {
-                let mut queue = self.queue();
+                let mut queue = self.queue.lock();
                 mem::swap(&mut queue.bytes, &mut batch);
                 queue.writing = batch.len();
                 queue.finished

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_core::manifest::ToolManifest;
@@ -11,6 +11,7 @@ use chio_kernel::{
     CallContext, KernelError, Permit, ResourceProvider, SessionContext, ToolInvocation, ToolOutput,
     ToolServerConnection,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 
 use crate::child_slot::ChildSlot;
@@ -72,7 +73,7 @@ impl McpServer {
     }
 
     pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Opened>> {
-        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.sessions.lock()
     }
 
     /// How a session was opened, if it was.

@@ -1,9 +1,9 @@
 //! Who wants to be told when a resource changes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chio_kernel::SessionContext;
+use parking_lot::Mutex;
 
 /// Sessions by the resources that they want to be told of.
 #[derive(Default)]
@@ -12,28 +12,24 @@ pub(crate) struct Subscriptions(Mutex<ByUri>);
 type ByUri = BTreeMap<String, BTreeMap<String, SessionContext>>;
 
 impl Subscriptions {
-    fn by_uri(&self) -> MutexGuard<'_, ByUri> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether anybody wants to be told of a resource.
     pub(crate) fn has(&self, uri: &str) -> bool {
-        self.by_uri().contains_key(uri)
+        self.0.lock().contains_key(uri)
     }
 
     /// Of how many resources a session wants to be told.
     pub(crate) fn count(&self, session_id: &str) -> usize {
-        self.by_uri().values().filter(|lines| lines.contains_key(session_id)).count()
+        self.0.lock().values().filter(|lines| lines.contains_key(session_id)).count()
     }
 
     pub(crate) fn add(&self, uri: &str, line: SessionContext) {
         let session_id = line.session().id.clone();
-        self.by_uri().entry(uri.to_owned()).or_default().insert(session_id, line);
+        self.0.lock().entry(uri.to_owned()).or_default().insert(session_id, line);
     }
 
     /// A session wants to be told no more. Tells whether nobody else does.
     pub(crate) fn remove(&self, uri: &str, session_id: &str) -> bool {
-        let mut by_uri = self.by_uri();
+        let mut by_uri = self.0.lock();
         let Some(lines) = by_uri.get_mut(uri) else { return true };
         lines.remove(session_id);
         let last = lines.is_empty();
@@ -49,7 +45,7 @@ impl Subscriptions {
         uris.into_iter()
             .filter(|uri| {
                 let wants = |lines: &BTreeMap<_, _>| lines.contains_key(session_id);
-                let wanted = self.by_uri().get(uri).is_some_and(wants);
+                let wanted = self.0.lock().get(uri).is_some_and(wants);
                 wanted && self.remove(uri, session_id)
             })
             .collect()
@@ -57,11 +53,11 @@ impl Subscriptions {
 
     /// Every resource that somebody wants to be told of.
     pub(crate) fn uris(&self) -> Vec<String> {
-        self.by_uri().keys().cloned().collect()
+        self.0.lock().keys().cloned().collect()
     }
 
     /// Who wants to be told of a resource.
     pub(crate) fn lines(&self, uri: &str) -> Vec<SessionContext> {
-        self.by_uri().get(uri).into_iter().flat_map(BTreeMap::values).cloned().collect()
+        self.0.lock().get(uri).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The log of one kernel in a memory store.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
@@ -8,8 +8,9 @@ use chio_kernel::store::{
     Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Refund,
     Reservation, Reserved, StoreResult, UseRefused,
 };
+use parking_lot::Mutex;
 
-use super::{Indexed, Pending, State, lock, lost};
+use super::{Indexed, Pending, State, lost};
 use crate::budget::{Choice, Debit, Spent, choose};
 
 /// Keeps others from a slot as long as it lives.
@@ -27,7 +28,7 @@ impl SlotGuard {
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        if let Some(slot) = lock(&self.state).slots.get_mut(self.slot) {
+        if let Some(slot) = self.state.lock().slots.get_mut(self.slot) {
             slot.locked = false;
         }
     }
@@ -151,7 +152,7 @@ impl Ledger for MemoryLedger {
     async fn open(&self, opening: Opening) -> StoreResult<Opened> {
         let body = opening.waits_for.as_ref().map(crate::inbox::body).transpose()?;
         let size = body.map_or(0, |body| super::count(body.len()));
-        let mut state = lock(&self.guard.state);
+        let mut state = self.guard.state.lock();
         if let Some(refused) = self.refuse(&state, &opening, size)? {
             return Ok(refused);
         }
@@ -171,7 +172,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn reserve(&self, mut reservation: Reservation) -> StoreResult<Reserved> {
-        let mut state = lock(&self.guard.state);
+        let mut state = self.guard.state.lock();
         if let Some(reason) = &state.stopped {
             return Ok(Reserved::Stopped(reason.clone()));
         }
@@ -204,7 +205,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        let mut state = lock(&self.guard.state);
+        let mut state = self.guard.state.lock();
         if entry.closes.as_ref().is_some_and(|closing| !state.close(closing)) {
             return Ok(Appended::IntentClosed);
         }
@@ -216,7 +217,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
-        let mut state = lock(&self.guard.state);
+        let mut state = self.guard.state.lock();
         let log = state.logs.get_mut(self.log).ok_or_else(lost)?;
         if log.log_id != log_id(&checkpoint.body.kernel_key) {
             return Err(crate::foreign_checkpoint());
@@ -234,11 +235,11 @@ impl Ledger for MemoryLedger {
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
-        Ok(lock(&self.guard.state).open_intents(self.log))
+        Ok(self.guard.state.lock().open_intents(self.log))
     }
 
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
-        let mut state = lock(&self.guard.state);
+        let mut state = self.guard.state.lock();
         let free: Vec<(usize, usize)> = (state.slots.iter().enumerate())
             .filter(|(_, slot)| !slot.locked)
             .map(|(place, slot)| (place, slot.log))

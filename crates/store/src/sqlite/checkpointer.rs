@@ -7,12 +7,13 @@
 
 use std::mem;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use chio_kernel::store::{StoreError, StoreResult};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema::{PAGE, connect};
@@ -72,7 +73,7 @@ impl Checkpointer {
 
     /// Notes that the writer has made so many bytes durable. Called between its transactions.
     pub(crate) fn note(&self, bytes: usize, writer: &Connection) {
-        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signal = self.signal.lock();
         signal.written = signal.written.saturating_add(bytes);
         if signal.written < STRIDE {
             return;
@@ -90,8 +91,8 @@ impl Checkpointer {
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
-        self.signal.lock().unwrap_or_else(PoisonError::into_inner).call = None;
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.signal.lock().call = None;
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -104,7 +105,7 @@ const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 impl Log {
     /// Moves what the thread has left. Then the length is not known until the thread looks again.
     fn move_to_end(&self, writer: &Connection, how: &str) {
-        let _alone = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.moving.lock();
         // If it fails, the log stays, and the next stride tries again.
         let _ = writer.query_row(how, [], |_| Ok(()));
         self.length.store(0, Ordering::Relaxed);
@@ -113,7 +114,7 @@ impl Log {
 
 fn serve(calls: &Receiver<()>, log: &Log, connection: &Connection) {
     while calls.recv().is_ok() {
-        let _alone = log.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = log.moving.lock();
         let frames = connection.query_row(PASSIVE, [], |row| row.get::<_, i64>(1));
         // Minus one when another process was at it.
         let length = frames.unwrap_or(0).max(0).saturating_mul(PAGE);

@@ -10,11 +10,12 @@ mod schema;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chio_kernel::store::{ReceiptQuery, ReceiptRow, StoreError, StoreResult};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 pub(crate) use indexer::Indexer;
@@ -54,10 +55,6 @@ impl Index {
         Self { path, store_id, advancer: Mutex::new(advancer), index_backpressure }
     }
 
-    fn advancer(&self) -> MutexGuard<'_, Advancer> {
-        self.advancer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn query(
         &self,
         store: &Connection,
@@ -88,7 +85,7 @@ impl Index {
                 Ok(None) => {}
                 Err(StoreError::Damaged(_)) if rebuilds < MAX_REBUILDS => {
                     rebuilds += 1;
-                    self.advancer().mistrust();
+                    self.advancer.lock().mistrust();
                 }
                 Err(error) => return Err(error),
             }
@@ -121,7 +118,7 @@ impl Index {
 
     /// Advances the index up to here, if that is for us to do.
     fn catch_up(&self, store: &Connection, wanted: &[(i64, i64)]) -> StoreResult<bool> {
-        let mut advancer = self.advancer();
+        let mut advancer = self.advancer.lock();
         let was_ours = advancer.is_ours();
         let advanced = advancer.catch_up(store, wanted);
         if let Ok(true) = advanced {

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -33,7 +34,7 @@ pub(crate) struct IndexBackpressure {
 impl IndexBackpressure {
     /// Has the writer of this log wait for the index.
     pub(crate) fn watch(&self, log: &Arc<LogHandle>) {
-        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.logs.lock();
         logs.retain(|log| log.strong_count() > 0);
         logs.push(Arc::downgrade(log));
     }
@@ -54,7 +55,7 @@ impl IndexBackpressure {
 
     /// Notes how far the index is with each log. Tells whether any of ours got on.
     pub(crate) fn note(&self, progress: &HashMap<i64, i64>) -> bool {
-        let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = self.logs.lock();
         let mut advanced = false;
         for log in logs.iter().filter_map(Weak::upgrade) {
             let seq = progress.get(&log.number).and_then(|seq| u64::try_from(*seq).ok());
@@ -67,7 +68,7 @@ impl IndexBackpressure {
 
     /// Whether any of our logs is ahead of the index.
     pub(crate) fn is_behind(&self) -> bool {
-        let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = self.logs.lock();
         logs.iter().filter_map(Weak::upgrade).any(|log| log.lag() > 0)
     }
 
@@ -81,7 +82,7 @@ impl IndexBackpressure {
 
     /// Tells the indexer that there is something new.
     pub(crate) fn wake(&self) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         if !*pending {
             *pending = true;
             self.woken.notify_all();
@@ -90,9 +91,8 @@ impl IndexBackpressure {
 
     /// Waits until there is something new, the end has come, or this time has passed.
     pub(crate) fn sleep(&self, most: Duration) {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.woken.wait_timeout_while(pending, most, |pending| !*pending);
-        let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
+        self.woken.wait_while_for(&mut pending, |pending| !*pending, most);
         *pending = false;
     }
 

@@ -6,8 +6,9 @@
 //! gather: while they are written, the others are at work.
 
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 /// The most members of a group.
 const MAX_GROUP: usize = 512;
@@ -57,13 +58,9 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a member. False when the queue is closed.
     pub(crate) fn push(&self, member: T) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.closed {
             return false;
         }
@@ -80,18 +77,16 @@ impl<T> Queue<T> {
     /// Counts those who call: a group that was written, before any of it is answered, and all who
     /// came meanwhile. Nobody is in both.
     pub(crate) fn count(&self, written: &[T], batch_sizing: &mut BatchSizing) {
-        batch_sizing.callers = written.len().saturating_add(self.lock().members.len());
+        batch_sizing.callers = written.len().saturating_add(self.waiting.lock().members.len());
     }
 
     /// Waits for the next group and puts it here, where nothing is. False when there will be none.
     pub(crate) fn take(&self, group: &mut Vec<T>, batch_sizing: &BatchSizing) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.wanted = 1;
-        let first = self.enough.wait_while(waiting, |waiting| waiting.are_few());
-        waiting = first.unwrap_or_else(PoisonError::into_inner);
+        self.enough.wait_while(&mut waiting, |waiting| waiting.are_few());
         waiting.wanted = batch_sizing.wanted().min(MAX_GROUP);
-        let more = self.enough.wait_timeout_while(waiting, GATHER, |waiting| waiting.are_few());
-        (waiting, _) = more.unwrap_or_else(PoisonError::into_inner);
+        self.enough.wait_while_for(&mut waiting, |waiting| waiting.are_few(), GATHER);
         // Until it comes back for more, nobody need wake it.
         waiting.wanted = 0;
         mem::swap(&mut waiting.members, group);
@@ -103,14 +98,14 @@ impl<T> Queue<T> {
 
     /// From now on nobody can add to it; what is in it is still taken.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.waiting.lock().closed = true;
         self.enough.notify_one();
     }
 
     /// Closes it and drops what is in it.
     pub(crate) fn abandon(&self) {
         self.close();
-        let members = mem::take(&mut self.lock().members);
+        let members = mem::take(&mut self.waiting.lock().members);
         drop(members);
     }
 }

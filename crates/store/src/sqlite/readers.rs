@@ -1,9 +1,9 @@
 //! Connections that only read, shared by whoever needs one for a moment.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use chio_kernel::store::{StoreError, StoreResult};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::schema;
@@ -26,13 +26,13 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
             None => schema::open_reader(&self.path)?,
         };
         let found = read(&connection);
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         // One that failed may be broken; the next reader opens another.
         if found.is_ok() && idle.len() < MAX_IDLE {
             idle.push(connection);
@@ -42,7 +42,7 @@ impl Readers {
 
     /// Closes those that nobody uses.
     pub(crate) fn close(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The shared database as the kernel's traits see it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_core::canonical;
@@ -23,7 +23,7 @@ impl RevocationStore for SqliteStore {
         // Every call asks, and the answer is in the cache: a hop to another thread would cost more.
         match self.epoch_file.read() {
             Ok(epoch) => Ok(epoch),
-            Err(_) => read::epoch(&self.epochs.lock().unwrap_or_else(PoisonError::into_inner)),
+            Err(_) => read::epoch(&self.epochs.lock()),
         }
     }
 

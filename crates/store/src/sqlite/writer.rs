@@ -4,11 +4,12 @@
 //! next group gathers. A member that refuses or fails never fails its neighbours. When the group
 //! itself cannot be made durable, each member is told so, and the next group is tried as ever.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use chio_kernel::store::{StoreError, StoreResult};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::books::Books;
@@ -116,7 +117,7 @@ impl Writer {
     /// Finishes what is queued and ends the thread.
     pub(crate) fn stop(&self) {
         self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

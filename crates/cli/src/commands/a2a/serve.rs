@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use chio_edge::{SettingValue, Settings};
 
-use crate::a2a_agent::AgentArgs;
+use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
 use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
@@ -14,7 +14,7 @@ use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
+use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
@@ -40,7 +40,7 @@ Examples:
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
-    agent: AgentArgs,
+    agent: A2aAgent,
     /// Serve at this address; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
     http: SocketAddr,
@@ -74,22 +74,17 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let a2a = EdgeConfig::new(&chio_a2a_edge::EDGE, Settings::default().with("url", url));
     // Not by the parser of the line, which would repeat a password in it.
     (a2a.kind.check)(&a2a.settings, Some(args.http)).map_err(|error| anyhow!("--url: {error}"))?;
-    let agent = args.agent.agent(io, args.server_id.as_ref())?.beside(&args.store, io)?;
+    let agent = args.agent.of_args(io, args.server_id.as_ref(), &args.store)?;
     let starting = format!("asking the agent `{}` for its card", agent.id);
     let trust = args.trust.read(io, Vec::new())?;
-    run_server(async {
-        let shutdown = shutdown_on_signal()?;
-        let policies = args.policy.load(io).await?;
-        let access = AccessConfig::Args(args.access.clone());
-        let plan = Plan {
-            servers: vec![Arc::new(agent)],
-            listeners: vec![ListenerConfig::http(args.http, access)],
-            edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
-            trust,
-            starting: Some(starting),
-            ..Plan::new(args.store.url(io)?, policies, CHOOSE)
-        };
-        plan.run(io, shutdown).await
-    })?;
-    Ok(Outcome::Well)
+    let access = AccessConfig::Args(args.access.clone());
+    let plan = Plan {
+        servers: vec![Arc::new(agent)],
+        listeners: vec![ListenerConfig::http(args.http, access)],
+        edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
+        trust,
+        starting: Some(starting),
+        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+    };
+    plan.run(io)
 }

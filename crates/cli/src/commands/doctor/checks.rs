@@ -133,7 +133,7 @@ fn socket(what: &str, path: &Path, config: &Config) -> Check {
     let length = path.as_os_str().len();
     if length > MAX_SOCKET {
         let found = format!("expected a path of at most {MAX_SOCKET} bytes, found {length}");
-        return Check::wrong(what, found).so("name a shorter one with `edges.native.socket`");
+        return Check::wrong(what, found).so("name a shorter one with `listeners.NAME.socket`");
     }
     let parent = path.parent().unwrap_or(Path::new("."));
     if !parent.is_dir() && config.data() != Some(parent) {

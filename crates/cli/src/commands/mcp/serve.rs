@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use chio_mcp_adapter::Sharing;
 
-use crate::a2a_agent::AgentArgs;
+use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
 use crate::admission::Anonymous;
 use crate::edge_args::EdgeArgs;
@@ -15,7 +15,7 @@ use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
+use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
 use crate::servers::{McpCommand, ToolServer};
 use crate::store_args::StoreArgs;
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    agent: AgentArgs,
+    agent: A2aAgent,
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -107,20 +107,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     };
     let edge = EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()).on(&listener.name);
     let trust = args.trust.read(io, Vec::new())?;
-    run_server(async {
-        let shutdown = shutdown_on_signal()?;
-        let policies = args.policy.load(io).await?;
-        let plan = Plan {
-            servers: vec![server],
-            listeners: vec![listener],
-            edges: vec![edge],
-            trust,
-            starting: Some(starting),
-            ..Plan::new(args.store.url(io)?, policies, CHOOSE)
-        };
-        plan.run(io, shutdown).await
-    })?;
-    Ok(Outcome::Well)
+    let plan = Plan {
+        servers: vec![server],
+        listeners: vec![listener],
+        edges: vec![edge],
+        trust,
+        starting: Some(starting),
+        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+    };
+    plan.run(io)
 }
 
 impl Args {
@@ -128,8 +123,7 @@ impl Args {
     fn server(&self, io: &mut Io<'_>) -> Result<(Arc<dyn ToolServer>, String)> {
         match (self.protocol, self.command.is_empty()) {
             (Protocol::A2a, true) => {
-                let agent =
-                    self.agent.agent(io, self.server_id.as_ref())?.beside(&self.store, io)?;
+                let agent = self.agent.of_args(io, self.server_id.as_ref(), &self.store)?;
                 let starting = format!("asking the agent `{}` for its card", agent.id);
                 Ok((Arc::new(agent), starting))
             }

@@ -12,7 +12,7 @@ use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
-use crate::runtime::{EdgeConfig, Plan, run_server, shutdown_on_signal};
+use crate::runtime::{EdgeConfig, Plan};
 use crate::servers::demo;
 use crate::store_args::StoreArgs;
 use crate::trust::TrustArgs;
@@ -35,7 +35,7 @@ Examples:
 /// Run a kernel behind the native transport
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
-#[command(group = clap::ArgGroup::new("door").required(true).args(["stdio", "unix", "tcp"]))]
+#[command(group = clap::ArgGroup::new("listener").required(true).args(["stdio", "unix", "tcp"]))]
 pub(crate) struct Args {
     /// Serve standard input and output
     #[arg(long)]
@@ -87,20 +87,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None => ListenerConfig::stdio(admits),
     };
     let edge = EdgeConfig::new(&chio_native_edge::EDGE, Settings::default()).on(&listener.name);
-    run_server(async {
-        let shutdown = shutdown_on_signal()?;
-        let policies = args.policy.load(io).await?;
-        let store = args.store.url(io)?;
-        let plan = Plan {
-            servers: vec![demo::server(&store)],
-            listeners: vec![listener],
-            edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
-            trust,
-            kernel_key,
-            deadline: args.deadline.map(Duration::from_secs),
-            ..Plan::new(store, policies, "")
-        };
-        plan.run(io, shutdown).await
-    })?;
-    Ok(Outcome::Well)
+    let store = args.store.url(io)?;
+    let plan = Plan {
+        servers: vec![demo::server(&store)],
+        listeners: vec![listener],
+        edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
+        trust,
+        kernel_key,
+        deadline: args.deadline.map(Duration::from_secs),
+        ..Plan::new(store, args.policy.sources(io), "")
+    };
+    plan.run(io)
 }

@@ -1,6 +1,6 @@
 //! A2A 0.3: parts, messages and tasks say what kind of thing they are.
 
-use chio_edge::timestamp::rfc3339_millis;
+use chio_core::calendar::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
 use super::Fields;

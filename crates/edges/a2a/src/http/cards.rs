@@ -1,10 +1,12 @@
 //! `GET /.well-known/agent-card.json`: what the agent is. It is for everybody.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::header::IF_NONE_MATCH;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 
 use super::endpoint::Endpoint;
 use super::reply::{Reply, card, empty, refused_rest};
@@ -31,7 +33,7 @@ impl Cards {
         catalog: &Arc<Catalog>,
         asks: Asks,
     ) -> Option<Card> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.0.lock();
         if !made.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, catalog)) {
             *made = Made { of: Some(Arc::clone(catalog)), cards: HashMap::new() };
         }
@@ -46,8 +48,8 @@ impl Cards {
 }
 
 /// Answers with a card.
-pub(super) fn handle(endpoint: &Endpoint, mount: &Mount, headers: &HeaderMap, uri: &Uri) -> Reply {
-    if let Err(error) = endpoint.auth.check_origin(headers, uri) {
+pub(super) fn handle(endpoint: &Endpoint, mount: &Mount, head: &Parts) -> Reply {
+    if let Err(error) = endpoint.auth.check_origin(head) {
         return refused_rest(&error.into());
     }
     let shared = &endpoint.shared;
@@ -57,7 +59,7 @@ pub(super) fn handle(endpoint: &Endpoint, mount: &Mount, headers: &HeaderMap, ur
         capabilities: endpoint.auth.capabilities,
     };
     match endpoint.cards.get(mount, &shared.options, &catalog, asks) {
-        Some(found) => card(&found, is_known(headers, &found.tag)),
+        Some(found) => card(&found, is_known(&head.headers, &found.tag)),
         None => empty(StatusCode::NOT_FOUND),
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use chio_edge::timestamp::parse_rfc3339;
+use chio_core::calendar::parse_rfc3339;
 use chio_net::jsonrpc::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,9 +1,11 @@
 //! The operations that both bindings have.
 
+use chio_edge::Refusal;
+use chio_edge::auth::RequestHead;
 use chio_net::jsonrpc::Body;
 use serde_json::{Map, Value};
 
-use super::endpoint::{Endpoint, RequestHead};
+use super::endpoint::{Endpoint, authenticated};
 use super::list;
 use crate::call_metadata;
 use crate::card::Mount;
@@ -12,7 +14,6 @@ use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
 use crate::send::{Sending, send};
 use crate::tasks;
-use chio_edge::Refusal;
 
 /// Why there is no result.
 pub(super) enum Stopped {
@@ -52,7 +53,7 @@ pub(super) async fn perform(
         Operation::Send | Operation::Stream => {
             let streams = operation == Operation::Stream;
             if streams && dialect != Dialect::Seed {
-                endpoint.require(&request)?;
+                authenticated(&request.principal)?;
                 return Err(no_streams().into());
             }
             let sent = dialect.read_send(params)?;
@@ -89,15 +90,15 @@ pub(super) async fn perform(
             Ok(list::write(records, &wanted))
         }
         Operation::Subscribe => {
-            endpoint.require(&request)?;
+            authenticated(&request.principal)?;
             Err(no_streams().into())
         }
         Operation::Push => {
-            endpoint.require(&request)?;
+            authenticated(&request.principal)?;
             Err(no_push().into())
         }
         Operation::ExtendedCard => {
-            endpoint.require(&request)?;
+            authenticated(&request.principal)?;
             let message = "there is no card but the one for everybody";
             Err(Fault::new(Kind::Unsupported, message).into())
         }

@@ -1,7 +1,5 @@
 //! The HTTP+JSON binding: a path for each operation.
 
-use std::net::SocketAddr;
-
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -23,14 +21,13 @@ use crate::error::{Fault, Kind};
 /// Handles a request.
 pub(super) async fn handle(
     endpoint: &Endpoint,
-    from: SocketAddr,
     head: &Parts,
     body: Body,
     mount: Mount,
     path: &str,
 ) -> Reply {
     let as_a2a = wants_a2a(&head.headers);
-    match operate(endpoint, from, head, body, mount, path).await {
+    match operate(endpoint, head, body, mount, path).await {
         Ok(result) => rest(StatusCode::OK, result, as_a2a),
         Err(Stopped::Refused(refusal)) => refused_rest(&refusal),
         Err(Stopped::Failed(fault)) => {
@@ -42,13 +39,12 @@ pub(super) async fn handle(
 
 async fn operate(
     endpoint: &Endpoint,
-    from: SocketAddr,
     head: &Parts,
     body: Body,
     mount: Mount,
     path: &str,
 ) -> Result<Payload, Stopped> {
-    let request = endpoint.authenticate(head, from).await?;
+    let request = endpoint.authenticate(head).await?;
     let unknown = || Fault::new(Kind::Method, "there is no such path");
     let (operation, id) = route(&head.method, path).ok_or_else(unknown)?;
     check_version(head, endpoint.shared.options.accept_missing_version)?;

@@ -1,7 +1,5 @@
 //! The JSON-RPC binding: one message and its response.
 
-use std::net::SocketAddr;
-
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -24,13 +22,12 @@ const READER: Inbound = Inbound::new().without_responses().with_methods(dialect:
 /// Handles a request.
 pub(super) async fn handle(
     endpoint: &Endpoint,
-    from: SocketAddr,
     head: &Parts,
     body: Body,
     mount: Mount,
 ) -> Result<Reply, Box<Reply>> {
     let refused = |refusal: Refusal| Box::new(refused_rpc(&refusal, None));
-    let request = endpoint.authenticate(head, from).await.map_err(refused)?;
+    let request = endpoint.authenticate(head).await.map_err(refused)?;
     if !is_json(&head.headers) {
         let fault = Fault::new(Kind::MediaType, "expected `Content-Type: application/json`");
         return Ok(respond(RequestId::NULL, Err(fault.into_v1())));

@@ -18,6 +18,7 @@ use chio_cross_protocol::{
 use chio_edge::Edge;
 use chio_edge::auth::HttpAuth;
 use chio_net::auth::{Authenticator, OriginRules};
+use chio_net::serve::{ServeLimits, serve};
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::kernel::{
     ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
@@ -187,8 +188,8 @@ impl Beginning {
         let origins = OriginRules::loopback(address.port());
         let auth = HttpAuth { authenticator, origins, capabilities: self.capabilities };
         let router = service.routes(Arc::new(auth)).unwrap();
-        let router = router.into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let limits = ServeLimits::default();
+        tokio::spawn(serve(listener, router, |_| {}, limits, std::future::pending()));
         World { address, service, kernel, told: self.told }
     }
 }

@@ -1,22 +1,24 @@
 //! Authentication of requests over HTTP, and the session that each belongs to.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use chio_core::capability::DpopProof;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{DiscoveryProtocol, Principal};
-use chio_edge::Refusal;
-use chio_edge::auth::{self, HttpAuth};
+use chio_cross_protocol::{CapabilityBridge, Principal};
+use chio_edge::auth::{Bearer, HeaderError, HttpAuth, RequestHead};
 use chio_net::jsonrpc::RpcError;
-use tokio::time::Instant;
 
 use super::reply::{Reply, SESSION, VERSION, refusal, refused};
+use crate::bridge::McpBridge;
 use crate::error::{invalid, no_session, registered, unauthenticated};
 use crate::service::Shared;
 use crate::session::McpSession;
 use crate::sessions::Found;
+
+/// The proof of possession of a request, or why it is not one.
+pub(super) type Proof = Result<Option<Box<DpopProof>>, HeaderError>;
 
 /// What every request is answered with.
 #[derive(Clone)]
@@ -30,36 +32,15 @@ impl Endpoint {
         Self { shared, auth }
     }
 
-    /// Authenticates a request and counts it against the rate limit.
+    /// Authenticates a request, and counts it against the rate limit.
     pub(super) async fn authenticate(
         &self,
-        headers: &HeaderMap,
-        uri: &Uri,
-        from: SocketAddr,
-    ) -> Result<Principal, Box<Reply>> {
-        self.check(headers, uri, from).await.map_err(refused)
-    }
-
-    async fn check(
-        &self,
-        headers: &HeaderMap,
-        uri: &Uri,
-        from: SocketAddr,
-    ) -> Result<Principal, Refusal> {
-        self.auth.check_origin(headers, uri)?;
-        let capability = self.auth.capability(headers);
-        let capability = capability.map_err(|error| Refusal::unauthenticated(error.to_string()))?;
-        let now = self.shared.orchestrator.now();
-        let principal = self.auth.authenticate(headers, capability, now).await?;
-        if let Some(rate) = self.shared.options.limits.rate {
-            let client = match principal.is_authenticated() {
-                true => principal.owner_id(),
-                false => from.ip().to_string(),
-            };
-            let limiter = &self.shared.rate_limiter;
-            limiter.pass(&client, rate, Instant::now()).map_err(Refusal::rate_limited)?;
-        }
-        Ok(principal)
+        head: &Parts,
+    ) -> Result<(Principal, Proof), Box<Reply>> {
+        let (limiter, now) = (&self.shared.rate_limiter, self.shared.orchestrator.now());
+        let head = self.auth.authenticate(head, Bearer::Token, limiter, now).await;
+        let RequestHead { principal, proof, .. } = head.map_err(refused)?;
+        Ok((principal.map_err(|error| refused(error.into()))?, proof))
     }
 
     /// The open session that a request names; or why it has none.
@@ -103,16 +84,11 @@ impl Endpoint {
         if let Some(capability) = principal.capability.clone()
             && !session.has_verified(Some(&capability))
         {
-            let admitted = self.shared.admission.admit(DiscoveryProtocol::Mcp, principal).await;
+            let admitted = self.shared.admission.admit(McpBridge.protocol(), principal).await;
             admitted.map_err(|_| foreign())?;
             session.refresh(capability);
         }
         session.touch();
         Ok(session)
     }
-}
-
-/// The proof of possession of a request.
-pub(super) fn proof(headers: &HeaderMap) -> Result<Option<Box<DpopProof>>, Box<Reply>> {
-    auth::proof(headers).map_err(|error| refused(Refusal::unauthenticated(error.to_string())))
 }

@@ -1,12 +1,12 @@
 //! `GET /mcp`: what belongs to no request, and the rest of streams that broke off.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use chio_core::registry::ErrorCode;
-use chio_edge::body::accepts;
+use chio_edge::body::check_accept;
 use chio_net::jsonrpc::RpcError;
 
 use super::body::{Sending, stream};
@@ -20,25 +20,15 @@ use crate::outlet::Outlet;
 const LAST_EVENT: &str = "last-event-id";
 
 /// Opens a stream, or goes on with one.
-pub(super) async fn handle(
-    State(endpoint): State<Endpoint>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Reply {
-    open_stream(&endpoint, from, &headers, &uri).await.unwrap_or_else(|reply| *reply)
+pub(super) async fn handle(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
+    open_stream(&endpoint, &head).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn open_stream(
-    endpoint: &Endpoint,
-    from: SocketAddr,
-    headers: &HeaderMap,
-    uri: &Uri,
-) -> Result<Reply, Box<Reply>> {
-    let principal = endpoint.authenticate(headers, uri, from).await?;
-    if !accepts(headers, &["text/event-stream"]) {
-        let error = invalid("expected `Accept: text/event-stream`");
-        return Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, error)));
+async fn open_stream(endpoint: &Endpoint, head: &Parts) -> Result<Reply, Box<Reply>> {
+    let (principal, _) = endpoint.authenticate(head).await?;
+    let headers = &head.headers;
+    if let Err(error) = check_accept(headers, "text/event-stream") {
+        return Err(Box::new(refusal(error.status(), None, invalid(error.to_string()))));
     }
     let session = endpoint.session(headers, principal).await?;
     let Outlet::Events(log) = &session.outlet else { return Ok(no_stream()) };

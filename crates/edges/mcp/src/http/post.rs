@@ -1,20 +1,20 @@
 //! `POST /mcp`: one message, and the answer to it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use chio_cross_protocol::Principal;
-use chio_edge::body::{accepts, collect, has_content_type};
+use chio_edge::body::collect_json;
 use chio_net::jsonrpc::{Inbound, Message, Request as Asked, RequestId, Response, RpcError};
 use serde_json::Value;
 
 use super::body::{Sending, stream};
-use super::endpoint::{Endpoint, proof};
-use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal};
+use super::endpoint::Endpoint;
+use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal, refused};
 use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
 use crate::methods;
@@ -27,36 +27,18 @@ const AT_ONCE: Duration = Duration::from_millis(25);
 const LATER: u64 = 30;
 
 /// Answers a message.
-pub(super) async fn handle(
-    State(endpoint): State<Endpoint>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    request: Request,
-) -> Reply {
+pub(super) async fn handle(State(endpoint): State<Endpoint>, request: Request) -> Reply {
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    let answered = Box::pin(answer(&endpoint, from, &head.headers, &head.uri, body)).await;
-    answered.unwrap_or_else(|reply| *reply)
+    Box::pin(answer(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn answer(
-    endpoint: &Endpoint,
-    from: SocketAddr,
-    headers: &HeaderMap,
-    uri: &Uri,
-    body: Body,
-) -> Result<Reply, Box<Reply>> {
-    let principal = endpoint.authenticate(headers, uri, from).await?;
+async fn answer(endpoint: &Endpoint, head: &Parts, body: Body) -> Result<Reply, Box<Reply>> {
+    let (principal, proof) = endpoint.authenticate(head).await?;
     let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
-    if !accepts(headers, &["application/json", "text/event-stream"]) {
-        let message = "expected `Accept: application/json, text/event-stream`";
-        return Err(refuse(StatusCode::NOT_ACCEPTABLE, message));
-    }
-    if !has_content_type(headers, &["application/json"]) {
-        let message = "expected `Content-Type: application/json`";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    }
+    let headers = &head.headers;
     let limit = endpoint.shared.options.limits.message_bytes;
-    let body = collect(body, limit).await;
+    let body = collect_json(headers, body, "application/json, text/event-stream", limit).await;
     let body = body.map_err(|error| refuse(error.status(), &error.to_string()))?;
     let message = read(&body)?;
     let request = match message {
@@ -85,7 +67,7 @@ async fn answer(
         Message::Request(request) => request,
     };
     let session = endpoint.session(headers, principal).await?;
-    let proof = proof(headers)?;
+    let proof = proof.map_err(|error| refused(error.into()))?;
     let Outlet::Events(log) = &session.outlet else {
         return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
     };

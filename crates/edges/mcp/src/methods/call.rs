@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chio_core::capability::DpopProof;
 use chio_core::hash::sha256_hex;
-use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
+use chio_cross_protocol::{OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
 use chio_edge::tokens::token_for;
 use chio_net::jsonrpc::{RequestId, RpcError};
@@ -79,19 +79,17 @@ async fn decode(
     mut params: Map<String, Value>,
     proof: Option<Box<DpopProof>>,
 ) -> Result<OrchestratedRequest, RpcError> {
-    let reference = McpBridge.extract(&params);
-    let reference = reference.map_err(|error| invalid_params(error.to_string()))?;
-    let context = McpBridge.protocol_context(&params);
-    let Some(Value::String(public)) = params.remove("name") else {
+    let arguments = params.remove("arguments");
+    let Some(Value::String(public)) = params.get("name") else {
         return Err(invalid_params("expected `name` to be the name of a tool"));
     };
-    let arguments = match params.remove("arguments") {
+    let arguments = match arguments {
         None => Value::Object(Map::new()),
         Some(arguments @ Value::Object(_)) => arguments,
         Some(_) => return Err(invalid_params("expected `arguments` to be an object")),
     };
     let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
-    let (server, tool) = session.shared.names.resolve(&public).ok_or_else(unknown)?;
+    let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
     session.shared.orchestrator.tool(server, tool).ok_or_else(unknown)?;
     let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
     let token = token_for(&tokens, server, tool)
@@ -103,13 +101,13 @@ async fn decode(
     let metadata = metadata.map_err(|error| invalid_params(error.0))?;
     source.refuse_unsupported().map_err(|error| invalid_params(error.0))?;
     let origin = metadata.request_id.unwrap_or_else(|| origin(session, id));
-    let mut request = OrchestratedRequest::new(origin, token, server, tool, arguments);
+    let request = OrchestratedRequest::new(origin, token, server, tool, arguments);
+    let request = request.with_envelope(&McpBridge, &params);
+    let mut request = request.map_err(|error| invalid_params(error.to_string()))?;
     if let Some(subject) = &session.kernel_session.principal.subject {
         request.agent = subject.clone();
     }
     request.dpop_proof = proof;
-    request.capability_ref = reference;
-    request.protocol_context = context;
     request.model = metadata.model;
     request.governed_intent = metadata.intent;
     request.approval = metadata.approval;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::random_bytes;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{DiscoveryProtocol, Offer, Principal, Refused};
+use chio_cross_protocol::{CapabilityBridge, Offer, Principal, Refused};
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
+use crate::bridge::McpBridge;
 use crate::caller::McpCaller;
 use crate::error::{invalid_params, registered, unauthenticated};
 use crate::negotiation::{self, chio_protocol};
@@ -38,7 +39,7 @@ pub(crate) async fn open(
     })?;
     let refused = |error: Refused| unauthenticated(error.to_string());
     let presented = principal.capability.clone();
-    let admitted = shared.admission.admit(DiscoveryProtocol::Mcp, principal).await;
+    let admitted = shared.admission.admit(McpBridge.protocol(), principal).await;
     let kernel_session = admitted.map_err(refused)?;
     let tokens = shared.admission.tokens(&kernel_session.principal).await.map_err(refused)?;
     let Some(first) = tokens.first().cloned() else {

@@ -1,10 +1,11 @@
 //! Who waits for which answer.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chio_core::capability::CapabilityToken;
 use chio_core::message::ToolCallResponse;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -49,15 +50,11 @@ impl Drop for Events {
     fn drop(&mut self) {
         // Closed first, so that an entry that another call has made since is told apart.
         self.receiver.close();
-        let mut inner = locked(&self.inner);
+        let mut inner = self.inner.lock();
         if inner.calls.get(&self.id).is_some_and(mpsc::Sender::is_closed) {
             inner.calls.remove(&self.id);
         }
     }
-}
-
-fn locked(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Waiting {
@@ -87,34 +84,34 @@ impl Waiting {
     // What nobody waits for is dropped: they went away, or never asked.
 
     pub(super) async fn chunk(&self, id: &str, index: u64, data: Value) {
-        let sender = locked(&self.0).calls.get(id).cloned();
+        let sender = self.0.lock().calls.get(id).cloned();
         if let Some(sender) = sender {
             let _ = sender.send(Event::Chunk(index, data)).await;
         }
     }
 
     pub(super) async fn response(&self, response: Box<ToolCallResponse>) {
-        let sender = locked(&self.0).calls.remove(&response.id);
+        let sender = self.0.lock().calls.remove(&response.id);
         if let Some(sender) = sender {
             let _ = sender.send(Event::Response(response)).await;
         }
     }
 
     pub(super) fn listed(&self, capabilities: Vec<CapabilityToken>) {
-        if let Some(sender) = locked(&self.0).lists.pop_front() {
+        if let Some(sender) = self.0.lock().lists.pop_front() {
             let _ = sender.send(capabilities);
         }
     }
 
     pub(super) fn alive(&self) {
-        if let Some(sender) = locked(&self.0).heartbeats.pop_front() {
+        if let Some(sender) = self.0.lock().heartbeats.pop_front() {
             let _ = sender.send(());
         }
     }
 
     /// Sends everybody away; only the first reason counts.
     pub(super) fn close(&self, problem: &str) {
-        let mut inner = locked(&self.0);
+        let mut inner = self.0.lock();
         inner.closed.get_or_insert_with(|| problem.to_owned());
         inner.calls.clear();
         inner.lists.clear();
@@ -123,11 +120,11 @@ impl Waiting {
 
     /// Why the connection ended.
     pub(super) fn closed(&self) -> ClientError {
-        ClientError::Closed(locked(&self.0).closed.clone().unwrap_or_default())
+        ClientError::Closed(self.0.lock().closed.clone().unwrap_or_default())
     }
 
     fn open(&self) -> Result<MutexGuard<'_, Inner>, ClientError> {
-        let inner = locked(&self.0);
+        let inner = self.0.lock();
         match &inner.closed {
             Some(problem) => Err(ClientError::Closed(problem.clone())),
             None => Ok(inner),

@@ -1,5 +1,6 @@
 //! Listeners and clients over real sockets.
 
+use chio_cross_protocol::DiscoveryProtocol;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;

@@ -8,6 +8,7 @@ use chio_core::manifest::{
     MANIFEST_SCHEMA, PricingModel, ToolDefinition, ToolManifest, ToolPricing,
 };
 use chio_core::money::MonetaryAmount;
+use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::OperationKind;
 use chio_kernel::{
     CallContext, KernelError, Permit, Question, ToolInvocation, ToolOutput, ToolServerConnection,
@@ -145,7 +146,7 @@ impl ToolServerConnection for TestTools {
                 let presents = arguments.get("presents").cloned();
                 let presents: Option<CapabilityToken> =
                     presents.map(|token| serde_json::from_value(token).unwrap());
-                let onward = line.onward(presents.as_ref()).unwrap();
+                let onward = line.onward(DiscoveryProtocol::A2a, presents.as_ref()).unwrap();
                 return Ok(ToolOutput::value(json!({
                     "capabilityRef": onward.capability_ref,
                     "callChain": onward.call_chain,

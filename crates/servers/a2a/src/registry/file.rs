@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use chio_core::crypto::random_bytes;
 use chio_core::strict;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::Rows;
@@ -57,7 +58,7 @@ impl RegistryFile {
             Err(error) => return Err(unusable("read", &error)),
         };
         let stamp = stamp(&file).map_err(|error| unusable("read", &error))?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((known, rows)) = &*last
             && *known == stamp
         {

@@ -68,7 +68,7 @@ impl Reply {
 
     /// Answers once, and not at all when the child does not wait any more.
     fn send(&self, line: &[u8]) {
-        if self.conversation.state().asked.remove(&self.id.to_string()) {
+        if self.conversation.state.lock().asked.remove(&self.id.to_string()) {
             self.conversation.outbox.push_urgent(line);
         }
     }
@@ -153,7 +153,7 @@ impl Conversation {
         let (questions, questions_out) = mpsc::channel(limits.max_questions.max(1));
         let dropped = Arc::<AtomicU64>::default();
         let token = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let token = state.next_id();
             state.calls.push(Route { token, notices, questions, dropped: Arc::clone(&dropped) });
             token
@@ -167,7 +167,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // What is still in the channels answers for itself when it goes, so nothing is locked then.
         let route = {
-            let calls = &mut self.conversation.state().calls;
+            let calls = &mut self.conversation.state.lock().calls;
             let place = calls.iter().position(|call| call.token == self.token);
             place.map(|place| calls.remove(place))
         };

@@ -1,7 +1,6 @@
 //! Whom what a child says is for.
 
 use std::sync::Arc;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use chio_core::receipt::OperationKind;
@@ -79,7 +78,7 @@ impl Conversation {
         let Some(weight) = self.weigh(size) else {
             return refuse(INTERNAL_ERROR, "too much waits for the client already");
         };
-        if !self.state().asked.insert(id.to_string()) {
+        if !self.state.lock().asked.insert(id.to_string()) {
             return refuse(INTERNAL_ERROR, "expected a new id, found one in use");
         }
         let question = Question { kind: *kind, params: Value::Object(params) };
@@ -90,7 +89,7 @@ impl Conversation {
     /// A question goes to the newest call, or else to the client outside of any. One that does not
     /// fit is dropped, and so answered with an error.
     fn ask(&self, asked: Asked) {
-        let newest = self.state().calls.last().map(|call| call.questions.clone());
+        let newest = self.state.lock().calls.last().map(|call| call.questions.clone());
         let asked = match newest {
             None => asked,
             Some(questions) => match questions.try_send(asked) {
@@ -114,7 +113,7 @@ impl Conversation {
         match &*method {
             "notifications/cancelled" => {
                 if let Some(id) = params.get("requestId") {
-                    self.state().asked.remove(&id.to_string());
+                    self.state.lock().asked.remove(&id.to_string());
                 }
             }
             "notifications/progress" => {
@@ -139,7 +138,7 @@ impl Conversation {
 
     fn list_changed(&self, change: Change) {
         change.shelves().iter().for_each(|kind| self.shelves.forget(*kind));
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).insert(change);
+        self.changes.lock().insert(change);
         self.changed.notify_one();
     }
 
@@ -148,7 +147,7 @@ impl Conversation {
     fn tell_call(&self, token: Option<u64>, notice: ServerNotification, size: usize) {
         let names_one = notice.method == "notifications/progress";
         let route = {
-            let state = self.state();
+            let state = self.state.lock();
             let found = match token {
                 Some(token) => state.calls.iter().find(|call| call.token == token),
                 None if names_one => None,

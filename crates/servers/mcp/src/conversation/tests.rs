@@ -100,7 +100,7 @@ async fn whoever_stops_waiting_calls_off_and_a_late_answer_is_nobodys() {
     assert_eq!(sent[1]["method"], "notifications/cancelled");
     assert_eq!(sent[1]["params"]["requestId"], sent[0]["id"]);
     talk.say(&json!({"jsonrpc": "2.0", "id": sent[0]["id"], "result": 1}));
-    assert!(talk.conversation.state().pending.is_empty());
+    assert!(talk.conversation.state.lock().pending.is_empty());
     assert!(talk.sent().is_empty());
 }
 
@@ -154,7 +154,7 @@ async fn requests_are_bounded_in_number_and_bytes() {
     assert!(once(&mut request).await.is_pending());
     let large = wire::members(json!({"text": "x".repeat(100)}));
     assert_eq!(talk.conversation.request("b", large).await, Err(McpError::Deaf));
-    assert_eq!(talk.conversation.state().pending.len(), 1);
+    assert_eq!(talk.conversation.state.lock().pending.len(), 1);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn what_nobody_takes_is_dropped_or_refused() {
     }
     assert_eq!(notices(&mut events).len(), 2);
     assert_eq!(
-        talk.conversation.state().calls[0].dropped.load(std::sync::atomic::Ordering::Relaxed),
+        talk.conversation.state.lock().calls[0].dropped.load(std::sync::atomic::Ordering::Relaxed),
         3
     );
     talk.ask(&json!(1), "elicitation/create");

@@ -82,7 +82,7 @@ fn follow(index: &Index, store: &Connection) {
             }
         }
     }
-    index.advancer().release();
+    index.advancer.lock().release();
 }
 
 /// What came of one look.
@@ -98,7 +98,7 @@ enum Step {
 }
 
 fn step(index: &Index, store: &Connection) -> StoreResult<Step> {
-    let mut advancer = index.advancer();
+    let mut advancer = index.advancer.lock();
     if let Some(batch) = advancer.advance(store)? {
         index.index_backpressure.note(advancer.progress());
         return Ok(match batch {

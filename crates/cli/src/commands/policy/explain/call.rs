@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use chio_core::calendar::parse_utc;
 use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
@@ -16,7 +17,6 @@ use chio_kernel::{SystemClock, ToolServerConnection as _};
 use chio_policy::example::ExampleCall;
 use serde_json::{Map, Value};
 
-use crate::date;
 use crate::files::{is_dash, unreadable};
 use crate::io::Io;
 use crate::strict_input;
@@ -207,7 +207,7 @@ fn money(text: &str) -> Result<MonetaryAmount, String> {
 }
 
 fn time(text: &str) -> Result<u64, String> {
-    let seconds = text.parse().ok().or_else(|| date::parse(text));
+    let seconds = text.parse().ok().or_else(|| parse_utc(text));
     seconds
         .ok_or_else(|| "expected a time such as 2026-09-24T12:00:00Z, or Unix seconds".to_owned())
 }

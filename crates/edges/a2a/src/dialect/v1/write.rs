@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chio_edge::timestamp::rfc3339_millis;
+use chio_core::calendar::rfc3339_millis;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 

@@ -1,11 +1,53 @@
-//! A capability as another protocol's message refers to it.
+//! A capability as messages of other protocols refer to it, and the trait that reads such a
+//! reference from one message and writes it into another.
 
-use chio_core::canonical::CanonicalError;
-use chio_core::capability::PresentedToken;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::DiscoveryProtocol;
+use crate::canonical::CanonicalError;
+use crate::capability::PresentedToken;
+use crate::protocol::DiscoveryProtocol;
+
+/// What differs from protocol to protocol when a call crosses from one to another. An edge
+/// implements what it reads, an adapter what it writes.
+///
+/// Planning and attenuation are not in it: they are the same for all.
+pub trait CapabilityBridge: Send + Sync {
+    /// A message that carries a call.
+    type Envelope<'a>;
+
+    /// The protocol.
+    fn protocol(&self) -> DiscoveryProtocol;
+
+    /// The capability reference of an inbound message. The default is for protocols without one.
+    ///
+    /// # Errors
+    /// When there is one and it is malformed.
+    fn extract(
+        &self,
+        _envelope: &Self::Envelope<'_>,
+    ) -> Result<Option<CrossProtocolCapabilityRef>, CapabilityRefError> {
+        Ok(None)
+    }
+
+    /// Puts a capability reference into an outbound message. The default is for protocols over
+    /// which no calls are passed on.
+    ///
+    /// # Errors
+    /// When the message cannot carry one.
+    fn inject(
+        &self,
+        _envelope: &mut Self::Envelope<'_>,
+        _reference: &CrossProtocolCapabilityRef,
+    ) -> Result<(), CapabilityRefError> {
+        Err(CapabilityRefError::NotCarried(self.protocol()))
+    }
+
+    /// What the protocol calls the target of an inbound message, for the reference.
+    fn protocol_context(&self, _envelope: &Self::Envelope<'_>) -> Option<Value> {
+        None
+    }
+}
 
 /// Refers to a capability by name and hash.
 // Members stand in canonical order, so that the writer need not sort them on every call.
@@ -30,6 +72,9 @@ pub enum CapabilityRefError {
     /// It cannot be read.
     #[error("invalid request envelope: {0}")]
     Malformed(String),
+    /// Messages of this protocol carry none.
+    #[error("messages of {0} carry no capability reference")]
+    NotCarried(DiscoveryProtocol),
     /// It names another protocol.
     #[error("invalid request envelope: expected origin protocol {expected}, found {found}")]
     Protocol {
@@ -54,8 +99,8 @@ pub enum CapabilityRefError {
     Canonical(#[from] CanonicalError),
 }
 
-/// Where JSON messages carry a reference.
-const PLACE: [&str; 3] = ["metadata", "chio", "capabilityRef"];
+/// The member of a message's Chio metadata that is a reference.
+pub const CAPABILITY_REF: &str = "capabilityRef";
 
 impl CrossProtocolCapabilityRef {
     /// The reference to this token.
@@ -75,46 +120,22 @@ impl CrossProtocolCapabilityRef {
         })
     }
 
-    /// The reference in a JSON message, at `metadata.chio.capabilityRef`.
+    /// Reads the reference in the Chio metadata of a message, which are its `metadata.chio` or
+    /// `_meta.chio`.
     ///
     /// # Errors
-    /// When there is something else in its place, `null` included.
-    pub fn in_message(message: &Value) -> Result<Option<Self>, CapabilityRefError> {
-        let malformed = |problem: String| CapabilityRefError::Malformed(problem);
-        let mut at = message;
-        for (depth, name) in PLACE.iter().enumerate() {
-            let Some(members) = at.as_object() else {
-                let found = PLACE.get(..depth).unwrap_or_default().join(".");
-                return Err(malformed(format!("expected an object at `{found}`")));
-            };
-            match members.get(*name) {
-                None => return Ok(None),
-                // Only the reference itself may not be null.
-                Some(Value::Null) if depth + 1 < PLACE.len() => return Ok(None),
-                Some(value) => at = value,
-            }
-        }
-        let reference = Self::deserialize(at);
-        reference.map(Some).map_err(|_| malformed("expected a capability reference".to_owned()))
-    }
-
-    /// Puts the reference into a JSON message, at `metadata.chio.capabilityRef`.
-    ///
-    /// # Errors
-    /// When the message or what leads there is no object.
-    pub fn into_message(&self, message: &mut Value) -> Result<(), CapabilityRefError> {
+    /// When the metadata are no object, or their `capabilityRef` is malformed or null.
+    pub fn in_metadata(chio: &Value) -> Result<Option<Self>, CapabilityRefError> {
         let malformed = |problem: &str| CapabilityRefError::Malformed(problem.to_owned());
-        let mut at = message;
-        for name in PLACE {
-            if at.is_null() {
-                *at = Value::Object(Map::new());
-            }
-            let members = at.as_object_mut();
-            let members = members.ok_or_else(|| malformed("expected objects as metadata"))?;
-            at = members.entry(name).or_insert(Value::Null);
-        }
-        *at = serde_json::to_value(self).map_err(|error| malformed(&error.to_string()))?;
-        Ok(())
+        let members = match chio {
+            Value::Null => return Ok(None),
+            Value::Object(members) => members,
+            _ => return Err(malformed("expected an object at `chio`")),
+        };
+        let Some(reference) = members.get(CAPABILITY_REF) else { return Ok(None) };
+        // SECURITY: the parser's own message could repeat what was sent.
+        let reference = Self::deserialize(reference);
+        reference.map(Some).map_err(|_| malformed("expected a capability reference"))
     }
 
     /// Checks that this refers to the token presented, on the protocol that it came in on.
@@ -146,16 +167,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::request::tests::token;
+    use crate::capability::{CapabilityToken, ChioScope, Validity};
+    use crate::crypto::Keypair;
+
+    /// A token whose signature is not checked here.
+    fn token() -> PresentedToken {
+        let key = |seed| Keypair::from_seed(&[seed; 32]).public_key().clone();
+        let validity = Validity { issued_at: 100, expires_at: 200 };
+        CapabilityToken::draft("cap-1", key(1), key(2), ChioScope::default(), validity).into()
+    }
 
     fn reference() -> CrossProtocolCapabilityRef {
         let source = DiscoveryProtocol::A2a;
-        CrossProtocolCapabilityRef::to_token(&token(&[]), source, None).unwrap()
+        CrossProtocolCapabilityRef::to_token(&token(), source, None).unwrap()
     }
 
     #[test]
     fn a_reference_is_written_as_published() {
-        let token = token(&[]);
+        let token = token();
         let context = Some(json!({"targetSkillId": "lookup"}));
         let reference =
             CrossProtocolCapabilityRef::to_token(&token, DiscoveryProtocol::A2a, context).unwrap();
@@ -167,35 +196,28 @@ mod tests {
         assert_eq!(serde_json::to_value(reference).unwrap(), expected);
     }
 
-    // covers: CROSS-033
     #[test]
-    fn a_reference_goes_into_a_message_and_comes_out_of_it() {
+    fn a_reference_is_read_from_metadata_and_nothing_else_is_taken_for_one() {
         let reference = reference();
-        for message in
-            [json!({}), json!({"metadata": null}), json!({"metadata": {"chio": {"a": 1}}})]
-        {
-            assert_eq!(CrossProtocolCapabilityRef::in_message(&message), Ok(None), "{message}");
-            let mut carrying = message;
-            reference.into_message(&mut carrying).unwrap();
-            let found = CrossProtocolCapabilityRef::in_message(&carrying);
-            assert_eq!(found, Ok(Some(reference.clone())), "{carrying}");
+        for chio in [json!(null), json!({}), json!({"other": 1})] {
+            assert_eq!(CrossProtocolCapabilityRef::in_metadata(&chio), Ok(None), "{chio}");
         }
-        for message in [
-            json!({"metadata": {"chio": {"capabilityRef": null}}}),
-            json!({"metadata": {"chio": {"capabilityRef": {"chioCapabilityId": 1}}}}),
-            json!({"metadata": 7}),
-            json!({"metadata": {"chio": []}}),
+        let chio = json!({"capabilityRef": reference});
+        assert_eq!(CrossProtocolCapabilityRef::in_metadata(&chio), Ok(Some(reference)));
+        for chio in [
+            json!({"capabilityRef": null}),
+            json!({"capabilityRef": {"chioCapabilityId": 1}}),
             json!([]),
+            json!(7),
         ] {
-            let found = CrossProtocolCapabilityRef::in_message(&message);
-            assert!(matches!(found, Err(CapabilityRefError::Malformed(_))), "{message}");
+            let found = CrossProtocolCapabilityRef::in_metadata(&chio);
+            assert!(matches!(found, Err(CapabilityRefError::Malformed(_))), "{chio}");
         }
-        assert!(reference.into_message(&mut json!({"metadata": 7})).is_err());
     }
 
     #[test]
     fn protocol_then_id_then_hash_must_fit() {
-        let token = token(&[]);
+        let token = token();
         let check = |change: fn(&mut CrossProtocolCapabilityRef)| {
             let mut reference = reference();
             change(&mut reference);
