@@ -148,7 +148,7 @@ impl A2aAgent {
         let key = self.manifest_key.as_ref();
         let key = key.map(|key| io.public_key("--manifest-key", key)).transpose()?;
         let agent = Self { id, manifest_public_key: key, ..self.clone() };
-        Ok(agent.within(&io.folder, &store.url(io)?))
+        Ok(agent.within(io.folder, &store.url(io)?))
     }
 
     /// The same with paths that begin in this folder, and with tasks remembered beside the store
@@ -188,6 +188,21 @@ impl A2aAgent {
         for (name, value) in &self.cookie {
             config = config.with_request_cookie(name, value);
         }
+        config = self.with_credentials(config)?;
+        if let Some(file) = &self.task_registry {
+            config = config.with_task_registry_file(self.folder.join(file));
+        }
+        if let Some(timeout) = self.agent_timeout {
+            config = config.with_timeout(timeout);
+        }
+        for pattern in &self.allow_address {
+            config = config.with_allowed_address(pattern.clone());
+        }
+        Ok(config)
+    }
+
+    /// Adds what the agent is shown where it asks.
+    fn with_credentials(&self, mut config: A2aAdapterConfig) -> Result<A2aAdapterConfig> {
         if let Some(file) = &self.bearer_file {
             config = config.with_bearer_token(self.line(file)?.as_str());
         }
@@ -221,15 +236,6 @@ impl A2aAgent {
         }
         if let Some(file) = &self.capability {
             config = config.with_capability(self.read_capability(file)?);
-        }
-        if let Some(file) = &self.task_registry {
-            config = config.with_task_registry_file(self.folder.join(file));
-        }
-        if let Some(timeout) = self.agent_timeout {
-            config = config.with_timeout(timeout);
-        }
-        for pattern in &self.allow_address {
-            config = config.with_allowed_address(pattern.clone());
         }
         Ok(config)
     }

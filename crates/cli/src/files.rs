@@ -65,7 +65,7 @@ impl Io<'_> {
         self.read_at_most(path, MAX_INPUT)
     }
 
-    /// Reads a whole file of at most so many bytes, or standard input for `-`.
+    /// Reads a whole file of at most this many bytes, or standard input for `-`.
     pub(crate) fn read_at_most(&mut self, path: &Path, most: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let source: &mut dyn Read =

@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What is printed when so many receipts are signed in one second.
+    /// What is printed when this many receipts are signed in one second.
     async fn printed(count: u64) -> Vec<String> {
         let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
         let (sink, receipts) = channel();

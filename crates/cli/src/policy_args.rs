@@ -44,8 +44,8 @@ impl PolicySources {
     }
 
     /// Reads the policies. One that is broken, or does not hold, is not served under.
-    pub(crate) async fn load(self, io: &mut Io<'_>) -> Result<Policies> {
-        match Policies::load(self.in_force, self.on_trial).await {
+    pub(crate) async fn load(&self, io: &mut Io<'_>) -> Result<Policies> {
+        match Policies::load(self.in_force.clone(), self.on_trial.clone()).await {
             Ok(policies) => Ok(policies),
             Err((reference, Unusable::Broken(problems))) => Err(broken(io, &reference, &problems)),
             Err((_, Unusable::Unproved(unproved))) => {

@@ -133,18 +133,9 @@ impl<'a> Plan<'a> {
         if let Some(line) = &self.starting {
             operator_log().line(line);
         }
-        let setup = Setup {
-            store,
-            servers: self.servers,
-            policies,
-            trust: self.trust,
-            kernel_key: self.kernel_key,
-            deadline: self.deadline,
-            receipts: self.receipts,
-            asks_users: self.edges.iter().any(|edge| edge.kind.asks_users),
-        };
-        let runtime = Runtime::start(setup).await?;
-        Ok((runtime, Opening { listeners, edges: self.edges, data }))
+        let edges = self.edges.clone();
+        let runtime = Runtime::start(self, store, policies).await?;
+        Ok((runtime, Opening { listeners, edges, data }))
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
@@ -270,19 +261,6 @@ impl Served {
     }
 }
 
-/// What a kernel is started with.
-pub(crate) struct Setup {
-    pub(crate) store: OpenStore,
-    pub(crate) servers: Vec<Arc<dyn ToolServer>>,
-    pub(crate) policies: Policies,
-    pub(crate) trust: Trust,
-    pub(crate) kernel_key: Option<Keypair>,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) receipts: Option<live::Sink>,
-    /// Whether clients can ask their users to approve calls, where the policy lets them.
-    pub(crate) asks_users: bool,
-}
-
 /// A running kernel and what it stands on.
 pub(crate) struct Runtime {
     pub(crate) kernel: ChioKernel,
@@ -296,48 +274,31 @@ pub(crate) struct Runtime {
     edges: Vec<Arc<dyn Edge>>,
 }
 
-impl Setup {
-    /// A kernel on a store with these servers, and the usual for the rest.
-    #[cfg(test)]
-    pub(crate) fn new(
-        store: OpenStore,
-        servers: Vec<Arc<dyn ToolServer>>,
-        policies: Policies,
-    ) -> Self {
-        Self {
-            store,
-            servers,
-            policies,
-            trust: Trust::default(),
-            kernel_key: None,
-            deadline: None,
-            receipts: None,
-            asks_users: false,
-        }
-    }
-}
-
 impl Runtime {
-    /// Starts a kernel with its tool servers. The store's authority is trusted to issue, its
-    /// approver to approve.
-    pub(crate) async fn start(setup: Setup) -> Result<Self> {
+    /// Starts the kernel of a plan with its tool servers. The store's authority is trusted to issue,
+    /// its approver to approve.
+    pub(crate) async fn start(
+        plan: Plan<'_>,
+        store: OpenStore,
+        policies: Policies,
+    ) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let store = setup.store;
-        let own_key = setup.kernel_key.as_ref().map(Keypair::public_key);
-        let client_user = if setup.asks_users { client_user(&store)?.map(Arc::new) } else { None };
+        let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
+        let asks_users = plan.edges.iter().any(|edge| edge.kind.asks_users);
+        let client_user = if asks_users { client_user(&store)?.map(Arc::new) } else { None };
         let trust = match &client_user {
-            Some(key) => setup.trust.and_approver(key.public_key().clone()),
-            None => setup.trust,
+            Some(key) => plan.trust.and_approver(key.public_key().clone()),
+            None => plan.trust,
         };
         let trust = trust.of_store(&store, own_key).await?;
-        let slot = store.take_slot(setup.kernel_key)?;
+        let slot = store.take_slot(plan.kernel_key)?;
         trust.check_kernel(slot.key.public_key())?;
         let mut config = trust.config();
-        config.limits.deadline = setup.deadline.unwrap_or(config.limits.deadline);
+        config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
         let public_key = slot.key.public_key().clone();
         let context = ServerContext { public_key, clock: Arc::clone(&clock), log: operator_log() };
-        let connections = servers::start(&setup.servers, &context).await?;
-        let ledger: Arc<dyn Ledger> = match setup.receipts {
+        let connections = servers::start(&plan.servers, &context).await?;
+        let ledger: Arc<dyn Ledger> = match plan.receipts {
             Some(sink) => live::Watched::new(slot.ledger, Arc::clone(&clock), sink),
             None => slot.ledger,
         };
@@ -348,7 +309,7 @@ impl Runtime {
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
-            pipeline: setup.policies.pipeline(),
+            pipeline: policies.pipeline(),
         })
         .await?;
         for connection in connections {
@@ -358,8 +319,8 @@ impl Runtime {
             orchestrator: Arc::new(CrossProtocolOrchestrator::new(&kernel).detached()),
             kernel,
             store,
-            policies: setup.policies,
-            servers: setup.servers.iter().map(|server| server.id().to_owned()).collect(),
+            policies,
+            servers: plan.servers.iter().map(|server| server.id().to_owned()).collect(),
             client_user,
             edges: Vec::new(),
         })

@@ -172,7 +172,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         Some(fidelity(source.into(), &facts))
     }
 
-    /// So many numbers in a row that nobody on this store ever had. Gives the first.
+    /// This many numbers in a row that nobody on this store ever had. Gives the first.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::DiscoveryProtocol;
 use crate::trace::AUTHORITY_PATH;
-use chio_core::capability_ref::{CapabilityBridge, CapabilityRefError, CrossProtocolCapabilityRef};
+use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// The longest name of a request that is taken from a caller, in bytes: receipts repeat it.
 pub const MAX_ORIGIN_ID: usize = 256;
@@ -89,21 +89,6 @@ impl OrchestratedRequest {
             task_id: None,
             refusal: None,
         }
-    }
-
-    /// The same call with what the bridge of its protocol reads from its message: the capability
-    /// reference and the protocol's context.
-    ///
-    /// # Errors
-    /// When the reference is malformed.
-    pub fn with_envelope<B: CapabilityBridge>(
-        mut self,
-        bridge: &B,
-        envelope: &B::Envelope<'_>,
-    ) -> Result<Self, CapabilityRefError> {
-        self.capability_ref = bridge.extract(envelope)?;
-        self.protocol_context = bridge.protocol_context(envelope);
-        Ok(self)
     }
 
     /// Whether the caller's name of the call can stand in what is signed.

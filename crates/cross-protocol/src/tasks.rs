@@ -107,13 +107,13 @@ pub struct TaskView {
     pub id: String,
     /// How far it has come.
     pub state: TaskState,
-    /// What it came to. None while it is not over, when it was called off before it ran, and when
+    /// What it came to. None while it is not over, when it was cancelled before it ran, and when
     /// its kernel stopped.
     pub result: Option<TaskResult>,
     /// The receipt of its call, once that has ended.
     pub receipt: Option<SealedReceipt>,
     /// What its protocol calls the thing that is called, and the message that calls it. None when
-    /// it was called off before it ran, or its kernel stopped.
+    /// it was cancelled before it ran, or its kernel stopped.
     pub context: Option<Value>,
     /// When it was taken on, in Unix seconds.
     pub created_at: u64,
@@ -226,7 +226,7 @@ impl DeferredTasks {
         self.view(task).await
     }
 
-    /// The tasks of an owner on a protocol, the latest first, at most so many. None is run.
+    /// The tasks of an owner on a protocol, the latest first, at most this many. None is run.
     ///
     /// # Errors
     /// When one cannot be read, or the store does not answer.

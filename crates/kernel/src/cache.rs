@@ -54,7 +54,7 @@ struct Generations {
 }
 
 impl TokenCache {
-    /// A cache of at most so many tokens.
+    /// A cache of at most this many tokens.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(2), generations: Mutex::default() }
     }

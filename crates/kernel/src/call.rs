@@ -141,7 +141,7 @@ pub(crate) fn shortened(mut words: String) -> String {
 pub enum Outcome {
     /// With a value.
     Value(Value),
-    /// With the end of a stream of so many chunks.
+    /// With the end of a stream of this many chunks.
     Stream {
         /// How many chunks the caller was given.
         chunks: u64,

@@ -42,7 +42,7 @@ pub struct CallContext<'a> {
     pub(crate) reviewers: Reviewers<'a>,
     /// Taken for as long as one chunk or question is under way.
     turn: tokio::sync::Mutex<()>,
-    /// A write that must end even when the call is called off in the middle of it.
+    /// A write that must end even when the call is cancelled in the middle of it.
     writing: tokio::sync::Mutex<Option<Writing>>,
     state: Mutex<State>,
 }
@@ -73,7 +73,7 @@ struct State {
     value_hash: Option<String>,
 }
 
-/// Whether a value is within so many bytes, and not nested too deep.
+/// Whether a value is within this many bytes, and not nested too deep.
 fn fits(value: &Value, most: usize) -> bool {
     canonical::size(value).is_ok_and(|size| size.bytes <= most && size.depth <= MAX_NESTING)
 }
@@ -299,7 +299,7 @@ impl<'a> CallContext<'a> {
         ended
     }
 
-    /// Ends what a call that was called off has left half done: its intent is known, and every
+    /// Ends what a call that was cancelled has left half done: its intent is known, and every
     /// question that left has its receipt.
     pub(crate) async fn settle(&self) {
         let mut writing = self.writing.lock().await;

@@ -65,7 +65,7 @@ pub enum AskError {
     /// The caller answered with an error.
     #[error("the caller answered with an error: {0}")]
     Failed(String),
-    /// The caller is gone, or the call was called off.
+    /// The caller is gone, or the call was cancelled.
     #[error("the caller is gone")]
     Gone,
 }

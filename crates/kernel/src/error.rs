@@ -32,7 +32,7 @@ pub enum KernelError {
     /// The receipt could not be made.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// Somebody else has closed the call's intent in the meantime.
+    /// Another process has closed the call's intent in the meantime.
     #[error("the call was recovered by another kernel; its receipt is already signed")]
     Recovered,
     /// The deferred task that the call is for cannot be run; nothing was.

@@ -31,7 +31,7 @@ use crate::session_context::SessionContext;
 use crate::store::{Ledger, SharedStore, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
-/// How long calls that were called off may take to leave.
+/// How long calls that were cancelled may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// The most capabilities that are listed.
 const MAX_LISTED: usize = 1000;

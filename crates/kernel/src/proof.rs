@@ -39,7 +39,7 @@ pub async fn inclusion(
     }
 }
 
-/// The leaves of so many entries from this place on, as far as there are no gaps.
+/// The leaves of this many entries from this place on, as far as there are no gaps.
 async fn leaves(
     store: &(impl LogStore + ?Sized),
     log_id: &str,

@@ -100,7 +100,7 @@ pub trait ResourceProvider: Send + Sync {
     ///
     /// # Errors
     /// [`KernelError::ToolServerError`] when the server cannot be had.
-    async fn open(&self, line: SessionContext) -> Result<Offer, KernelError>;
+    async fn open(&self, context: SessionContext) -> Result<Offer, KernelError>;
 
     /// A session has ended, and with it all that was kept for it.
     async fn close(&self, session_id: &str);
@@ -119,7 +119,7 @@ pub trait ResourceProvider: Send + Sync {
         &self,
         permit: Permit,
         reading: Reading,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<Value, KernelError>;
 
     /// Lets the server know something.

@@ -61,7 +61,7 @@ impl Running {
         self.give_up.cancel();
     }
 
-    /// Waits until whatever still runs is called off.
+    /// Waits until whatever still runs is cancelled.
     pub(crate) async fn given_up(&self) {
         self.give_up.cancelled().await;
     }

@@ -57,7 +57,9 @@ impl SessionContext {
             return self.caller.notice(notice).await;
         }
         // What cannot be looked at does not leave.
-        let _ = self.with_context(&kernel, server_id, async |line| line.notice(notice).await).await;
+        let _ = self
+            .with_context(&kernel, server_id, async |context| context.notice(notice).await)
+            .await;
     }
 
     /// Asks the client something on behalf of the server.
@@ -66,9 +68,9 @@ impl SessionContext {
     /// When there is no answer.
     pub async fn ask(&self, server_id: &str, question: Question) -> Result<Value, AskError> {
         let Some(kernel) = self.kernel.upgrade() else { return Err(AskError::Gone) };
-        let asked = self.with_context(&kernel, server_id, async |line| {
-            let answer = line.ask(question).await;
-            line.settle().await;
+        let asked = self.with_context(&kernel, server_id, async |context| {
+            let answer = context.ask(question).await;
+            context.settle().await;
             answer
         });
         asked.await.unwrap_or(Err(AskError::Gone))
@@ -102,7 +104,7 @@ impl SessionContext {
         };
         let input = GuardInput::new(&call, session, known);
         let reviewers = Reviewers::new(&pipeline, &input);
-        let line = CallContext::outside(kernel, &draft, &self.caller, reviewers);
-        Ok(work(&line).await)
+        let context = CallContext::outside(kernel, &draft, &self.caller, reviewers);
+        Ok(work(&context).await)
     }
 }

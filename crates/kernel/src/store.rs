@@ -417,7 +417,7 @@ pub enum ReceiptOutcome {
     Allow,
     /// It was denied, or its tool failed.
     Deny,
-    /// It was called off.
+    /// It was cancelled.
     Cancelled,
     /// Its end is not known.
     Incomplete,
@@ -452,7 +452,7 @@ pub struct ReceiptQuery {
     pub cursor: Option<u64>,
     /// Newest first; oldest first otherwise.
     pub newest_first: bool,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 

@@ -53,7 +53,7 @@ impl ToolOutput {
 
 /// A connection to something that has tools.
 ///
-/// It is dropped at any await point when the call is called off or its time is up.
+/// It is dropped at any await point when the call is cancelled or its time is up.
 #[async_trait]
 pub trait ToolServerConnection: Send + Sync {
     /// What it offers now, and under which name, which never changes. Tools that it does not list
@@ -73,7 +73,7 @@ pub trait ToolServerConnection: Send + Sync {
         &self,
         permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError>;
 
     /// Stops what runs for it. Nothing can be called any more.

@@ -12,5 +12,6 @@ pub mod auth;
 pub mod client;
 pub mod jsonrpc;
 pub mod jwt;
+pub mod lines;
 pub mod serve;
 pub mod sse;

@@ -87,7 +87,7 @@ fn body(number: u64) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Runs so many callers at once, and says how many a second and how long each took.
+/// Runs this many callers at once, and says how many a second and how long each took.
 async fn run<F, T>(name: &str, (callers, each): (u64, u64), call: F)
 where
     F: Fn(u64) -> T + Send + Sync + 'static,
@@ -216,7 +216,7 @@ async fn calls(folder: &Path, each: u64) {
     .await;
 }
 
-/// So many stores on one folder, as so many processes have them.
+/// This many stores on one folder, as this many processes have them.
 async fn writers(folder: &Path, stores: usize, callers: (u64, u64)) {
     let scratch = scratch(folder);
     let mut runs = Vec::new();

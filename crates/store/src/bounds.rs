@@ -38,7 +38,7 @@ pub(crate) const MAX_FORGOTTEN: usize = 256;
 /// can write meanwhile.
 pub(crate) const MAX_FORGOTTEN_BYTES: u64 = 16 << 20;
 
-/// So many rows as asked for, within the bound.
+/// This many rows as asked for, within the bound.
 pub(crate) fn rows(limit: usize) -> usize {
     limit.min(MAX_ROWS)
 }

@@ -139,7 +139,7 @@ impl SqliteStore {
             woken.wake();
             noted.note(books.take_written(), books.connection());
         });
-        let epoch_file = Arc::new(light_beacon(&folder, &connection)?);
+        let epoch_file = Arc::new(epoch_file_of(&folder, &connection)?);
         let books = Books::new(connection, Arc::clone(&epoch_file));
         let writer = Writer::start(books, after_group)?;
         Ok(Self {
@@ -306,7 +306,7 @@ fn patiently(open: impl Fn() -> StoreResult<Connection>) -> StoreResult<Connecti
 }
 
 /// Opens the epoch_file and sets it if it is new.
-fn light_beacon(folder: &Folder, database: &Connection) -> StoreResult<EpochFile> {
+fn epoch_file_of(folder: &Folder, database: &Connection) -> StoreResult<EpochFile> {
     let problem = |error: std::io::Error| {
         StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
     };

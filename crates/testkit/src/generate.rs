@@ -20,7 +20,7 @@ pub use token::token;
 /// passed passes again.
 const SEED: u64 = 2026;
 
-/// How a property test is run: on so many cases, from the seed.
+/// How a property test is run: on this many cases, from the seed.
 #[must_use]
 pub fn cases(cases: u32) -> Config {
     let rng_seed = match std::env::var("CHIO_TEST_SEED").as_deref() {

@@ -10,15 +10,20 @@ use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::{key, token};
 
 use super::{Anonymous, PolicyAdmission, everything_of};
-use crate::policies::{Policies, Source};
-use crate::runtime::{Runtime, Setup, operator_log};
+use crate::policies::Policies;
+use crate::policy_args::PolicySources;
+use crate::runtime::{Plan, Runtime, operator_log};
 use crate::servers::demo;
 
 async fn runtime() -> Runtime {
     let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
-    let policies = Policies::load(Source::new("default", Path::new("")), None).await.unwrap();
-    let servers = vec![demo::server(&StoreUrl::Memory)];
-    Runtime::start(Setup::new(store, servers, policies)).await.unwrap()
+    let sources = || PolicySources::new("default", None, Path::new(""));
+    let policies = Policies::load(sources().in_force, None).await.unwrap();
+    let plan = Plan {
+        servers: vec![demo::server(&StoreUrl::Memory)],
+        ..Plan::new(StoreUrl::Memory, sources(), "")
+    };
+    Runtime::start(plan, store, policies).await.unwrap()
 }
 
 fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {

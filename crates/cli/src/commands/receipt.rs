@@ -1,4 +1,4 @@
-//! `chio receipt`: what kernels have signed, found, read, checked and handed out.
+//! `chio receipt`: what kernels have signed, found, read, checked and issued.
 
 mod bundle;
 mod export;

@@ -92,39 +92,15 @@ fn delegation(stage: &mut Stage<'_, '_>) -> Result<()> {
          does the agent's half and, with --issuer-key, the authority's; apart they are `chio \
          capability delegate` and `chio capability issue --delegation`.",
     )?;
-    let narrow = [
-        "capability",
-        "delegate",
-        "--parent",
-        "agent.json",
-        "--key",
-        "agent.key",
-        "--to",
-        "sub-agent.key",
-        "--step",
-        TO_3_CALLS,
-        "--ttl",
-        "10m",
-        "--issuer-key",
-        "authority.key",
-        "--out",
-        "sub-agent.json",
-    ];
+    let line = "capability delegate --parent agent.json --key agent.key --to sub-agent.key --step";
+    let delegate: Vec<&str> = line.split(' ').collect();
+    let rest =
+        [TO_3_CALLS, "--ttl", "10m", "--issuer-key", "authority.key", "--out", "sub-agent.json"];
+    let narrow = [delegate.as_slice(), &rest].concat();
     stage.run(&narrow)?;
     stage.run(&["capability", "verify", "sub-agent.json", "--trusted-issuer", "authority.key"])?;
     stage.tell("Authority only narrows. A hundred calls are more than the agent has:")?;
-    let wide = [
-        "capability",
-        "delegate",
-        "--parent",
-        "agent.json",
-        "--key",
-        "agent.key",
-        "--to",
-        "sub-agent.key",
-        "--step",
-        TO_100_CALLS,
-    ];
+    let wide = [delegate.as_slice(), &[TO_100_CALLS]].concat();
     stage.run_expecting(INVALID, &wide)
 }
 

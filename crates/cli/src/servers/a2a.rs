@@ -154,6 +154,12 @@ fn read(
             if agent.client_cert.is_some() { "client_key_file" } else { "client_cert_file" };
         section.problem(missing, "expected a certificate and its key, found one of them");
     }
+    credentials(section, &mut agent);
+    Some(agent.within(folder, store))
+}
+
+/// Reads the keys that the agent asks for by name, and the client of OAuth.
+fn credentials(section: &Section<'_>, agent: &mut A2aAgent) {
     for key in section.sections("api_keys", API_KEY) {
         let place = required(&key, "in", "`header`, `query` or `cookie`");
         let (name, file) = (required(&key, "name", "a name"), required(&key, "file", "a file"));
@@ -177,7 +183,6 @@ fn read(
         agent.oauth_scope = texts(&oauth, "scopes");
         agent.oauth_token_endpoint = oauth.text("token_endpoint").map(|it| it.text.to_owned());
     }
-    Some(agent.within(folder, store))
 }
 
 fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {

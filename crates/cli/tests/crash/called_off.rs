@@ -13,7 +13,7 @@ use crate::support::{Chance, World};
 const CALLERS: u64 = 8;
 const CALLS: u64 = 60;
 
-/// A stream's intent is written when its first chunk comes. A call that is called off at that very
+/// A stream's intent is written when its first chunk comes. A call that is cancelled at that very
 /// moment has one receipt, and its intent is closed by it.
 #[test]
 fn a_stream_that_is_called_off_while_its_intent_is_written_has_one_receipt() {

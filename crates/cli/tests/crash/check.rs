@@ -148,7 +148,7 @@ fn text_of(parameters: &Value) -> &str {
     parameters["text"].as_str().unwrap()
 }
 
-/// Whether the receipt admits that the tool was called. A call that is called off may have run.
+/// Whether the receipt admits that the tool was called. A call that is cancelled may have run.
 fn may_have_run(receipt: &ChioReceipt) -> bool {
     match receipt.decision.as_ref().unwrap() {
         Decision::Allow | Decision::Incomplete { .. } => true,

@@ -83,7 +83,7 @@ impl Load {
         self.shared.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Waits for so many more answers, and then for up to some milliseconds, in the middle of the
+    /// Waits for this many more answers, and then for up to some milliseconds, in the middle of the
     /// next calls.
     pub(crate) fn wait_for(&self, answers: u64, chance: &mut Chance) {
         let wanted = self.answered() + usize::try_from(answers).unwrap();

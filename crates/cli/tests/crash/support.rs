@@ -74,7 +74,7 @@ impl Chance {
         least + self.next() % (end - least)
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.within(0, times) == 0
     }
@@ -206,7 +206,7 @@ pub(crate) fn at_most(tool: &str, calls: u32) -> ToolGrant {
     ToolGrant { max_invocations: Some(calls), ..grant(tool) }
 }
 
-/// Leave to call a tool for so many cents.
+/// Leave to call a tool for this many cents.
 pub(crate) fn for_money(tool: &str, cents: u64) -> ToolGrant {
     ToolGrant { max_total_cost: Some(MonetaryAmount::new(cents, "USD")), ..grant(tool) }
 }

@@ -1,4 +1,4 @@
-//! Calls that are called off.
+//! Calls that are cancelled.
 
 use serde_json::json;
 

@@ -18,7 +18,7 @@ fn check_growth(served: &Served, before: u64) {
     assert!(most < before + MOST_GROWTH, "from {before} to {most} MB");
 }
 
-/// Waits until so many calls have ended.
+/// Waits until this many calls have ended.
 #[track_caller]
 fn calls_end(world: &World, number: usize) {
     until("receipts", || (world.calls().len() >= number).then_some(()));
@@ -70,7 +70,7 @@ fn calls_of_clients_that_vanish_at_once_have_a_receipt_if_they_ran() {
     let served = world.up_with("");
     let counted = served.door.open().call("note_count", &json!({}))["structuredContent"].clone();
     let puts = usize::try_from(counted["puts"].as_u64().unwrap()).unwrap();
-    // One that was called off may have run, and may not.
+    // One that was cancelled may have run, and may not.
     let (ran, called_off) = (number("allow"), number("cancelled"));
     assert!(puts >= ran && puts <= ran + called_off, "{puts} puts, {ran} and {called_off}");
     assert!(puts > 0, "{calls:?}");

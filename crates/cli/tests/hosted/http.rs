@@ -107,7 +107,7 @@ impl Wire {
         self.send_part(request, usize::MAX)
     }
 
-    /// Sends so many bytes of a request, and reads nothing.
+    /// Sends this many bytes of a request, and reads nothing.
     pub(crate) fn send_part(mut self, request: &Request, most: usize) -> Self {
         let whole = request.bytes(&self.address);
         let part = whole.get(..most).unwrap_or(&whole);
@@ -176,7 +176,7 @@ impl Wire {
         }
     }
 
-    /// So many bytes; none when the connection has ended before them.
+    /// This many bytes; none when the connection has ended before them.
     #[track_caller]
     fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
         while self.unread.len() < count {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// So many calls that wait, newest last.
+/// This many calls that wait, newest last.
 fn waiting(world: &World, wire: &mut Wire, count: usize) -> Vec<String> {
     (0..count)
         .map(|number| {

@@ -24,7 +24,7 @@ fn served(policy: &str, options: &str) -> (World, Server) {
     (world, server)
 }
 
-/// Waits until the server has said this so many times.
+/// Waits until the server has said this this many times.
 #[track_caller]
 fn says(server: &Server, text: &str, times: usize) {
     until(text, || (server.stderr().matches(text).count() >= times).then_some(()));

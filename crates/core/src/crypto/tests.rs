@@ -9,7 +9,7 @@ fn key(seed: u8) -> Keypair {
     Keypair::from_seed(&[seed; SEED_LEN])
 }
 
-/// Hex of so many bytes, of both kinds of digits.
+/// Hex of this many bytes, of both kinds of digits.
 fn hex(len: usize) -> String {
     "5a".repeat(len)
 }

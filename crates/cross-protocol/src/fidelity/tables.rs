@@ -20,7 +20,7 @@ pub(super) enum Condition {
     Streams,
     /// A part of its output is of use without the rest.
     PartialOutput,
-    /// A call can be called off.
+    /// A call can be cancelled.
     Cancellation,
     /// It works on this kind of thing.
     Category(AcpCategory),

@@ -31,24 +31,24 @@ impl Setting {
     }
 }
 
-fn member(passage: &PreparedCall, name: &str) -> Value {
-    let found = passage.call.evidence.iter().find(|(member, _)| *member == name);
+fn member(prepared: &PreparedCall, name: &str) -> Value {
+    let found = prepared.call.evidence.iter().find(|(member, _)| *member == name);
     found.map(|(_, written)| written.to_value()).unwrap_or_default()
 }
 
 // covers: CROSS-015, CROSS-044, CROSS-046
 #[test]
 fn a_call_is_narrowed_planned_and_traced() {
-    let passage = setting().pass(request(), DiscoveryProtocol::Mcp);
-    let call = &passage.call;
+    let prepared = setting().pass(request(), DiscoveryProtocol::Mcp);
+    let call = &prepared.call;
     assert_eq!(call.scope.as_ref().unwrap().grants, [grant("srv", "read")]);
     assert_eq!(
         (call.agent.clone(), call.target),
-        (call.token.subject.clone(), passage.call.target)
+        (call.token.subject.clone(), prepared.call.target)
     );
     assert_eq!(call.refusal, None);
     assert_eq!(call.origin_request_id.as_deref(), Some("r-1"));
-    let chio = member(&passage, "chio");
+    let chio = member(&prepared, "chio");
     let bridge = &chio["bridge"];
     assert_eq!(bridge["bridgeId"], "chio-bridge-native-mcp-r-1");
     assert_eq!(bridge["trace"]["hops"][2]["requestId"], "req-1");
@@ -57,10 +57,10 @@ fn a_call_is_narrowed_planned_and_traced() {
     assert_eq!(envelope["attenuatedScope"], json!(call.scope));
     assert_eq!(envelope["capabilityRef"]["parentCapabilityHash"], call.token.hash().unwrap());
     assert_eq!(envelope["targetProtocol"], "mcp");
-    let route = member(&passage, "route_selection");
+    let route = member(&prepared, "route_selection");
     assert_eq!(route["decision"], "select");
     assert_eq!(route["selectedProtocols"], json!(["native", "mcp", "native"]));
-    assert_eq!(passage.executor.unwrap().protocol(), DiscoveryProtocol::Mcp);
+    assert_eq!(prepared.executor.unwrap().protocol(), DiscoveryProtocol::Mcp);
 }
 
 /// A wish about the route.
@@ -68,15 +68,15 @@ type Wish = fn(&mut Setting, &mut OrchestratedRequest);
 
 #[test]
 fn a_native_call_of_a_native_tool_crosses_no_bridge_unless_it_has_a_wish_about_its_way() {
-    let passage = setting().pass(request(), DiscoveryProtocol::Native);
-    let trace_id = passage.call.trace_id.clone().unwrap();
+    let prepared = setting().pass(request(), DiscoveryProtocol::Native);
+    let trace_id = prepared.call.trace_id.clone().unwrap();
     let expected = json!({
         "authoritative": true,
         "authorityPath": "cross_protocol_orchestrator",
         "trace": {"originRequestId": "r-1", "protocol": "native", "traceId": trace_id},
     });
-    assert_eq!(member(&passage, "chio"), expected);
-    assert_eq!((passage.call.evidence.len(), passage.call.scope), (1, None));
+    assert_eq!(member(&prepared, "chio"), expected);
+    assert_eq!((prepared.call.evidence.len(), prepared.call.scope), (1, None));
     let wishes: [Wish; 5] = [
         |setting, _| {
             let down = RouteAvailabilityStatus::unavailable("maintenance");
@@ -98,9 +98,9 @@ fn a_native_call_of_a_native_tool_crosses_no_bridge_unless_it_has_a_wish_about_i
     for (number, wish) in wishes.into_iter().enumerate() {
         let (mut setting, mut request) = (setting(), request());
         wish(&mut setting, &mut request);
-        let passage = setting.pass(request, DiscoveryProtocol::Native);
-        assert_eq!(passage.call.evidence.len(), 2, "{number}");
-        let bridge = &member(&passage, "chio")["bridge"];
+        let prepared = setting.pass(request, DiscoveryProtocol::Native);
+        assert_eq!(prepared.call.evidence.len(), 2, "{number}");
+        let bridge = &member(&prepared, "chio")["bridge"];
         assert_eq!(bridge["bridgeId"], "chio-bridge-native-native-r-1", "{number}");
     }
 }
@@ -109,13 +109,13 @@ fn a_native_call_of_a_native_tool_crosses_no_bridge_unless_it_has_a_wish_about_i
 fn calls_made_for_another_stay_in_its_trace() {
     let parent = Parent { request_id: "req-0".to_owned(), trace_id: "t".to_owned() };
     let request = OrchestratedRequest { parent: Some(parent), ..request() };
-    let passage = setting().pass(request, DiscoveryProtocol::Native);
-    let chio = member(&passage, "chio");
+    let prepared = setting().pass(request, DiscoveryProtocol::Native);
+    let chio = member(&prepared, "chio");
     assert_eq!(chio["trace"]["traceId"], "t");
     assert_eq!(chio["trace"]["parentRequestId"], "req-0");
-    assert_eq!(passage.call.parent_request_id.as_deref(), Some("req-0"));
-    assert_eq!(passage.call.trace_id.as_deref(), Some("t"));
-    assert!(passage.executor.is_none());
+    assert_eq!(prepared.call.parent_request_id.as_deref(), Some("req-0"));
+    assert_eq!(prepared.call.trace_id.as_deref(), Some("t"));
+    assert!(prepared.executor.is_none());
 }
 
 // covers: CROSS-016, CROSS-047
@@ -124,14 +124,14 @@ fn a_route_that_is_not_there_is_refused_with_its_candidates_and_never_projected(
     let mut setting = setting();
     let down = RouteAvailabilityStatus::unavailable("maintenance");
     setting.availability.insert(DiscoveryProtocol::OpenAi, down);
-    let passage = setting.pass(request(), DiscoveryProtocol::OpenAi);
-    let refusal = passage.call.refusal.as_ref().unwrap();
+    let prepared = setting.pass(request(), DiscoveryProtocol::OpenAi);
+    let refusal = prepared.call.refusal.as_ref().unwrap();
     assert_eq!((refusal.guard.as_str(), refusal.code), ("kernel", ErrorCode::GuardDenied));
-    assert!(passage.executor.is_none());
-    let route = member(&passage, "route_selection");
+    assert!(prepared.executor.is_none());
+    let route = member(&prepared, "route_selection");
     assert_eq!(route["decision"], "deny");
     assert_eq!(route["candidates"][0]["availabilityReason"], "maintenance");
-    let bridge = &member(&passage, "chio")["bridge"];
+    let bridge = &member(&prepared, "chio")["bridge"];
     assert_eq!(bridge["capabilityEnvelope"]["targetProtocol"], "open_ai");
     // The published bridges name this step as the route does, other than when it is taken.
     assert_eq!(bridge["trace"]["hops"][1]["requestId"], "req-1:open_ai");
@@ -140,13 +140,13 @@ fn a_route_that_is_not_there_is_refused_with_its_candidates_and_never_projected(
 #[test]
 fn a_name_that_is_refused_is_not_signed_and_what_the_edge_refused_stays_refused() {
     let unnamed = OrchestratedRequest { origin_request_id: " ".to_owned(), ..request() };
-    let passage = setting().pass(unnamed, DiscoveryProtocol::Native);
-    let refusal = passage.call.refusal.as_ref().unwrap();
+    let prepared = setting().pass(unnamed, DiscoveryProtocol::Native);
+    let refusal = prepared.call.refusal.as_ref().unwrap();
     assert_eq!(refusal.code, ErrorCode::InvalidRequestShape);
     assert_eq!(refusal.guard, "cross_protocol_orchestrator");
-    let chio = member(&passage, "chio");
+    let chio = member(&prepared, "chio");
     assert_eq!(chio["bridge"]["trace"]["hops"][0]["requestId"], "req-1");
-    assert_eq!(passage.call.origin_request_id, None);
+    assert_eq!(prepared.call.origin_request_id, None);
     let refusal = Some(Denial::by_guard("native.request_id", "twice"));
     let request =
         OrchestratedRequest { refusal: refusal.clone(), tool_name: String::new(), ..request() };
@@ -158,9 +158,9 @@ fn a_name_that_is_refused_is_not_signed_and_what_the_edge_refused_stays_refused(
 fn a_scope_that_the_caller_sent_is_what_the_kernel_gets_to_judge() {
     let wide = ChioScope { grants: vec![grant("other", "*")], ..ChioScope::default() };
     let request = OrchestratedRequest { scope: Some(wide.clone()), ..request() };
-    let passage = setting().pass(request, DiscoveryProtocol::Native);
-    assert_eq!(passage.call.scope, Some(wide.clone()));
-    let chio = member(&passage, "chio");
+    let prepared = setting().pass(request, DiscoveryProtocol::Native);
+    assert_eq!(prepared.call.scope, Some(wide.clone()));
+    let chio = member(&prepared, "chio");
     assert_eq!(chio["bridge"]["capabilityEnvelope"]["attenuatedScope"], json!(wide));
 }
 
@@ -171,8 +171,8 @@ fn wishes_that_cannot_be_read_are_refused() {
         chio_core::governance::GovernedTransactionIntent::new("i", "srv", "read", "why");
     intent.context = Some(json!({"chioControlPlane": 7}));
     request.governed_intent = Some(Box::new(intent));
-    let passage = setting().pass(request, DiscoveryProtocol::Native);
-    assert_eq!(passage.call.refusal.unwrap().code, ErrorCode::InvalidRequestShape);
+    let prepared = setting().pass(request, DiscoveryProtocol::Native);
+    assert_eq!(prepared.call.refusal.unwrap().code, ErrorCode::InvalidRequestShape);
 }
 
 /// A change that makes a request too large.
@@ -217,20 +217,20 @@ fn what_is_too_large_for_a_receipt_is_refused_and_not_signed() {
     for (number, swell) in swells.into_iter().enumerate() {
         let mut request = request();
         swell(&mut request);
-        let passage = setting().pass(request, DiscoveryProtocol::Native);
-        let refusal = passage.call.refusal.as_ref().unwrap();
+        let prepared = setting().pass(request, DiscoveryProtocol::Native);
+        let refusal = prepared.call.refusal.as_ref().unwrap();
         assert_eq!(refusal.code, ErrorCode::InvalidRequestShape, "{number}");
-        let signed: usize = passage.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
+        let signed: usize = prepared.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
         assert!(signed < 8192, "{number}: {signed}");
-        assert!(passage.call.governed_intent.is_none());
+        assert!(prepared.call.governed_intent.is_none());
     }
     // A name that is too long is the kernel's to refuse, and is signed by its hash.
     let mut request = request();
     let mut token = (*request.token).clone();
     token.id = long;
     request.token = token.into();
-    let passage = setting().pass(request, DiscoveryProtocol::Mcp);
-    let chio = member(&passage, "chio");
+    let prepared = setting().pass(request, DiscoveryProtocol::Mcp);
+    let chio = member(&prepared, "chio");
     let id = &chio["bridge"]["capabilityEnvelope"]["capabilityRef"]["chioCapabilityId"];
     assert!(id.as_str().unwrap().starts_with("sha256:"));
 }
@@ -242,8 +242,8 @@ fn many_grants_and_a_long_name_do_not_multiply() {
     token.scope.grants = vec![grant("*", "*"); MAX_GRANTS];
     request.token = token.into();
     request.server_id = "s".repeat(100_000);
-    let passage = setting().pass(request, DiscoveryProtocol::Native);
-    assert!(passage.call.refusal.is_some());
-    let signed: usize = passage.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
+    let prepared = setting().pass(request, DiscoveryProtocol::Native);
+    assert!(prepared.call.refusal.is_some());
+    let signed: usize = prepared.call.evidence.iter().map(|(_, it)| it.as_str().len()).sum();
     assert!(signed < 4096, "{signed}");
 }

@@ -76,7 +76,7 @@ impl ToolServerConnection for Server {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        _line: &CallContext<'_>,
+        _context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         Ok(ToolOutput::value(json!({"trace": invocation.trace_id})))

@@ -74,7 +74,7 @@ async fn what_a_task_streams_is_kept_with_its_result() {
 async fn a_stream_that_does_not_fit_into_the_table_breaks_off() {
     let folder = Folder::new();
     for process in on_every_store(&folder).await {
-        // Two quotes and so many letters are a mebibyte, and eight of them fit.
+        // Two quotes and this many letters are a mebibyte, and eight of them fit.
         let chunk = json!("x".repeat((1 << 20) - 2));
         for (times, state) in [(8, TaskState::Completed), (9, TaskState::Cancelled)] {
             let arguments = json!({"chunks": [&chunk], "times": times});

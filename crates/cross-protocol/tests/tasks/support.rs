@@ -125,7 +125,7 @@ impl ToolServerConnection for Tools {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let run = self.told.runs.fetch_add(1, Ordering::SeqCst) + 1;
         match &*invocation.tool_name {
@@ -135,7 +135,7 @@ impl ToolServerConnection for Tools {
                 let chunks = invocation.arguments["chunks"].as_array().unwrap();
                 let times = invocation.arguments["times"].as_u64().unwrap_or(1);
                 for chunk in (0..times).flat_map(|_| chunks) {
-                    if line.chunk(chunk.clone()).await.is_err() {
+                    if context.chunk(chunk.clone()).await.is_err() {
                         break;
                     }
                 }

@@ -10,7 +10,7 @@ use chio_edge::tasks::TableLimits;
 pub struct A2aLimits {
     /// How large one body may be, in bytes.
     pub body_bytes: usize,
-    /// How many requests one identity may send; no limit when absent.
+    /// How many requests one principal may send; no limit when absent.
     pub rate: Option<Rate>,
     /// How many calls run at once.
     pub running: usize,
@@ -26,10 +26,10 @@ pub struct A2aLimits {
     pub task_bytes: usize,
     /// How long a task is retained after its last change.
     pub task_lifetime: Duration,
-    /// How many identities are remembered.
-    pub guests: usize,
-    /// For how long the capabilities of an identity are remembered.
-    pub guest_lifetime: Duration,
+    /// How many admitted principals are remembered.
+    pub principals: usize,
+    /// For how long the capabilities of a principal are remembered.
+    pub principal_lifetime: Duration,
 }
 
 impl A2aLimits {
@@ -55,8 +55,8 @@ impl Default for A2aLimits {
             tasks: 4096,
             task_bytes: 64 << 20,
             task_lifetime: Duration::from_secs(300),
-            guests: 4096,
-            guest_lifetime: Duration::from_secs(30),
+            principals: 4096,
+            principal_lifetime: Duration::from_secs(30),
         }
     }
 }

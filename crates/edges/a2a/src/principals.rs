@@ -84,7 +84,7 @@ impl PrincipalCache {
         };
         // SECURITY: a capability is verified by admission: only that very one need not be again.
         let same = known.presented.as_ref() == presented;
-        let fresh = known.is_fresh(limits.guest_lifetime, orchestrator.now());
+        let fresh = known.is_fresh(limits.principal_lifetime, orchestrator.now());
         // SECURITY: a principal whose capability was revoked is admitted anew.
         let revoked = known.tokens.iter().any(|token| orchestrator.is_revoked(token));
         (same && fresh && !revoked).then_some(known)
@@ -92,11 +92,12 @@ impl PrincipalCache {
 
     fn insert(&self, key: String, admitted: Arc<AdmittedPrincipal>, limits: &A2aLimits) {
         let mut principals = self.0.lock();
-        if principals.len() >= limits.guests {
+        if principals.len() >= limits.principals {
             let now = Instant::now();
-            principals.retain(|_, known| now.duration_since(known.since) < limits.guest_lifetime);
+            principals
+                .retain(|_, known| now.duration_since(known.since) < limits.principal_lifetime);
         }
-        if principals.len() < limits.guests || principals.contains_key(&key) {
+        if principals.len() < limits.principals || principals.contains_key(&key) {
             principals.insert(key, admitted);
         }
     }

@@ -82,9 +82,10 @@ pub(crate) async fn send(
     let intent_id = format!("a2a-{id}");
     let intent = metadata.take_intent(intent_id, &skill.server, &skill.tool, purpose, is_trusted);
     let (server, tool) = (skill.server.clone(), skill.tool.clone());
-    let request = OrchestratedRequest::new(id.clone(), token, server, tool, arguments);
-    let request = request.with_envelope(&A2aBridge, &envelope);
-    let mut request = request.map_err(|error| Fault::params(error.to_string()))?;
+    let mut request = OrchestratedRequest::new(id.clone(), token, server, tool, arguments);
+    let reference = A2aBridge.extract(&envelope);
+    request.capability_ref = reference.map_err(|error| Fault::params(error.to_string()))?;
+    request.protocol_context = A2aBridge.protocol_context(&envelope);
     request.agent = agent.clone();
     request.governed_intent = intent;
     request.model = metadata.model.take();

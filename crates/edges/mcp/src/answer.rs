@@ -13,7 +13,7 @@ use crate::error::{CANCELLED, guidance, unreleased};
 /// The member of `_meta` that tells about the call.
 const CHIO: &str = "chio";
 
-/// The result of a call, or the error of one that was called off.
+/// The result of a call, or the error of one that was cancelled.
 pub(crate) fn of_call(
     evaluation: Evaluation,
     (origin, server, tool): (&str, &str, &str),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// The code of a session that is not ready, and of a resource that is not there.
 pub(crate) const NOT_READY: i64 = -32002;
-/// The code of a request that was called off.
+/// The code of a request that was cancelled.
 pub(crate) const CANCELLED: i64 = -32800;
 
 /// What the registry says about a code.

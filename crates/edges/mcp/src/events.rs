@@ -36,7 +36,7 @@ impl Retained {
 pub(crate) struct Window {
     pub(crate) events: usize,
     pub(crate) bytes: usize,
-    /// Beyond so many bytes of all sessions together, each keeps only its newest event.
+    /// Beyond this many bytes of all sessions together, each keeps only its newest event.
     pub(crate) retained: usize,
     pub(crate) queued: usize,
 }

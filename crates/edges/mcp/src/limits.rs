@@ -9,11 +9,11 @@ use chio_edge::limits::Rate;
 pub(crate) struct McpLimits {
     /// How many sessions there may be.
     pub(crate) sessions: usize,
-    /// How many of them one identity may have.
-    pub(crate) sessions_per_identity: usize,
-    /// How long a session lives that nobody uses.
+    /// How many of them one principal may have.
+    pub(crate) sessions_per_principal: usize,
+    /// How long an unused session lives.
     pub(crate) idle: Duration,
-    /// How many requests one identity may send; no limit when absent.
+    /// How many requests one principal may send; no limit when absent.
     pub(crate) rate: Option<Rate>,
     /// How large one message may be, in bytes.
     pub(crate) message_bytes: usize,
@@ -41,7 +41,7 @@ impl Default for McpLimits {
     fn default() -> Self {
         Self {
             sessions: 1024,
-            sessions_per_identity: 256,
+            sessions_per_principal: 256,
             idle: Duration::from_secs(15 * 60),
             rate: None,
             message_bytes: 8 << 20,

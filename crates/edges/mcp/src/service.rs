@@ -80,7 +80,7 @@ impl McpLimits {
     fn new(settings: &Settings) -> Self {
         let mut limits = Self::default();
         if let Some(most) = settings.number("max_sessions") {
-            (limits.sessions, limits.sessions_per_identity) = (most, most);
+            (limits.sessions, limits.sessions_per_principal) = (most, most);
         }
         limits.idle = settings.duration("session_idle").unwrap_or(limits.idle);
         limits.rate = settings.number("rate").map(Rate::per_minute);

@@ -23,7 +23,7 @@ use crate::outlet::Outlet;
 use crate::service::Shared;
 use crate::tasks::TaskTable;
 
-/// How long calls that were called off may take to end.
+/// How long calls that were cancelled may take to end.
 const CALLED_OFF: Duration = Duration::from_secs(2);
 /// How long before its end a token is replaced, in seconds.
 const RENEW: u64 = 30;
@@ -162,7 +162,7 @@ impl McpSession {
         let _ = self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The session ends so: what runs is called off.
+    /// The session ends so: what runs is cancelled.
     pub(crate) fn finish(&self, stage: Stage) {
         if self.stage().is_open() || self.stage() == Stage::Draining {
             self.stage.store(stage as u8, Ordering::Release);
@@ -226,7 +226,7 @@ impl McpSession {
         Ok(renewed)
     }
 
-    /// Begins a request: it can be called off by its id.
+    /// Begins a request: it can be cancelled by its id.
     pub(crate) fn begin(
         self: &Arc<Self>,
         id: &RequestId,
@@ -329,7 +329,7 @@ impl McpSession {
         answer
     }
 
-    /// Lets every server end what it keeps for the session, after what ran for it was called off.
+    /// Lets every server end what it keeps for the session, after what ran for it was cancelled.
     pub(crate) async fn leave_servers(&self) {
         let _ = tokio::time::timeout(CALLED_OFF, self.idle()).await;
         for server in self.shared.names.servers() {

@@ -8,7 +8,8 @@ use chio_cross_protocol::Principal;
 use chio_edge::Streams;
 use chio_edge::lines::{LineSender, line_queue};
 use chio_net::jsonrpc::{Inbound, Message, Request, RequestId, Response, RpcError};
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use chio_net::lines::{Line, Lines};
+use tokio::io::{AsyncRead, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -67,23 +68,21 @@ struct Conversation<'a> {
 impl Conversation<'_> {
     async fn read<R: AsyncRead + Unpin>(&mut self, reader: R) -> io::Result<()> {
         let most = self.service.shared.options.limits.message_bytes;
-        let mut reader = BufReader::with_capacity(64 << 10, reader);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match read_line(&mut reader, &mut line, most).await? {
-                Line::End => return Ok(()),
-                Line::TooLong => {
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, reader), most);
+        while let Some(line) = lines.next().await? {
+            match line {
+                Line::Cut(_) => {
                     let message = format!("expected a message of at most {most} bytes, found more");
                     self.reply(&Response::err(RequestId::NULL, invalid(message)));
                 }
-                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole => self.take(&line).await,
+                Line::Whole(line) if line.trim_ascii().is_empty() => {}
+                Line::Whole(line) => self.take(line).await,
             }
             while self.running.try_join_next().is_some() {}
             // A client that does not read its responses gets no further ones.
             self.lines.ready().await;
         }
+        Ok(())
     }
 
     fn reply(&self, response: &Response) {
@@ -154,40 +153,5 @@ impl Conversation<'_> {
         }
         self.service.shared.sessions.end(&session, Stage::Closed);
         session.leave_servers().await;
-    }
-}
-
-enum Line {
-    Whole,
-    TooLong,
-    End,
-}
-
-/// Reads one line. One that is too long is skipped without being kept.
-async fn read_line<R: AsyncBufReadExt + Unpin>(
-    reader: &mut R,
-    line: &mut Vec<u8>,
-    most: usize,
-) -> io::Result<Line> {
-    let mut too_long = false;
-    loop {
-        let available = reader.fill_buf().await?;
-        if available.is_empty() {
-            // The last line may come without its end.
-            return Ok(if line.is_empty() || too_long { Line::End } else { Line::Whole });
-        }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let taken = end.unwrap_or(available.len());
-        if line.len() + taken > most {
-            too_long = true;
-            line.clear();
-        }
-        if !too_long {
-            line.extend(available.iter().take(taken));
-        }
-        reader.consume(taken + usize::from(end.is_some()));
-        if end.is_some() {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole });
-        }
     }
 }

@@ -64,7 +64,7 @@ impl Default for Limits {
 /// What the end of input between two frames means.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnEof {
-    /// The agent is gone: its calls are called off. This is how sockets are served.
+    /// The agent is gone: its calls are cancelled. This is how sockets are served.
     #[default]
     Cancel,
     /// The agent has no more to ask: its calls end as they do and are answered. This is how
@@ -135,7 +135,7 @@ where
 
 /// How reading ended.
 struct End {
-    /// Whether running calls are called off.
+    /// Whether running calls are cancelled.
     calls_off: bool,
     outcome: Result<(), NativeError>,
 }
@@ -361,7 +361,7 @@ impl<T: Road> Connection<T> {
         }
     }
 
-    /// Waits for what was begun. When calls are called off, not for long.
+    /// Waits for what was begun. When calls are cancelled, not for long.
     async fn finish<R: AsyncRead + Unpin>(
         &mut self,
         mut end: End,

@@ -58,7 +58,7 @@ pub(crate) fn payload<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> 
 }
 
 impl Outbox {
-    /// An empty outbox for so many bytes.
+    /// An empty outbox for this many bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         // A semaphore counts what it is asked for in 32 bits.
         let capacity = capacity.clamp(1, MAX_PAYLOAD);

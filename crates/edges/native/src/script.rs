@@ -92,12 +92,12 @@ impl Script {
         })
     }
 
-    /// Lets so many waiting calls go on.
+    /// Lets this many waiting calls go on.
     pub(crate) fn release(&self, calls: usize) {
         self.gate.add_permits(calls);
     }
 
-    /// Approves so many calls that are parked.
+    /// Approves this many calls that are parked.
     pub(crate) fn approve(&self, calls: usize) {
         self.approvals.add_permits(calls);
     }
@@ -226,7 +226,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent whose connection holds so many bytes on their way.
+    /// An agent whose connection holds this many bytes on their way.
     pub(crate) fn connect(road: &Arc<Script>, options: ConnectionOptions, bytes: usize) -> Self {
         let (stream, theirs) = tokio::io::duplex(bytes);
         let (reader, writer) = tokio::io::split(theirs);
@@ -276,7 +276,7 @@ impl Agent {
         }
     }
 
-    /// The ids and results of so many responses.
+    /// The ids and results of this many responses.
     pub(crate) async fn responses(&mut self, count: usize) -> Vec<(String, ToolCallResult)> {
         let mut responses = Vec::new();
         for _ in 0..count {

@@ -81,7 +81,7 @@ fn request(rig: &Rig, tool: Tool, number: usize) -> Vec<u8> {
     frame::encode(&AgentMessage::ToolCallRequest(Box::new(request))).unwrap()
 }
 
-/// Keeps so many calls in flight: each answer lets its id be used again.
+/// Keeps this many calls in flight: each answer lets its id be used again.
 async fn drive(path: &std::path::Path, frames: &[Vec<u8>], scale: Scale) -> f64 {
     let (mut reader, mut writer) = UnixStream::connect(path).await.unwrap().into_split();
     let done = AtomicU64::new(0);

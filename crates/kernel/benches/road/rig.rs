@@ -42,7 +42,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A kernel on a fresh store, run by so many threads; 0 is the calling thread alone.
+    /// A kernel on a fresh store, run by this many threads; 0 is the calling thread alone.
     pub(crate) fn new(place: Place, threads: usize) -> Self {
         let runtime = if threads == 0 {
             tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -84,7 +84,7 @@ impl Rig {
         call(&self.kernel, &self.token, tool, arguments)
     }
 
-    /// How many calls a second so many callers get through, each one call after another.
+    /// How many calls a second this many callers get through, each one call after another.
     pub(crate) fn rate(&self, tool: Tool, callers: usize, turn: Duration) -> f64 {
         self.rate_with(tool, callers, turn, &[])
     }

@@ -1,7 +1,7 @@
 //! Approval: somebody else has to say yes to exactly this call, once.
 //!
 //! A call that comes with an approval goes on with it. One that comes without waits in the inbox:
-//! it is a durable row there, holds nothing, and ends when it is answered, called off or too old.
+//! it is a durable row there, holds nothing, and ends when it is answered, cancelled or too old.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Dispatch: the tool runs, until it ends, fails, takes too long or is called off.
+//! Dispatch: the tool runs, until it ends, fails, takes too long or is cancelled.
 
 use std::sync::Arc;
 
@@ -48,31 +48,31 @@ impl Inner {
         };
         let input = GuardInput::new(&call, caller.session(), known);
         let reviewers = Reviewers::new(&pipeline, &input);
-        let line = CallContext::new(self, draft, &held.authority, caller, reviewers);
+        let context = CallContext::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
-            let ran = Box::pin(errand.run(permit, held.server.connection(), &line));
-            outcome(Catch::new(ran).await, &line).await
+            let ran = Box::pin(errand.run(permit, held.server.connection(), &context));
+            outcome(Catch::new(ran).await, &context).await
         };
-        // The whole way of the output to the caller can be called off, not only the tool.
+        // The whole way of the output to the caller can be cancelled, not only the tool.
         let (outcome, cost, code) = tokio::select! {
             biased;
             ended = run => ended,
             reason = self.called_off(caller, draft.deadline) => {
-                let (reason, chunks) = (reason.to_owned(), line.chunks_sent());
+                let (reason, chunks) = (reason.to_owned(), context.chunks_sent());
                 (Outcome::Cancelled { reason, chunks }, None, None)
             }
         };
-        line.settle().await;
-        let (stream, remarks) = (line.stream_record(), line.remarks());
-        let content_hash = line.content_hash(&outcome);
+        context.settle().await;
+        let (stream, remarks) = (context.stream_record(), context.remarks());
+        let content_hash = context.content_hash(&outcome);
         let cost = cost.or_else(|| draft.price.clone());
         let ending = Ending { outcome, content_hash, stream, remarks, cost, dispatched: true };
-        let intent = line.into_intent();
+        let intent = context.into_intent();
         draft.intent = draft.intent.or(intent);
         (ending, code)
     }
 
-    /// Waits until the call is called off, and says by what.
+    /// Waits until the call is cancelled, and says by what.
     pub(super) async fn called_off(
         &self,
         caller: &Arc<dyn Caller>,
@@ -125,13 +125,13 @@ impl Errand {
         self,
         permit: Permit,
         server: &dyn ToolServerConnection,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         match self {
-            Self::Tool(invocation) => server.invoke(permit, invocation, line).await,
+            Self::Tool(invocation) => server.invoke(permit, invocation, context).await,
             Self::Read(reading) => match server.resources() {
                 Some(provider) => {
-                    Ok(ToolOutput::value(provider.read(permit, reading, line).await?))
+                    Ok(ToolOutput::value(provider.read(permit, reading, context).await?))
                 }
                 None => Err(KernelError::ToolServerError("the server has only tools".to_owned())),
             },
@@ -142,15 +142,15 @@ impl Errand {
 /// What the run came to, after the output guards.
 async fn outcome(
     ran: Result<Result<ToolOutput, KernelError>, Panicked>,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> (Outcome, Option<MonetaryAmount>, Option<i64>) {
     let Ok(result) = ran else { return (failure("the tool panicked"), None, None) };
     // Why a stream broke off says more than the error that the tool made of it.
-    match (line.broken(), result) {
+    match (context.broken(), result) {
         (Some(outcome), _) => (outcome, None, None),
         (None, Err(KernelError::Incomplete(words))) => {
-            let reason = shortened(line.review_failure(words).await);
-            (Outcome::Incomplete { reason, chunks: line.chunks_sent() }, None, None)
+            let reason = shortened(context.review_failure(words).await);
+            (Outcome::Incomplete { reason, chunks: context.chunks_sent() }, None, None)
         }
         (None, Err(error)) => {
             let (words, code) = match error {
@@ -159,9 +159,9 @@ async fn outcome(
                 other => (other.to_string(), None),
             };
             // They reach the caller and the receipt, as a result would.
-            (failure(&line.review_failure(words).await), None, code)
+            (failure(&context.review_failure(words).await), None, code)
         }
-        (None, Ok(output)) => (line.finish(output.value).await, output.cost, None),
+        (None, Ok(output)) => (context.finish(output.value).await, output.cost, None),
     }
 }
 

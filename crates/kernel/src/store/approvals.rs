@@ -54,7 +54,7 @@ pub enum ApprovalState {
     Denied,
     /// Nobody answered in time.
     Expired,
-    /// The call ended for another reason: it was called off, or its kernel stopped.
+    /// The call ended for another reason: it was cancelled, or its kernel stopped.
     Cancelled,
     /// The yes was used: the call went on.
     Used,
@@ -107,7 +107,7 @@ pub struct ApprovalQuery {
     pub state: Option<ApprovalState>,
     /// After the row with this cursor.
     pub cursor: Option<u64>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 

@@ -95,7 +95,7 @@ pub struct TaskEnd {
     pub result: Vec<u8>,
 }
 
-/// Why a task could not be created, claimed or called off.
+/// Why a task could not be created, claimed or cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskRefused {
     /// No such task, or no more.
@@ -140,7 +140,7 @@ pub trait TaskStore: Send + Sync {
     /// the only one.
     async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool>;
 
-    /// The tasks of an owner on a protocol, the latest first, at most so many. Requests and results
+    /// The tasks of an owner on a protocol, the latest first, at most this many. Requests and results
     /// of more than [`MAX_LISTED`] bytes are left out.
     async fn tasks_of(
         &self,
@@ -150,7 +150,7 @@ pub trait TaskStore: Send + Sync {
         most: usize,
     ) -> StoreResult<Vec<Task>>;
 
-    /// So many numbers in a row that were never given to anybody before. Gives the first.
+    /// This many numbers in a row that were never given to anybody before. Gives the first.
     async fn take_numbers(&self, count: u32) -> StoreResult<u64>;
 
     /// Forgets tasks that have expired and do not run, with all that was kept of them. Tells how

@@ -13,7 +13,7 @@ use crate::support::tokens::{agent, child, counted, token};
 use crate::support::world::{Ended, assert_denied, metadata};
 use crate::support::{Setup, World, grant};
 
-/// Runs so many calls of the tokens in turn, all at once.
+/// Runs this many calls of the tokens in turn, all at once.
 async fn storm(world: &Arc<World>, tokens: &[Token], tool: &'static str, calls: usize) -> usize {
     let tasks: Vec<_> = (0..calls)
         .map(|n| {

@@ -164,7 +164,7 @@ async fn a_sweep_leaves_running_calls_alone() {
     world.check(&request_id, &ended).await;
 }
 
-/// A call is called off while the store keeps the answer about its intent to itself.
+/// A call is cancelled while the store keeps the answer about its intent to itself.
 async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
     let world = setup.start().await;
     world.ledger.reserving.linger_once();

@@ -13,12 +13,12 @@ use crate::support::ledger::LINGER;
 use crate::support::tokens::token;
 use crate::support::{NOW, Setup, World, grant};
 
-/// A world that signs a checkpoint after so many receipts.
+/// A world that signs a checkpoint after this many receipts.
 async fn batches_of(size: usize) -> World {
     Setup::default().config(|it| it.checkpoint_size = size).start().await
 }
 
-/// Lets other tasks go on until there are so many checkpoints.
+/// Lets other tasks go on until there are this many checkpoints.
 async fn checkpoints(world: &World, expected: usize) {
     for _ in 0..1000 {
         if world.checkpoints().await.len() >= expected {

@@ -14,17 +14,17 @@ use chio_kernel::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::support::provider::{LIBRARY, Shelves, notice};
+use crate::support::provider::{LIBRARY, TestProvider, notice};
 use crate::support::tokens::{HOUR, agent, issuer};
 use crate::support::world::{assert_denied, value};
 use crate::support::{Setup, TestCaller, World, guard};
 
 /// A world with a library, and what a test can see of it.
-async fn with_library(setup: Setup) -> (World, Shelves) {
+async fn with_library(setup: Setup) -> (World, TestProvider) {
     let world = setup.start().await;
-    let shelves = Shelves::new(&world.journal);
-    world.kernel.register_tool_server(Box::new(shelves.clone())).unwrap();
-    (world, shelves)
+    let provider = TestProvider::new(&world.journal);
+    world.kernel.register_tool_server(Box::new(provider.clone())).unwrap();
+    (world, provider)
 }
 
 /// A token for resources below `test://`, prompts that greet, and every tool of the library.
@@ -249,20 +249,20 @@ async fn a_server_speaks_outside_of_calls_through_its_session_line() {
         let secret = output.to_string().contains("secret");
         Ok(if secret { Review::Block("a secret".to_owned()) } else { Review::Pass })
     });
-    let (world, shelves) = with_library(Setup::default().guard(censor)).await;
+    let (world, provider) = with_library(Setup::default().guard(censor)).await;
     let caller = Arc::new(world.caller().answering(Ok(json!({"roots": []}))));
     let client = Map::from_iter([("roots".to_owned(), json!({}))]);
     let opened = world.kernel.open_session(LIBRARY, caller.clone(), token().into(), client).await;
     assert!(opened.unwrap().is_some());
-    let line = shelves.line.lock().unwrap().clone().unwrap();
-    assert!(line.client().contains_key("roots"));
-    line.notice(LIBRARY, notice("hello")).await;
-    line.notice(LIBRARY, notice("secret")).await;
+    let context = provider.session_context.lock().unwrap().clone().unwrap();
+    assert!(context.client().contains_key("roots"));
+    context.notice(LIBRARY, notice("hello")).await;
+    context.notice(LIBRARY, notice("secret")).await;
     assert_eq!(caller.notices(), [notice("hello")]);
     let question = |params| Question { kind: OperationKind::ListRoots, params };
-    let answer = line.ask(LIBRARY, question(json!({}))).await;
+    let answer = context.ask(LIBRARY, question(json!({}))).await;
     assert_eq!(answer.unwrap(), json!({"roots": []}));
-    let held = line.ask(LIBRARY, question(json!({"text": "secret"}))).await;
+    let held = context.ask(LIBRARY, question(json!({"text": "secret"}))).await;
     assert_eq!(held.unwrap_err(), AskError::Failed("held back by censor".to_owned()));
     let logged = world.logged().await;
     assert_eq!(logged.len(), 2);
@@ -272,7 +272,7 @@ async fn a_server_speaks_outside_of_calls_through_its_session_line() {
         assert_eq!((&*child.session_id, &*child.parent_request_id), ("session-1", "session-1"));
     }
     assert_eq!(world.open_intents().await, 0);
-    world.kernel.tell(LIBRARY, line.session(), ClientNotification::RootsChanged).await.unwrap();
+    world.kernel.tell(LIBRARY, context.session(), ClientNotification::RootsChanged).await.unwrap();
     world.kernel.close_session(LIBRARY, "session-1").await;
     let journal = world.journal.all();
     assert!(journal.contains(&"RootsChanged".to_owned()), "{journal:?}");
@@ -281,12 +281,12 @@ async fn a_server_speaks_outside_of_calls_through_its_session_line() {
 
 #[tokio::test]
 async fn only_tools_that_the_server_has_now_can_be_called() {
-    let (world, shelves) = with_library(Setup::default()).await;
+    let (world, provider) = with_library(Setup::default()).await;
     let call = |tool: &str| {
         ToolCall::new(world.kernel.new_request_id(), token(), LIBRARY, tool, json!({}))
     };
     assert_denied(&world.run(call("new")).await, ErrorCode::ToolServerError, "has no tool `new`");
-    shelves.have(&["new"]);
+    provider.have(&["new"]);
     value(&world.run(call("new")).await);
     assert_denied(&world.run(call("tell")).await, ErrorCode::ToolServerError, "has no tool `tell`");
     assert_eq!(world.kernel.manifests()[0].tools[0].name, "new");

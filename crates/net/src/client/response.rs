@@ -163,13 +163,13 @@ pub struct EventStream {
     response: ResponseStream,
     decoder: Decoder,
     ready: VecDeque<Event>,
-    /// Bytes that may still come, of so many in all.
+    /// Bytes that may still come, of this many in all.
     left: usize,
     most: usize,
 }
 
 impl EventStream {
-    /// The same, of at most so many bytes, comments and all.
+    /// The same, of at most this many bytes, comments and all.
     #[must_use]
     pub fn of_at_most(self, bytes: usize) -> Self {
         Self { left: bytes, most: bytes, ..self }

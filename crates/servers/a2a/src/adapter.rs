@@ -160,8 +160,8 @@ impl ToolServerConnection for A2aAdapter {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
-        Ok(self.inner.call(&invocation, line).await?)
+        Ok(self.inner.call(&invocation, context).await?)
     }
 }

@@ -39,12 +39,12 @@ impl Inner {
     pub(crate) async fn call(
         &self,
         invocation: &ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let known = self.known();
-        match self.attempt(&known, invocation, line).await {
+        match self.attempt(&known, invocation, context).await {
             Err(error) if error.says_gone() => match self.look_again(&known).await {
-                Some(fresh) => self.attempt(&fresh, invocation, line).await,
+                Some(fresh) => self.attempt(&fresh, invocation, context).await,
                 None => Err(error),
             },
             other => other,
@@ -55,13 +55,13 @@ impl Inner {
         &self,
         known: &Known,
         invocation: &ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let tool = known.tool(&invocation.tool_name)?;
         let arguments = invocation.arguments.clone();
         let operation = Operation::read(arguments, tool.accepts, known.abilities)?;
         if let Some(task_id) = operation.task_id() {
-            self.registry.check(task_id, &bound(known, tool, line)).await?;
+            self.registry.check(task_id, &bound(known, tool, context)).await?;
         }
         let capability = self.transport.config().capability.as_deref();
         let envelope = Envelope {
@@ -70,7 +70,7 @@ impl Inner {
             skill_name: tool.name.clone(),
             output_modes: tool.output_modes.clone(),
             lineage: match operation {
-                Operation::Send(_) => lineage(line, capability)?,
+                Operation::Send(_) => lineage(context, capability)?,
                 _ => Map::new(),
             },
         };
@@ -81,12 +81,12 @@ impl Inner {
             Answered::Whole(result) => {
                 let dialect = interface.dialect;
                 let answer = answer::read(&call.operation, dialect, result)?;
-                self.record(&call, &answer, line).await?;
+                self.record(&call, &answer, context).await?;
                 Ok(ToolOutput::value(answer.value))
             }
             Answered::Stream(events) => {
                 let exchange = Exchange { transport, credentials: &credentials, interface, id };
-                self.follow(&call, &exchange, events, line).await
+                self.follow(&call, &exchange, events, context).await
             }
         }
     }
@@ -135,7 +135,7 @@ impl Inner {
         call: &Call<'_>,
         exchange: &Exchange<'_>,
         mut events: Box<EventStream>,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, A2aError> {
         let limits = self.transport.config().limits;
         let (mut chunks, mut bytes) = (0_usize, 0_usize);
@@ -167,8 +167,8 @@ impl Inner {
             let seen = answer.sighting.as_ref().map(|sighting| sighting.task_id.clone());
             task.iter().try_for_each(|id| answer::about(&answer, id))?;
             task = task.or(seen);
-            self.record(call, &answer, line).await?;
-            if line.chunk(answer.value).await.is_err() || answer.ends {
+            self.record(call, &answer, context).await?;
+            if context.chunk(answer.value).await.is_err() || answer.ends {
                 return Ok(ToolOutput::stream_end());
             }
         }
@@ -178,7 +178,7 @@ impl Inner {
         &self,
         call: &Call<'_>,
         answer: &Answer,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<(), A2aError> {
         let Some(sighting) = answer.sighting.clone() else { return Ok(()) };
         let source = match &call.operation {
@@ -189,7 +189,7 @@ impl Inner {
             _ => Seen::Send,
         };
         let now = self.transport.config().clock.unix_seconds();
-        self.registry.record(sighting, bound(call.known, call.tool, line), source, now).await
+        self.registry.record(sighting, bound(call.known, call.tool, context), source, now).await
     }
 }
 
@@ -204,7 +204,7 @@ fn without_codes(error: A2aError) -> A2aError {
 }
 
 /// What a task of this tool belongs to.
-fn bound(known: &Known, tool: &Tool, line: &CallContext<'_>) -> Bound {
+fn bound(known: &Known, tool: &Tool, context: &CallContext<'_>) -> Bound {
     Bound {
         tool_name: tool.id.clone(),
         server_id: known.manifest.server_id.clone(),
@@ -212,17 +212,17 @@ fn bound(known: &Known, tool: &Tool, line: &CallContext<'_>) -> Bound {
         protocol_binding: known.interface.binding.name().to_owned(),
         tenant: known.interface.tenant.clone(),
         partner: known.partner.clone(),
-        subject: Some(line.subject().to_hex()),
+        subject: Some(context.subject().to_hex()),
     }
 }
 
 /// Where the call comes from, as `metadata.chio` carries it to another organisation.
 fn lineage(
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
     presents: Option<&CapabilityToken>,
 ) -> Result<Map<String, Value>, A2aError> {
     let unsayable = || A2aError::Lifecycle("the call's lineage cannot be written".to_owned());
-    let onward = line
+    let onward = context
         .onward(A2aAgentBridge.protocol(), presents)
         .map_err(|_| A2aError::Lifecycle("the call's lineage cannot be signed".to_owned()))?;
     let mut members = Map::new();

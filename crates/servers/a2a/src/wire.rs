@@ -125,6 +125,18 @@ fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
             };
             Form { method, rest: Rest::post(path.to_owned(), params.clone()), params }
         }
+        _ => match task_form(operation, ["GetTask", "SubscribeToTask", "CancelTask"])? {
+            Some(form) => form,
+            None => push_form(operation)?,
+        },
+    })
+}
+
+/// The operations on one task, which differ from version to version by their methods: to get it, to
+/// subscribe to it and to cancel it.
+fn task_form(operation: &Operation, methods: [&'static str; 3]) -> Result<Option<Form>, A2aError> {
+    let [get, subscribe, cancel] = methods;
+    Ok(Some(match operation {
         Operation::Get { id, history_length } => {
             let params = object([
                 ("id", Some(json!(id))),
@@ -132,20 +144,20 @@ fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
             ]);
             let query = history_length.map(|length| ("historyLength", length.to_string()));
             let rest = Rest::get(task_path(id, "")?, query.into_iter().collect());
-            Form { method: "GetTask", params, rest }
+            Form { method: get, params, rest }
         }
         Operation::Subscribe { id } => {
             let rest = Rest { body: None, ..Rest::post(task_path(id, ":subscribe")?, Map::new()) };
-            Form { method: "SubscribeToTask", params: object([("id", Some(json!(id)))]), rest }
+            Form { method: subscribe, params: object([("id", Some(json!(id)))]), rest }
         }
         Operation::Cancel { id, metadata } => {
             let metadata = metadata.clone().map(Value::Object);
             let params = object([("id", Some(json!(id))), ("metadata", metadata)]);
             let rest = Rest::post(task_path(id, ":cancel")?, params.clone());
-            Form { method: "CancelTask", params, rest }
+            Form { method: cancel, params, rest }
         }
-        _ => push_form(operation)?,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 fn push_form(operation: &Operation) -> Result<Form, A2aError> {

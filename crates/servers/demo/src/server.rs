@@ -47,7 +47,7 @@ impl DemoServer {
         Ok(Self { manifest, clock: options.clock, notes })
     }
 
-    async fn run(&self, tool: Tool, line: &impl Chunks) -> Result<ToolOutput, KernelError> {
+    async fn run(&self, tool: Tool, context: &impl Chunks) -> Result<ToolOutput, KernelError> {
         Ok(ToolOutput::value(match tool {
             Tool::Echo { text } | Tool::NeedsApproval { text } => json!({"text": text}),
             Tool::Now => json!({"unix_seconds": self.clock.unix_seconds()}),
@@ -61,7 +61,7 @@ impl DemoServer {
                 let counts = self.on_notes(Notebook::counts).await?;
                 json!({"notes": counts.notes, "puts": counts.puts})
             }
-            Tool::CountTo { n } => return count_to(n, line).await,
+            Tool::CountTo { n } => return count_to(n, context).await,
             Tool::Sleep { ms } => {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 json!({"slept_ms": ms})
@@ -96,9 +96,9 @@ impl Chunks for CallContext<'_> {
     }
 }
 
-async fn count_to(n: u64, line: &impl Chunks) -> Result<ToolOutput, KernelError> {
+async fn count_to(n: u64, context: &impl Chunks) -> Result<ToolOutput, KernelError> {
     for number in 1..=n {
-        if line.chunk(json!({"n": number})).await.is_err() {
+        if context.chunk(json!({"n": number})).await.is_err() {
             break;
         }
     }
@@ -152,10 +152,10 @@ impl ToolServerConnection for DemoServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let tool = Tool::read(&invocation.tool_name, invocation.arguments)?;
-        self.run(tool, line).await
+        self.run(tool, context).await
     }
 }
 

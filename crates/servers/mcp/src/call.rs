@@ -20,11 +20,11 @@ pub(crate) async fn call(
     conversation: &Arc<Conversation>,
     (method, about): (&'static str, Option<Value>),
     params: Map<String, Value>,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
-    let params = with_meta(params, about, &running, line);
-    attended(running, events, line, conversation.request(method, params)).await
+    let params = with_meta(params, about, &running, context);
+    attended(running, events, context, conversation.request(method, params)).await
 }
 
 /// Calls a tool that runs only as a task: it is made, and its result is waited for.
@@ -35,12 +35,12 @@ pub(crate) async fn call_as_task(
     conversation: &Arc<Conversation>,
     about: Option<Value>,
     mut params: Map<String, Value>,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin();
     let ttl = conversation.settings.limits.task_ttl.as_millis();
     params.insert("task".to_owned(), json!({"ttl": u64::try_from(ttl).unwrap_or(u64::MAX)}));
-    let params = with_meta(params, about, &running, line);
+    let params = with_meta(params, about, &running, context);
     let work = async {
         let made = conversation.request("tools/call", params).await?;
         let Some(task_id) = made.pointer("/task/taskId").and_then(Value::as_str) else {
@@ -52,10 +52,10 @@ pub(crate) async fn call_as_task(
         task.waits = false;
         result
     };
-    attended(running, events, line, work).await
+    attended(running, events, context, work).await
 }
 
-/// A task that somebody waits for. It is called off with the wait.
+/// A task that somebody waits for. It is cancelled with the wait.
 struct Task<'a> {
     conversation: &'a Conversation,
     id: String,
@@ -82,12 +82,12 @@ fn with_meta(
     mut params: Map<String, Value>,
     about: Option<Value>,
     running: &Running,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Map<String, Value> {
     // What another hop said about its own messages means nothing on this one.
     params.remove("_meta");
     let mut meta = Map::new();
-    if line.wants_progress() {
+    if context.wants_progress() {
         meta.insert("progressToken".to_owned(), json!(running.token));
     }
     if let Some(about) = about {
@@ -104,12 +104,12 @@ fn with_meta(
 async fn attended(
     running: Running,
     events: Events,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
     work: impl Future<Output = Result<Value, McpError>>,
 ) -> Result<Value, McpError> {
-    let mut telling = pin!(tell(events.notices, line));
+    let mut telling = pin!(tell(events.notices, context));
     let answer = {
-        let mut asking = pin!(ask(events.questions, line));
+        let mut asking = pin!(ask(events.questions, context));
         let mut work = pin!(work);
         let (mut told, mut answered) = (false, false);
         loop {
@@ -130,15 +130,15 @@ async fn attended(
     answer
 }
 
-async fn tell(mut notices: mpsc::Receiver<Held>, line: &CallContext<'_>) {
+async fn tell(mut notices: mpsc::Receiver<Held>, context: &CallContext<'_>) {
     while let Some(Held { notice, .. }) = notices.recv().await {
-        line.notice(notice).await;
+        context.notice(notice).await;
     }
 }
 
 /// Asks one question after the other.
-async fn ask(mut questions: mpsc::Receiver<Asked>, line: &CallContext<'_>) {
+async fn ask(mut questions: mpsc::Receiver<Asked>, context: &CallContext<'_>) {
     while let Some(Asked { question, reply, .. }) = questions.recv().await {
-        reply.give(line.ask(question).await);
+        reply.give(context.ask(question).await);
     }
 }

@@ -93,7 +93,7 @@ impl Child {
     pub(crate) async fn call_tool(
         &self,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        call_context: &CallContext<'_>,
     ) -> Result<Value, McpError> {
         let ToolInvocation { tool_name, arguments, context, .. } = invocation;
         let as_task = self.task_tools.read().contains(&tool_name);
@@ -101,14 +101,14 @@ impl Child {
         if !arguments.is_null() {
             params.insert("arguments".to_owned(), arguments);
         }
-        let protocol = line.session().protocol;
+        let protocol = call_context.session().protocol;
         // What MCP itself calls the tool, the server knows.
         let context = context.filter(|_| protocol != DiscoveryProtocol::Mcp);
         let about = context.map(|context| json!({protocol.name(): context}));
         if as_task {
-            call::call_as_task(&self.conversation, about, params, line).await
+            call::call_as_task(&self.conversation, about, params, call_context).await
         } else {
-            call::call(&self.conversation, ("tools/call", about), params, line).await
+            call::call(&self.conversation, ("tools/call", about), params, call_context).await
         }
     }
 }

@@ -28,7 +28,7 @@ use events::Route;
 
 /// How many things outside of any call wait for the client.
 const MAX_OUTSIDE: usize = 64;
-/// The one request that cannot be called off.
+/// The one request that cannot be cancelled.
 const INITIALIZE: &str = "initialize";
 
 /// The conversation with one child.

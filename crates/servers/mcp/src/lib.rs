@@ -18,7 +18,6 @@ mod child;
 mod child_slot;
 mod conversation;
 mod error;
-mod lines;
 mod list;
 mod manifest;
 mod options;

@@ -38,7 +38,7 @@ impl Shelves {
         (kept.changes, kept.entries.clone())
     }
 
-    /// Remembers a list that was asked for after so many changes.
+    /// Remembers a list that was asked for after this many changes.
     fn keep(&self, kind: ListKind, changes: u64, entries: &Arc<Vec<Value>>) {
         let mut kept = self.0.lock();
         let kept = kept.entry(kind).or_default();

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
-/// Room beyond the bound for what must not be lost: answers, and that a request is called off.
+/// Room beyond the bound for what must not be lost: answers, and that a request is cancelled.
 const URGENT: usize = 1 << 20;
 
 /// Lines on their way to a child.

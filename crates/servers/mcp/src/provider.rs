@@ -18,16 +18,16 @@ use crate::wire;
 
 #[async_trait]
 impl ResourceProvider for McpServer {
-    async fn open(&self, line: SessionContext) -> Result<Offer, KernelError> {
-        let session_id = line.session().id.clone();
+    async fn open(&self, context: SessionContext) -> Result<Offer, KernelError> {
+        let session_id = context.session().id.clone();
         self.close(&session_id).await;
         let (opened, child) = match self.sharing() {
             Sharing::PerSession | Sharing::Single => {
-                let slot = Arc::new(self.shared().of_session(line));
+                let slot = Arc::new(self.shared().of_session(context));
                 let child = slot.child().await?;
                 (Opened::Own(slot), child)
             }
-            Sharing::Shared => (Opened::Guest(line), self.shared().child().await?),
+            Sharing::Shared => (Opened::Guest(context), self.shared().child().await?),
         };
         self.sessions().insert(session_id, opened);
         Ok(child.offer.clone())
@@ -52,20 +52,20 @@ impl ResourceProvider for McpServer {
         &self,
         _permit: Permit,
         reading: Reading,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<Value, KernelError> {
         let Reading { kind, params, .. } = reading;
-        let session_id = &line.session().id;
+        let session_id = &context.session().id;
         let slot = self.slot(session_id);
         let method = match kind {
             ReadKind::Resource => "resources/read",
             ReadKind::Prompt => "prompts/get",
             ReadKind::Completion => "completion/complete",
-            ReadKind::Subscribe => return Ok(self.subscribe(&slot, params, line).await?),
-            ReadKind::Unsubscribe => return Ok(unsubscribe(&slot, params, line).await?),
+            ReadKind::Subscribe => return Ok(self.subscribe(&slot, params, context).await?),
+            ReadKind::Unsubscribe => return Ok(unsubscribe(&slot, params, context).await?),
         };
         let child = slot.child().await?;
-        Ok(call::call(&child.conversation, (method, None), params, line).await?)
+        Ok(call::call(&child.conversation, (method, None), params, context).await?)
     }
 
     async fn tell(&self, session: &Session, word: ClientNotification) -> Result<(), KernelError> {
@@ -82,7 +82,8 @@ impl ResourceProvider for McpServer {
                 }
             }
             ClientNotification::RootsChanged => {
-                let has_roots = slot.line().is_some_and(|line| line.client().contains_key("roots"));
+                let has_roots =
+                    slot.line().is_some_and(|context| context.client().contains_key("roots"));
                 let changed = "notifications/roots/list_changed";
                 if has_roots && !child.conversation.notify(changed, None) {
                     return Err(McpError::Deaf.into());
@@ -99,12 +100,12 @@ impl McpServer {
         &self,
         slot: &ChildSlot,
         params: Map<String, Value>,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<Value, McpError> {
-        let session_id = &line.session().id;
+        let session_id = &context.session().id;
         let told = match self.opened(session_id) {
             Some(Opened::Own(slot)) => slot.line().cloned(),
-            Some(Opened::Guest(line)) => Some(line),
+            Some(Opened::Guest(context)) => Some(context),
             None => None,
         };
         let told = told.ok_or(McpError::NoSession)?;
@@ -119,7 +120,7 @@ impl McpServer {
         let answer = if known {
             json!({})
         } else {
-            call::call(&child.conversation, ("resources/subscribe", None), params, line).await?
+            call::call(&child.conversation, ("resources/subscribe", None), params, context).await?
         };
         slot.subscriptions.add(&uri, told);
         Ok(answer)
@@ -142,16 +143,16 @@ impl McpServer {
 async fn unsubscribe(
     slot: &ChildSlot,
     params: Map<String, Value>,
-    line: &CallContext<'_>,
+    context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
     let uri = uri(&params)?;
     let _turn = slot.subscribing.lock().await;
-    let last = slot.subscriptions.remove(&uri, &line.session().id);
+    let last = slot.subscriptions.remove(&uri, &context.session().id);
     let child = slot.child().await?;
     if !last {
         return Ok(json!({}));
     }
-    call::call(&child.conversation, ("resources/unsubscribe", None), params, line).await
+    call::call(&child.conversation, ("resources/unsubscribe", None), params, context).await
 }
 
 fn uri(params: &Map<String, Value>) -> Result<String, McpError> {

@@ -122,10 +122,10 @@ impl ToolServerConnection for McpServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
-        let child = self.slot(&line.session().id).child().await?;
-        Ok(ToolOutput::value(child.call_tool(invocation, line).await?))
+        let child = self.slot(&context.session().id).child().await?;
+        Ok(ToolOutput::value(child.call_tool(invocation, context).await?))
     }
 
     async fn stop(&self) {

@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_net::lines::{Line, Lines};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::BufReader;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conversation::Conversation;
 use crate::error::McpError;
-use crate::lines::{Line, Lines, harmless};
 use crate::options::McpServerOptions;
 
 /// Environment variables of ours; children never see them.
@@ -288,5 +288,33 @@ async fn log(stderr: ChildStderr, settings: Arc<McpServerOptions>) {
             Line::Whole(line) => settings.note(harmless(line)),
             Line::Cut(line) => settings.note(format_args!("{}…", harmless(line))),
         }
+    }
+}
+
+/// A line as text that cannot steer the terminal of its reader.
+pub(crate) fn harmless(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.trim_end().chars() {
+        // Direction marks reorder what is shown around them.
+        let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (letter.is_control() && letter != '\t') || reorders {
+            plain.extend(letter.escape_unicode());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(harmless(b"a\tb\x1b[31m\r"), "a\tb\\u{1b}[31m");
+        assert_eq!(harmless("\u{202e}x\u{85}".as_bytes()), "\\u{202e}x");
+        assert_eq!(harmless(b"\xff"), "\u{fffd}");
     }
 }

@@ -82,7 +82,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Forgets at most so many that have expired. Tells how many.
+    /// Forgets at most this many that have expired. Tells how many.
     fn forget(&mut self, now: u64, most: usize) -> u64 {
         let gone = self.rows.iter().filter(|(_, row)| row.standing().is_gone(now));
         let gone: Vec<String> = gone.map(|(id, _)| id.clone()).take(most).collect();

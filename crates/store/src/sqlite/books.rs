@@ -104,7 +104,7 @@ impl Books {
         std::mem::replace(&mut self.written, 0)
     }
 
-    /// Notes that so many bytes were written.
+    /// Notes that this many bytes were written.
     pub(crate) const fn note_written(&mut self, bytes: usize) {
         self.written = self.written.saturating_add(bytes);
     }

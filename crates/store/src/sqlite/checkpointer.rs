@@ -71,7 +71,7 @@ impl Checkpointer {
         Ok(Self { log, signal, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Notes that the writer has made so many bytes durable. Called between its transactions.
+    /// Notes that the writer has made this many bytes durable. Called between its transactions.
     pub(crate) fn note(&self, bytes: usize, writer: &Connection) {
         let mut signal = self.signal.lock();
         signal.written = signal.written.saturating_add(bytes);

@@ -1,4 +1,4 @@
-//! Keeps writers and the index at one index_backpressure: wakes the indexer when there is work, and lets writers
+//! Keeps the index close behind the log: wakes the indexer when there is work, and lets writers
 //! wait when it is far behind.
 
 use std::collections::HashMap;

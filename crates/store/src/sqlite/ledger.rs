@@ -38,7 +38,7 @@ pub(crate) struct LogHandle {
 }
 
 impl LogHandle {
-    /// A log with so many entries.
+    /// A log with this many entries.
     pub(crate) const fn new(number: i64, log_id: String, entries: u64, lock: File) -> Self {
         let (durable, indexed) = (AtomicU64::new(entries), AtomicU64::new(0));
         let paced = AtomicBool::new(false);

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 /// The most members of a group.
 const MAX_GROUP: usize = 512;
 
-/// From so many callers on, a group gathers.
+/// From this many callers on, a group gathers.
 const MANY: usize = 8;
 
 /// The longest that a group gathers, should those who called not call again.
@@ -26,7 +26,7 @@ pub(crate) struct Queue<T> {
 
 struct Waiting<T> {
     members: Vec<T>,
-    /// So many wake whoever waits for them.
+    /// This many wake whoever waits for them.
     wanted: usize,
     closed: bool,
 }

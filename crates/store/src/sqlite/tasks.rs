@@ -121,7 +121,7 @@ impl Books {
         Ok(Ok(()))
     }
 
-    /// Forgets at most so many tasks that have expired, and no more bytes at once than nobody minds
+    /// Forgets at most this many tasks that have expired, and no more bytes at once than nobody minds
     /// waiting for. Tells how many.
     fn forget_tasks(&self, now: i64, most: usize) -> StoreResult<u64> {
         let gone = self.expired_tasks(now, most)?;

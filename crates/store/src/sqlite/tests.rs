@@ -91,7 +91,7 @@ async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
     assert_eq!(store.epoch().await.unwrap(), 0);
 }
 
-/// Lets the database grow to so many pages.
+/// Lets the database grow to this many pages.
 async fn set_room(store: &SqliteStore, pages: i64) {
     let set = move |books: &mut Books| {
         let pragma = format!("PRAGMA max_page_count = {pages}");

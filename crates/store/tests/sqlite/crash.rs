@@ -23,7 +23,7 @@ async fn the_process_that_is_killed() {
     }
 }
 
-/// Runs the other process until it has told of so many entries, and kills it. Gives the last that
+/// Runs the other process until it has told of this many entries, and kills it. Gives the last that
 /// it told of.
 fn run_and_kill(scratch: &Scratch, entries: usize) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())

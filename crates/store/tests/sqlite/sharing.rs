@@ -7,7 +7,7 @@ use chio_kernel::store::{Ledger, ReceiptQuery, Reservation, Reserved, StoreError
 
 use crate::support::{Scratch, append, append_many, free};
 
-/// A call that takes one of so many.
+/// A call that takes one of this many.
 fn one_of(most: u32) -> Reservation {
     let mut reservation = free();
     for hold in reservation.alternatives.iter_mut().flat_map(|way| &mut way.holds) {

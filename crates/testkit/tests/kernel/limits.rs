@@ -36,7 +36,7 @@ fn a_connection_that_is_full_is_still_noticed_when_it_ends() {
         wire.send_call(&number.to_string(), &token, "test/hang", json!({}));
     }
     drop(wire);
-    // The one that had begun is called off; those that were never begun leave nothing.
+    // The one that had begun is cancelled; those that were never begun leave nothing.
     until("a receipt", || (world.receipts("full-1").len() == 1).then_some(()));
     world.end();
 }

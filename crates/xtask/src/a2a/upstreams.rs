@@ -138,7 +138,7 @@ impl<'a> Calls<'a> {
         is_state(last, "/statusUpdate", "COMPLETED")
     }
 
-    /// A task that goes on is looked at and called off, by the tool that began it and by no other.
+    /// A task that goes on is looked at and cancelled, by the tool that began it and by no other.
     fn followed(&self) -> Result<()> {
         let begin = json!({"message": "slow", "return_immediately": true});
         let id = task_id(&self.call("slow", &begin)?)?;

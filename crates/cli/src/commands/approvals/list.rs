@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Those that have come so far
     #[arg(long, value_enum, default_value_t = StateName::Pending)]
     state: StateName,
-    /// At most so many
+    /// At most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     /// Go on after this cursor

@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         (Some(delegation), Some(parent)) => args.child(io, delegation, parent)?,
         _ => args.root(io)?,
     };
-    // Known before it is handed out, so that whatever is made of it is accepted.
+    // Known before it is issued, so that whatever is made of it is accepted.
     if args.key.is_none() || args.store.is_given() {
         let store = args.store.open_existing(io)?.shared();
         block_on(import::remember(&store, &token))?;

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// This receipt; can be repeated
     #[arg(long, value_name = "RECEIPT_ID")]
     id: Vec<String>,
-    /// At most so many
+    /// At most this many
     #[arg(long, default_value_t = 10_000)]
     limit: usize,
     #[command(flatten)]

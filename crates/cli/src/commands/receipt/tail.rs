@@ -28,10 +28,10 @@ Example:
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// Begin with so many that are there already
+    /// Begin with this many that are there already
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=500))]
     last: u32,
-    /// End after so many
+    /// End after this many
     #[arg(long)]
     count: Option<u64>,
     #[command(flatten)]

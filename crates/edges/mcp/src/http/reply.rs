@@ -5,7 +5,7 @@ use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
 use chio_edge::Refusal;
 pub(super) use chio_edge::reply::{Reply, empty};
-use chio_edge::reply::{json, with_body, with_retry_after};
+use chio_edge::reply::{json, with_retry_after};
 use chio_net::jsonrpc::{RequestId, Response, RpcError};
 
 use crate::error::registered;
@@ -50,7 +50,7 @@ pub(super) fn no_stream() -> Reply {
 
 /// A stream of events.
 pub(super) fn events(mode: &'static str, body: Body) -> Reply {
-    let mut reply = with_body(StatusCode::OK, body);
+    let mut reply = Reply::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chio_core::capability::DpopProof;
 use chio_core::hash::sha256_hex;
-use chio_cross_protocol::{OrchestratedRequest, Outcome};
+use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
 use chio_edge::tokens::token_for;
 use chio_net::jsonrpc::{RequestId, RpcError};
@@ -36,17 +36,16 @@ static LAYOUT: MetadataLayout = MetadataLayout {
 
 /// Handles a call, or accepts it as a task.
 pub(super) async fn call(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
-    let task = context.params.remove("task");
     let progress = context.progress();
-    let session = context.session;
-    let proof = context.proof.take();
-    let request = decode(session, &context.id, context.params, proof).await?;
-    if let Some(task) = task {
+    let (session, proof) = (context.session, context.proof.take());
+    if let Some(task) = context.params.remove("task") {
+        let request = decode(session, &context.id, context.params, proof).await?;
         return tasks::create(session, request, &task, progress).await;
     }
-    let scope =
-        RequestScope { id: Some(context.id), progress, task: None, _running: context.running };
+    let id = Some(context.id.clone());
+    let scope = RequestScope { id, progress, task: None, _running: context.running };
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
+    let request = decode(session, &context.id, context.params, proof).await?;
     execute(session, request, &caller).await
 }
 
@@ -63,13 +62,13 @@ async fn execute(
         session.shared.options.log.line(&format!("{server}/{tool}: {error}"));
         unreleased()
     })?;
-    let chunks = caller.take_chunks();
-    if let Outcome::Stream { chunks } = ran.evaluation.outcome
-        && session.takes_chunks()
-    {
-        return Ok(answer::of_stream(&ran.evaluation, chunks, caller.has_failed()));
+    match ran.evaluation.outcome {
+        Outcome::Stream { chunks } if session.takes_chunks() => {
+            Ok(answer::of_stream(&ran.evaluation, chunks, caller.has_failed()))
+        }
+        Outcome::Value(_) => answer::of_call(ran.evaluation, (&origin, &server, &tool), &[]),
+        _ => answer::of_call(ran.evaluation, (&origin, &server, &tool), &caller.take_chunks()),
     }
-    answer::of_call(ran.evaluation, (&origin, &server, &tool), &chunks)
 }
 
 /// Reads the params of a call.
@@ -88,6 +87,8 @@ async fn decode(
         Some(arguments @ Value::Object(_)) => arguments,
         Some(_) => return Err(invalid_params("expected `arguments` to be an object")),
     };
+    let reference = McpBridge.extract(&params);
+    let reference = reference.map_err(|error| invalid_params(error.to_string()))?;
     let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
     let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
     session.shared.orchestrator.tool(server, tool).ok_or_else(unknown)?;
@@ -101,13 +102,13 @@ async fn decode(
     let metadata = metadata.map_err(|error| invalid_params(error.0))?;
     source.refuse_unsupported().map_err(|error| invalid_params(error.0))?;
     let origin = metadata.request_id.unwrap_or_else(|| origin(session, id));
-    let request = OrchestratedRequest::new(origin, token, server, tool, arguments);
-    let request = request.with_envelope(&McpBridge, &params);
-    let mut request = request.map_err(|error| invalid_params(error.to_string()))?;
+    let mut request = OrchestratedRequest::new(origin, token, server, tool, arguments);
     if let Some(subject) = &session.kernel_session.principal.subject {
         request.agent = subject.clone();
     }
     request.dpop_proof = proof;
+    request.capability_ref = reference;
+    request.protocol_context = McpBridge.protocol_context(&params);
     request.model = metadata.model;
     request.governed_intent = metadata.intent;
     request.approval = metadata.approval;

@@ -31,7 +31,7 @@ pub(crate) async fn open(
         Some(_) => return Err(invalid_params("expected `capabilities` to be an object")),
     };
     let limits = &shared.options.limits;
-    let (most, each) = (limits.sessions, limits.sessions_per_identity);
+    let (most, each) = (limits.sessions, limits.sessions_per_principal);
     let owner = principal.owner_id();
     let place = shared.sessions.reserve(&owner, most, each).ok_or_else(|| {
         let message = format!("expected at most {most} sessions, and {each} of one client");

@@ -21,7 +21,7 @@ pub(crate) struct TestCaller {
     questions: Mutex<Vec<Question>>,
     notices: Mutex<Vec<ServerNotification>>,
     answers: Mutex<VecDeque<Result<Value, AskError>>>,
-    /// After so many chunks it is gone.
+    /// After this many chunks it is gone.
     gone_after: Option<usize>,
     /// From this chunk on it takes none, and never says so.
     stuck_at: Option<usize>,
@@ -61,13 +61,13 @@ impl TestCaller {
         self
     }
 
-    /// Takes so many chunks and is gone then.
+    /// Takes this many chunks and is gone then.
     pub(crate) const fn gone_after(mut self, chunks: usize) -> Self {
         self.gone_after = Some(chunks);
         self
     }
 
-    /// Takes so many chunks and never ends with the next.
+    /// Takes this many chunks and never ends with the next.
     pub(crate) const fn stuck_at(mut self, chunks: usize) -> Self {
         self.stuck_at = Some(chunks);
         self

@@ -19,10 +19,10 @@ pub(crate) const LIBRARY: &str = "lib";
 
 /// What a test can look at and change while the server runs.
 #[derive(Clone)]
-pub(crate) struct Shelves {
+pub(crate) struct TestProvider {
     journal: Journal,
     manifest: Arc<Mutex<Arc<ToolManifest>>>,
-    pub(crate) line: Arc<Mutex<Option<SessionContext>>>,
+    pub(crate) session_context: Arc<Mutex<Option<SessionContext>>>,
 }
 
 fn manifest(tools: &[&str]) -> Arc<ToolManifest> {
@@ -48,10 +48,10 @@ fn manifest(tools: &[&str]) -> Arc<ToolManifest> {
     })
 }
 
-impl Shelves {
+impl TestProvider {
     pub(crate) fn new(journal: &Journal) -> Self {
         let manifest = Arc::new(Mutex::new(manifest(&["tell"])));
-        Self { journal: journal.clone(), manifest, line: Arc::default() }
+        Self { journal: journal.clone(), manifest, session_context: Arc::default() }
     }
 
     /// From now on the server has these tools.
@@ -67,7 +67,7 @@ pub(crate) fn notice(text: &str) -> ServerNotification {
 }
 
 #[async_trait]
-impl ToolServerConnection for Shelves {
+impl ToolServerConnection for TestProvider {
     fn manifest(&self) -> Arc<ToolManifest> {
         Arc::clone(&self.manifest.lock().unwrap())
     }
@@ -76,12 +76,12 @@ impl ToolServerConnection for Shelves {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         for text in invocation.arguments["texts"].as_array().into_iter().flatten() {
-            line.notice(notice(text.as_str().unwrap_or_default())).await;
+            context.notice(notice(text.as_str().unwrap_or_default())).await;
         }
-        Ok(ToolOutput::value(json!({"wants_progress": line.wants_progress()})))
+        Ok(ToolOutput::value(json!({"wants_progress": context.wants_progress()})))
     }
 
     fn resources(&self) -> Option<&dyn ResourceProvider> {
@@ -90,9 +90,9 @@ impl ToolServerConnection for Shelves {
 }
 
 #[async_trait]
-impl ResourceProvider for Shelves {
-    async fn open(&self, line: SessionContext) -> Result<Offer, KernelError> {
-        *self.line.lock().unwrap() = Some(line);
+impl ResourceProvider for TestProvider {
+    async fn open(&self, context: SessionContext) -> Result<Offer, KernelError> {
+        *self.session_context.lock().unwrap() = Some(context);
         Ok(Offer::default())
     }
 
@@ -108,7 +108,7 @@ impl ResourceProvider for Shelves {
         &self,
         permit: Permit,
         reading: Reading,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<Value, KernelError> {
         assert_eq!(permit.request_id(), reading.request_id, "the permit is for this read");
         self.journal.note(format!("run {}", reading.kind.name()));
@@ -120,7 +120,7 @@ impl ResourceProvider for Shelves {
             "test://broken" => Err(KernelError::ToolServerError("no disk".to_owned())),
             "test://asks" => {
                 let question = Question { kind: OperationKind::ListRoots, params: json!({}) };
-                let answer = line.ask(question).await;
+                let answer = context.ask(question).await;
                 Ok(json!({"answer": answer.unwrap_or_default()}))
             }
             _ if reading.kind == ReadKind::Resource => Ok(json!({"contents": [{"text": uri}]})),

@@ -21,7 +21,7 @@ pub(crate) fn agent() -> Keypair {
     key(2)
 }
 
-/// So many cents.
+/// This many cents.
 pub(crate) fn usd(units: u64) -> MonetaryAmount {
     MonetaryAmount::new(units, "USD")
 }
@@ -40,12 +40,12 @@ pub(crate) fn grant(tool: &str) -> ToolGrant {
     }
 }
 
-/// As [`grant`], for so many calls.
+/// As [`grant`], for this many calls.
 pub(crate) fn counted(tool: &str, most: u32) -> ToolGrant {
     ToolGrant { max_invocations: Some(most), ..grant(tool) }
 }
 
-/// As [`grant`], for so many cents in all.
+/// As [`grant`], for this many cents in all.
 pub(crate) fn priced(tool: &str, total: u64) -> ToolGrant {
     ToolGrant { max_total_cost: Some(usd(total)), ..grant(tool) }
 }

@@ -98,10 +98,10 @@ fn kind(arguments: &Value) -> OperationKind {
     serde_json::from_value(kind).unwrap()
 }
 
-async fn stream(arguments: &Value, line: &CallContext<'_>) -> ToolOutput {
+async fn stream(arguments: &Value, context: &CallContext<'_>) -> ToolOutput {
     let chunks = arguments["chunks"].as_array().cloned().unwrap_or_default();
     for chunk in chunks {
-        if line.chunk(chunk).await.is_err() {
+        if context.chunk(chunk).await.is_err() {
             break;
         }
     }
@@ -118,14 +118,14 @@ impl ToolServerConnection for TestTools {
         &self,
         permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         assert_eq!(permit.request_id(), invocation.request_id, "the permit is for this call");
         let arguments = invocation.arguments;
         self.journal.note(format!("run {}", invocation.tool_name));
         let cost = arguments.get("cost").cloned().map(|it| serde_json::from_value(it).unwrap());
         match invocation.tool_name.as_str() {
-            "stream" | "effect_stream" => return Ok(stream(&arguments, line).await),
+            "stream" | "effect_stream" => return Ok(stream(&arguments, context).await),
             "fail" | "paid_fail" => {
                 let detail = arguments["detail"].as_str().unwrap_or("no such row").to_owned();
                 return Err(KernelError::ToolServerError(detail));
@@ -135,7 +135,7 @@ impl ToolServerConnection for TestTools {
             "gate" | "paid_gate" => self.gate.acquire().await.unwrap().forget(),
             "ask" => {
                 let question = Question { kind: kind(&arguments), params: arguments };
-                let answer = line.ask(question).await;
+                let answer = context.ask(question).await;
                 self.journal.note("answered");
                 return Ok(ToolOutput::value(match answer {
                     Ok(answer) => json!({"answer": answer}),
@@ -146,7 +146,7 @@ impl ToolServerConnection for TestTools {
                 let presents = arguments.get("presents").cloned();
                 let presents: Option<CapabilityToken> =
                     presents.map(|token| serde_json::from_value(token).unwrap());
-                let onward = line.onward(DiscoveryProtocol::A2a, presents.as_ref()).unwrap();
+                let onward = context.onward(DiscoveryProtocol::A2a, presents.as_ref()).unwrap();
                 return Ok(ToolOutput::value(json!({
                     "capabilityRef": onward.capability_ref,
                     "callChain": onward.call_chain,

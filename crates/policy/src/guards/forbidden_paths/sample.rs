@@ -54,7 +54,7 @@ impl Sample {
     /// nothing, such as `*`, does not count.
     pub(super) fn fits(&self, path: &str) -> bool {
         if path.bytes().filter(|byte| matches!(byte, b'*' | b'?' | b'[')).count() > MAX_WILD {
-            // So many only hide something, or cost time.
+            // This many only hide something, or cost time.
             return true;
         }
         let names: Vec<String> =

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Envelope, Form, Rest, form_of_none, listed, object, push_path, request_metadata, task_path,
+    Envelope, Form, Rest, form_of_none, listed, object, push_path, request_metadata, task_form,
     text,
 };
 use crate::error::A2aError;
@@ -24,26 +24,10 @@ pub(super) fn form(
 ) -> Result<Form, A2aError> {
     Ok(match operation {
         Operation::Send(send) => send_form(send, envelope, binding)?,
-        Operation::Get { id, history_length } => {
-            let params = object([
-                ("id", Some(json!(id))),
-                ("historyLength", history_length.map(|length| json!(length))),
-            ]);
-            let query = history_length.map(|length| ("historyLength", length.to_string()));
-            let rest = Rest::get(task_path(id, "")?, query.into_iter().collect());
-            Form { method: "tasks/get", params, rest }
-        }
-        Operation::Subscribe { id } => {
-            let rest = Rest { body: None, ..Rest::post(task_path(id, ":subscribe")?, Map::new()) };
-            Form { method: "tasks/resubscribe", params: object([("id", Some(json!(id)))]), rest }
-        }
-        Operation::Cancel { id, metadata } => {
-            let metadata = metadata.clone().map(Value::Object);
-            let params = object([("id", Some(json!(id))), ("metadata", metadata)]);
-            let rest = Rest::post(task_path(id, ":cancel")?, params.clone());
-            Form { method: "tasks/cancel", params, rest }
-        }
-        _ => push_form(operation)?,
+        _ => match task_form(operation, ["tasks/get", "tasks/resubscribe", "tasks/cancel"])? {
+            Some(form) => form,
+            None => push_form(operation)?,
+        },
     })
 }
 

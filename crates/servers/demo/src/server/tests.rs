@@ -8,7 +8,7 @@ use chio_kernel::SystemClock;
 use super::*;
 use crate::manifest::{MAX_TEXT, PAID_PRICE};
 
-/// Takes so many chunks.
+/// Takes this many chunks.
 struct Taker {
     most: usize,
     taken: Mutex<Vec<Value>>,

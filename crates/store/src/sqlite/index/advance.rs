@@ -41,7 +41,7 @@ pub(crate) struct Advancer {
 pub(super) enum Batch {
     /// There was nothing to do.
     Empty,
-    /// It has all that was there: so many entries.
+    /// It has all that was there: this many entries.
     Last(usize),
     /// There is more than fitted into it.
     Full,

@@ -20,7 +20,7 @@ const GATHER: Duration = Duration::from_millis(50);
 /// How long they gather when many come.
 const LONG_GATHER: Duration = Duration::from_millis(200);
 
-/// So many at once are many.
+/// This many at once are many.
 const MANY: usize = 256;
 
 /// How long it sleeps when this process writes nothing: others may.

@@ -26,7 +26,7 @@ pub(crate) struct Call {
 pub(crate) enum Stop {
     /// The tool failed: a result that says so.
     Failed(String),
-    /// The call is not answered, because it was called off.
+    /// The call is not answered, because it was cancelled.
     Silent,
 }
 
@@ -58,7 +58,7 @@ impl Call {
         })
     }
 
-    /// Works for so long, or until it is called off.
+    /// Works for so long, or until it is cancelled.
     pub(crate) fn pause(&self, milliseconds: u64) -> Result<(), Stop> {
         let called_off = self.cancel.wait(Duration::from_millis(milliseconds));
         if called_off { Err(Stop::Silent) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Whether a call was called off, and a sleep that ends when it is.
+//! Whether a call was cancelled, and a sleep that ends when it is.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Cancel {
         self.changed.notify_all();
     }
 
-    /// Sleeps for so long, or until it is called off; answers whether it was.
+    /// Sleeps for so long, or until it is cancelled; answers whether it was.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(done, time, |done| !*done);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
 
-/// How often a question that waits looks whether its call was called off.
+/// How often a question that waits looks whether its call was cancelled.
 const BEAT: Duration = Duration::from_millis(10);
 
 /// Standard output, and the questions that were not answered yet.
@@ -30,7 +30,7 @@ struct Questions {
 pub(crate) enum Unanswered {
     /// The client refused, with what it said.
     Refused(String),
-    /// The call that asked was called off.
+    /// The call that asked was cancelled.
     Cancelled,
 }
 
@@ -55,7 +55,7 @@ impl Wire {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Asks the client, and waits until it answers or the call is called off.
+    /// Asks the client, and waits until it answers or the call is cancelled.
     pub(crate) fn ask(
         &self,
         method: &str,

@@ -28,7 +28,7 @@ const TOOLS: [(&str, bool); 8] = [
     // `n` chunks of `bytes` characters, `pause_ms` apart; then the value `last`, or fails with
     // the text `fails`.
     ("stream", false),
-    // A text of so many bytes.
+    // A text of this many bytes.
     ("big", false),
     // Asks the caller something.
     ("ask", false),
@@ -81,12 +81,12 @@ fn letters(count: u64) -> Value {
     Value::from("x".repeat(usize::try_from(count).unwrap_or_default()))
 }
 
-async fn stream(arguments: &Value, line: &CallContext<'_>) -> Result<ToolOutput, KernelError> {
+async fn stream(arguments: &Value, context: &CallContext<'_>) -> Result<ToolOutput, KernelError> {
     let (bytes, pause) = (number(arguments, "bytes"), number(arguments, "pause_ms"));
     let texts = arguments.get("texts").and_then(Value::as_array).cloned().unwrap_or_default();
     let parts = (0..number(arguments, "n")).map(|_| letters(bytes));
     for part in texts.into_iter().chain(parts) {
-        if line.chunk(part).await.is_err() {
+        if context.chunk(part).await.is_err() {
             return Err(failure("nobody takes it"));
         }
         if pause > 0 {
@@ -111,7 +111,7 @@ impl ToolServerConnection for TestServer {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         let arguments = invocation.arguments;
         match invocation.tool_name.as_str() {
@@ -119,11 +119,11 @@ impl ToolServerConnection for TestServer {
             "panic" => panic!("as told"),
             "hang" | "hang_with_effects" => std::future::pending().await,
             "give" => Ok(ToolOutput::value(arguments)),
-            "stream" => stream(&arguments, line).await,
+            "stream" => stream(&arguments, context).await,
             "big" => Ok(ToolOutput::value(letters(number(&arguments, "bytes")))),
             "ask" => {
                 let kind = OperationKind::CreateElicitation;
-                let answer = line.ask(Question { kind, params: json!({}) }).await;
+                let answer = context.ask(Question { kind, params: json!({}) }).await;
                 Ok(ToolOutput::value(json!({"answer": answer.map_err(|it| it.to_string())})))
             }
             _ => Err(failure("there is no tool of this name")),

@@ -78,7 +78,7 @@ async fn of_request(store: &SharedStore, id: &str) -> Result<Option<ReceiptRow>>
     }
 }
 
-/// The receipts of a trace, oldest first, at most so many; and whether there are more.
+/// The receipts of a trace, oldest first, at most this many; and whether there are more.
 pub(super) async fn receipts(
     store: &SharedStore,
     trace_id: &str,

@@ -107,7 +107,7 @@ impl ToolServerConnection for Tools {
         &self,
         _permit: Permit,
         invocation: ToolInvocation,
-        line: &CallContext<'_>,
+        call_context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
         self.told.runs.fetch_add(1, Ordering::SeqCst);
         let seen = (invocation.arguments.clone(), invocation.context.clone());
@@ -117,7 +117,7 @@ impl ToolServerConnection for Tools {
             "fail" => return Err(KernelError::ToolServerError("no such row".to_owned())),
             "stream" => {
                 for chunk in [json!("one"), json!({"two": 2})] {
-                    let _ = line.chunk(chunk).await;
+                    let _ = call_context.chunk(chunk).await;
                 }
                 return Ok(ToolOutput { value: None, cost: None });
             }

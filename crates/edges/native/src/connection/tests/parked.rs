@@ -11,14 +11,14 @@ use super::ok;
 use crate::parked::MAX_PARKED;
 use crate::script::{Agent, Script, eventually, options, request};
 
-/// Checks that so many calls are begun, and no more.
+/// Checks that this many calls are begun, and no more.
 async fn check_begun(road: &Script, calls: usize) {
     eventually("calls", || road.started.load(Ordering::SeqCst) >= calls).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(road.started.load(Ordering::SeqCst), calls);
 }
 
-/// An agent that may have so many calls run at once, and has parked so many.
+/// An agent that may have this many calls run at once, and has parked this many.
 async fn parked(road: &std::sync::Arc<Script>, max_in_flight: usize, calls: usize) -> Agent {
     let mut options = options(None);
     options.limits.max_in_flight = max_in_flight;

@@ -1,4 +1,4 @@
-//! Lines of a stream, none of which may be longer than said.
+//! Lines of a stream, each within a limit of bytes.
 
 use std::io;
 
@@ -9,27 +9,32 @@ const KEPT: usize = 64 * 1024;
 
 /// A line of a stream, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub enum Line<'a> {
     /// All of it.
     Whole(&'a [u8]),
-    /// The beginning of one that is longer than it may be. The rest was read and forgotten.
+    /// The beginning of one that is longer than the limit. The rest was read and dropped.
     Cut(&'a [u8]),
 }
 
-/// Reads lines that are at most so long.
-pub(crate) struct Lines<R> {
+/// Reads lines within a limit.
+#[derive(Debug)]
+pub struct Lines<R> {
     reader: R,
     most: usize,
     buffer: Vec<u8>,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(crate) const fn new(reader: R, most: usize) -> Self {
+    /// Lines of at most `most` bytes each.
+    pub const fn new(reader: R, most: usize) -> Self {
         Self { reader, most, buffer: Vec::new() }
     }
 
     /// The next line; none at the end of the stream.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    ///
+    /// # Errors
+    /// When the stream fails.
+    pub async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
         let (mut cut, mut begun) = (false, false);
@@ -55,22 +60,6 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
         Ok(Some(if cut { Line::Cut(&self.buffer) } else { Line::Whole(&self.buffer) }))
     }
-}
-
-/// A line as text that does nothing to whoever reads it.
-pub(crate) fn harmless(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.trim_end().chars() {
-        // Direction marks reorder what is shown around them.
-        let reorders = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (letter.is_control() && letter != '\t') || reorders {
-            plain.extend(letter.escape_unicode());
-        } else {
-            plain.push(letter);
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -108,12 +97,5 @@ mod tests {
         let mut lines = Lines::new(text.as_bytes(), 100);
         assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(&[b'x'; 100])));
         assert!(lines.buffer.capacity() < 1000);
-    }
-
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(harmless(b"a\tb\x1b[31m\r"), "a\tb\\u{1b}[31m");
-        assert_eq!(harmless("\u{202e}x\u{85}".as_bytes()), "\\u{202e}x");
-        assert_eq!(harmless(b"\xff"), "\u{fffd}");
     }
 }
