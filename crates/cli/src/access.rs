@@ -178,7 +178,7 @@ impl Access {
     /// The token of the data directory, which is made when it is not there.
     pub(crate) fn own(io: &mut Io<'_>, url: &StoreUrl) -> Result<Self> {
         let StoreUrl::Sqlite(folder) = url else {
-            bail!("a store in memory keeps no token: say who may come in");
+            bail!("a store in memory keeps no token: name the clients that are accepted");
         };
         let file = folder.join(TOKEN_FILE);
         let token = own_token(io, &file)?;

@@ -46,6 +46,8 @@ pub(crate) struct PolicyAdmission {
     pub(crate) issuer: Option<TokenIssuer>,
     pub(crate) anonymous: Anonymous,
     pub(crate) log: Log,
+    /// Whether capabilities that were revoked or have expired are admitted.
+    pub(crate) admits_ended: bool,
 }
 
 impl PolicyAdmission {
@@ -64,20 +66,16 @@ impl PolicyAdmission {
     }
 
     /// Refuses a capability that was forged or altered: it opens no session and starts no process.
-    async fn check(
-        &self,
-        protocol: DiscoveryProtocol,
-        capability: &PresentedToken,
-    ) -> Result<(), Refused> {
-        // Over A2A a session is one call, which the kernel denies with a receipt. The last of these
-        // is the denial while everything is stopped, when tasks can still be cancelled.
+    async fn check(&self, capability: &PresentedToken) -> Result<(), Refused> {
+        // The last of these is the denial while everything is stopped, when tasks can still be
+        // cancelled.
         let is_known = |denial: &Denial| {
             let known = [
                 ErrorCode::CapabilityRevoked,
                 ErrorCode::CapabilityExpired,
                 ErrorCode::GuardDenied,
             ];
-            protocol == DiscoveryProtocol::A2a && known.contains(&denial.code)
+            self.admits_ended && known.contains(&denial.code)
         };
         match self.orchestrator.check_token(capability).await {
             Err(denial) if !is_known(&denial) => Err(Refused(denial.reason)),
@@ -94,7 +92,7 @@ impl Admission for PolicyAdmission {
         mut principal: Principal,
     ) -> Result<Session, Refused> {
         let subject = if let Some(capability) = &principal.capability {
-            self.check(protocol, capability).await?;
+            self.check(capability).await?;
             capability.subject.clone()
         } else if principal.is_authenticated() {
             self.key_of(&principal.name)?
@@ -120,14 +118,14 @@ impl Admission for PolicyAdmission {
         if let Some(capability) = &principal.capability {
             return Ok(vec![capability.clone()]);
         }
-        let unknown = || Refused("nobody knows whose session this is".to_owned());
+        let unknown = || Refused("the principal has no subject key".to_owned());
         let subject = principal.subject.as_ref().ok_or_else(unknown)?;
         match self.issuer()?.tokens(subject).await {
             Ok(tokens) => Ok(tokens.into_iter().map(PresentedToken::from).collect()),
             Err(error) => {
                 // The reasons of a store are for its operator.
-                self.log.line(&format!("a session is handed nothing: {error:#}"));
-                Err(Refused("no capability can be handed out now".to_owned()))
+                self.log.line(&format!("no capability is issued for a session: {error:#}"));
+                Err(Refused("no capability can be issued now".to_owned()))
             }
         }
     }

@@ -84,7 +84,8 @@ impl ListenerConfig {
     pub(crate) const fn carrier(&self) -> Carrier {
         match self.transport {
             Transport::Http { .. } => Carrier::Http,
-            Transport::Socket { .. } | Transport::Stdio { .. } => Carrier::Streams,
+            Transport::Socket { .. } => Carrier::Socket,
+            Transport::Stdio { .. } => Carrier::Stdio,
         }
     }
 

@@ -3,6 +3,7 @@
 //! in the [`Plan`] that they make.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,12 @@ impl EdgeConfig {
         Self { kind, listener, settings, announcement: kind.announcement }
     }
 
+    /// Checks the settings, for an HTTP listener at this address.
+    fn check(&self, address: Option<SocketAddr>) -> Result<()> {
+        let checked = (self.kind.check)(&self.settings, address);
+        checked.map_err(|error| anyhow!("edge `{}`: {error}", self.kind.name))
+    }
+
     /// The same on another listener.
     pub(crate) fn on(mut self, listener: &str) -> Self {
         listener.clone_into(&mut self.listener);
@@ -114,6 +121,11 @@ impl<'a> Plan<'a> {
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening)> {
+        for edge in &self.edges {
+            let listener = self.listeners.iter().find(|listener| listener.name == edge.listener);
+            let address = listener.and_then(ListenerConfig::http_address);
+            edge.check(address)?;
+        }
         let policies = self.policies.load(io).await?;
         let data = data_of(&self.store).map(std::path::Path::to_owned);
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
@@ -185,7 +197,7 @@ impl Opening {
         for listener in self.listeners {
             let mut edges = Vec::new();
             for config in self.edges.iter().filter(|edge| edge.listener == listener.name) {
-                let context = runtime.edge_context(&listener, &fallback)?;
+                let context = runtime.edge_context(&listener, config.kind, &fallback)?;
                 let edge = (config.kind.start)(context, &config.settings);
                 let edge = edge.map_err(|error| anyhow!("edge `{}`: {error}", config.kind.name))?;
                 runtime.edges.push(Arc::clone(&edge));
@@ -355,19 +367,21 @@ impl Runtime {
     fn admission(
         &self,
         listener: &Listener,
+        kind: &EdgeKind,
         fallback: &DefaultCapability,
     ) -> Result<Arc<dyn Admission>> {
         let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
         match listener.admits() {
             Admits::ByPolicy(anonymous) => {
                 let issuer = self.issuer(Some(fallback.clone()))?;
-                Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, log }))
+                let admits_ended = kind.admits_ended;
+                Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, log, admits_ended }))
             }
             Admits::Everyone(subject) => {
                 let issuer = if subject.is_some() { self.issuer(None)? } else { None };
                 let issues = !self.policies.capabilities().now().is_empty();
                 if subject.is_some() && issuer.is_none() && issues {
-                    log.line("the authority's key is kept elsewhere: the peer is handed nothing");
+                    log.line("the authority's key is kept elsewhere: no capability is issued for the subject");
                 }
                 Ok(Arc::new(FixedSubject { orchestrator, subject, issuer, log }))
             }
@@ -377,6 +391,7 @@ impl Runtime {
     fn edge_context(
         &self,
         listener: &Listener,
+        kind: &EdgeKind,
         fallback: &DefaultCapability,
     ) -> Result<EdgeContext> {
         let user_approvals = self.client_user.as_ref().map(|key| {
@@ -386,7 +401,7 @@ impl Runtime {
         });
         Ok(EdgeContext {
             orchestrator: Arc::clone(&self.orchestrator),
-            admission: self.admission(listener, fallback)?,
+            admission: self.admission(listener, kind, fallback)?,
             servers: self.servers.clone(),
             base_url: listener.base_url(),
             user_approvals,

@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 
 use crate::orchestrator::CrossProtocolOrchestrator;
 
-/// A look into a server's library, as an edge hands it over.
+/// A read of a resource or prompt, or a completion, as an edge decodes it.
 #[derive(Debug, Clone)]
 pub struct ReadRequest {
-    /// How.
+    /// The kind of read, which decides the grants that cover it.
     pub kind: ReadKind,
     /// The authority that is presented.
     pub token: PresentedToken,
-    /// Who looks.
+    /// The subject key of the caller, which has to be the token's.
     pub agent: PublicKey,
-    /// Where.
+    /// The tool server that is read from.
     pub server_id: String,
-    /// For what.
+    /// The params of the read, as the server takes them.
     pub params: Map<String, Value>,
 }
 
@@ -87,9 +87,9 @@ impl CrossProtocolOrchestrator<'_> {
         &self,
         server_id: &str,
         session: &Session,
-        word: ClientNotification,
+        notification: ClientNotification,
     ) -> Result<(), KernelError> {
-        self.kernel().tell(server_id, session, word).await
+        self.kernel().tell(server_id, session, notification).await
     }
 
     /// Whether a token holds for its own subject now. Nothing runs, and nothing is receipted.

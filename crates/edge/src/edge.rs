@@ -70,8 +70,11 @@ pub struct Streams {
 pub enum Carrier {
     /// HTTP, with other edges on the same listener.
     Http,
-    /// Pairs of byte streams, each listener for one edge.
-    Streams,
+    /// A Unix socket or TCP on this machine, each for one edge. Its clients are not authenticated, so
+    /// each of their calls has to carry its capability.
+    Socket,
+    /// Standard input and output, for one edge and the process that started this one.
+    Stdio,
 }
 
 /// An entry of the list of edges.
@@ -85,6 +88,9 @@ pub struct EdgeKind {
     pub path: &'static str,
     /// What it can be served over.
     pub carriers: &'static [Carrier],
+    /// Whether clients with a capability that was revoked or has expired are admitted, so that each
+    /// of their calls is denied with a receipt.
+    pub admits_ended: bool,
     /// The listener that it is on when nothing is configured.
     pub default_listener: &'static str,
     /// Whether its clients can ask their own user to approve a call.

@@ -28,10 +28,10 @@ pub enum ListenError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// An address that other machines can reach.
-    #[error("expected a loopback address, since native TCP knows no authentication; found `{0}`")]
+    #[error("expected a loopback address, since TCP here has no authentication; found `{0}`")]
     NotLoopback(SocketAddr),
     /// Another process listens there.
-    #[error("somebody already answers on the socket `{}`", .0.display())]
+    #[error("another process already answers on the socket `{}`", .0.display())]
     SocketInUse(PathBuf),
     /// The path holds something else.
     #[error("expected a socket or nothing at `{}`, found something else", .0.display())]
@@ -102,7 +102,7 @@ impl StreamListener {
                     connections.spawn(async move {
                         // What ends one connection concerns no other.
                         if let Err(error) = edge.serve_streams(streams, shutdown).await {
-                            log.line(&format!("native connection ended: {error}"));
+                            log.line(&format!("a connection ended: {error}"));
                         }
                         drop(permit);
                     });

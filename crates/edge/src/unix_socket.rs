@@ -64,7 +64,7 @@ async fn lock_folder(path: &Path) -> io::Result<File> {
             locked => return Ok(locked.map(|()| folder)?),
         }
     }
-    Err(io::Error::new(ErrorKind::WouldBlock, "somebody else has locked the socket's folder"))
+    Err(io::Error::new(ErrorKind::WouldBlock, "another process has locked the socket's folder"))
 }
 
 /// A short name in the same folder: socket paths may not be long.

@@ -34,9 +34,9 @@ pub struct ToolCall {
     pub scope: Option<ChioScope>,
     /// Proof that the caller holds the subject's key.
     pub dpop_proof: Option<Box<DpopProof>>,
-    /// Why, for how much, on whose behalf.
+    /// The purpose, the amount and the principal that the caller states.
     pub governed_intent: Option<Box<GovernedTransactionIntent>>,
-    /// An approval.
+    /// An approval of exactly this call, which is used once.
     pub approval: Option<Box<ApprovalToken>>,
     /// The model that asks.
     pub model: Option<Box<ModelMetadata>>,
@@ -150,14 +150,14 @@ pub enum Outcome {
     Denied(Denial),
     /// Called off.
     Cancelled {
-        /// Why.
+        /// The reason, for the receipt and the caller.
         reason: String,
         /// How many chunks the caller was given.
         chunks: u64,
     },
-    /// Broken off.
+    /// Ended early: the tool timed out, or its answer was lost.
     Incomplete {
-        /// Why.
+        /// The reason, for the receipt and the caller.
         reason: String,
         /// How many chunks the caller was given.
         chunks: u64,

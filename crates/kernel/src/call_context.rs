@@ -93,7 +93,7 @@ impl<'a> CallContext<'a> {
         Self { authority: Some(authority), ..Self::outside(kernel, draft, caller, reviewers) }
     }
 
-    /// A line outside of any call.
+    /// The context of what a server does outside of any call.
     pub(crate) fn outside(
         kernel: &'a Inner,
         draft: &'a Draft,
@@ -115,7 +115,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Who calls.
+    /// The subject key of the caller.
     #[must_use]
     pub fn subject(&self) -> &PublicKey {
         &self.reviewers.input.token.subject

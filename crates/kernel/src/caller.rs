@@ -20,7 +20,7 @@ pub struct Session {
     pub id: String,
     /// The protocol that the caller speaks.
     pub protocol: DiscoveryProtocol,
-    /// Who calls.
+    /// The principal that calls.
     pub principal: Arc<Principal>,
 }
 
@@ -51,7 +51,7 @@ pub struct Question {
 pub struct ServerNotification {
     /// What kind of thing: a method of the server's protocol, such as `notifications/progress`.
     pub method: String,
-    /// What.
+    /// The params of the method.
     pub params: Map<String, Value>,
 }
 

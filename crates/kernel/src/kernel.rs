@@ -38,7 +38,7 @@ const MAX_LISTED: usize = 1000;
 
 /// Everything that a kernel is made of.
 pub struct KernelParts {
-    /// What it is told.
+    /// Whom it trusts, its limits and its intervals.
     pub config: KernelConfig,
     /// The key that it signs receipts with.
     pub key: Keypair,
@@ -166,11 +166,11 @@ impl ChioKernel {
     ) -> Result<Evaluation, KernelError> {
         // Boxed, because a call is large and every stage hands it on.
         let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
-        let ended = DetachOnDrop::new(async move { inner.run(call, caller).await }).await;
+        let ended = DetachOnDrop::new(async move { inner.evaluate_call(call, caller).await }).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }
 
-    /// Looks something up in a server's library, with the same checks as a call.
+    /// Looks something up in a server's resources, with the same checks as a call.
     /// [`DetachOnDrop`]: dropping the future does not stop it.
     ///
     /// # Errors
@@ -194,8 +194,8 @@ impl ChioKernel {
     ) -> Result<Option<Offer>, KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
         let Some(provider) = server.connection().resources() else { return Ok(None) };
-        let line = SessionContext::new(&self.inner, caller, token, client);
-        provider.open(line).await.map(Some)
+        let context = SessionContext::new(&self.inner, caller, token, client);
+        provider.open(context).await.map(Some)
     }
 
     /// Ends a session with a server.
@@ -230,11 +230,11 @@ impl ChioKernel {
         &self,
         server_id: &str,
         session: &Session,
-        word: ClientNotification,
+        notification: ClientNotification,
     ) -> Result<(), KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(()) };
         match server.connection().resources() {
-            Some(provider) => provider.tell(session, word).await,
+            Some(provider) => provider.tell(session, notification).await,
             None => Ok(()),
         }
     }

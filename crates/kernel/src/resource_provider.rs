@@ -63,14 +63,14 @@ impl ReadKind {
     }
 }
 
-/// What a library is asked for.
+/// A read that a server is asked for.
 #[derive(Debug)]
 pub struct Reading {
     /// The kernel's own name of it.
     pub request_id: String,
-    /// How.
+    /// The kind of read.
     pub kind: ReadKind,
-    /// With what: `uri`, or `name` and `arguments`, or `ref`, `argument` and `context`.
+    /// The params: `uri`, or `name` and `arguments`, or `ref`, `argument` and `context`.
     pub params: Map<String, Value>,
 }
 
@@ -96,7 +96,7 @@ pub enum ClientNotification {
 /// to one session never reaches another.
 #[async_trait]
 pub trait ResourceProvider: Send + Sync {
-    /// A session begins. The line is its way to the client outside of any call.
+    /// Begins a session. Through the context, the server reaches the client outside of any call.
     ///
     /// # Errors
     /// [`KernelError::ToolServerError`] when the server cannot be had.
@@ -126,5 +126,9 @@ pub trait ResourceProvider: Send + Sync {
     ///
     /// # Errors
     /// As [`Self::read`].
-    async fn tell(&self, session: &Session, word: ClientNotification) -> Result<(), KernelError>;
+    async fn tell(
+        &self,
+        session: &Session,
+        notification: ClientNotification,
+    ) -> Result<(), KernelError>;
 }

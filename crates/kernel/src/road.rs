@@ -42,7 +42,7 @@ use crate::kernel::Inner;
 impl Inner {
     /// Everything that happens to a call, in order. A denial at any step goes straight to the
     /// receipt.
-    pub(crate) async fn run(
+    pub(crate) async fn evaluate_call(
         &self,
         mut call: Box<ToolCall>,
         caller: Arc<dyn Caller>,
@@ -56,7 +56,7 @@ impl Inner {
             ticket.leave(matches!(error, KernelError::NotClaimed(_) | KernelError::NotNow(_)));
             return Err(error);
         }
-        let ending = match self.pass(call, &caller, &mut draft).await {
+        let ending = match self.run_stages(call, &caller, &mut draft).await {
             Ok(ending) | Err(Stop::Ended(ending)) => ending,
             Err(Stop::Denied(denial)) => Ending::before_dispatch(Outcome::Denied(denial)),
         };
@@ -72,7 +72,7 @@ impl Inner {
         evaluation
     }
 
-    async fn pass(
+    async fn run_stages(
         &self,
         call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
@@ -94,7 +94,8 @@ impl Inner {
         Ok(self.dispatch(permit, held, (call, None), caller, draft).await.0)
     }
 
-    /// Steps 4 to 6: everything that can be said about a call before it takes anything.
+    /// The stages verify, govern, authorize and guard: everything that can be decided about a call
+    /// before it reserves anything.
     async fn decide(
         &self,
         call: &ToolCall,

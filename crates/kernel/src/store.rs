@@ -206,9 +206,9 @@ pub enum Opened {
 /// What a grant has no more of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
-    /// Calls.
+    /// The number of calls.
     Invocations,
-    /// Money.
+    /// The amount of money.
     Cost,
 }
 
@@ -232,16 +232,16 @@ pub struct Refund {
     pub capability_id: String,
     /// Its grant.
     pub grant_index: u32,
-    /// Calls.
+    /// The number of calls that are given back.
     pub invocations: u32,
-    /// Minor units.
+    /// The money that is given back, in minor units.
     pub units: u64,
 }
 
 /// An intent that ends with the entry that carries this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closing {
-    /// Which.
+    /// The intent that ends.
     pub intent: IntentId,
     /// What is given back.
     pub refunds: Vec<Refund>,

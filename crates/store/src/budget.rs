@@ -21,7 +21,7 @@ pub(crate) struct Debit<'a> {
     pub(crate) units: u64,
 }
 
-/// What fits.
+/// The alternative that can pay, if one can.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice<'a> {
     /// The alternative at this place, with these debits.

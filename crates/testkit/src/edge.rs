@@ -26,7 +26,8 @@ pub const EDGE: EdgeKind = EdgeKind {
     announcement: "words on ",
     path: "/words",
     // A name that nothing configures by itself: no other test serves it.
-    carriers: &[Carrier::Http, Carrier::Streams],
+    carriers: &[Carrier::Http, Carrier::Stdio],
+    admits_ended: false,
     default_listener: "words",
     asks_users: false,
     settings: &[Setting::new(

@@ -29,7 +29,8 @@ async fn runtime() -> Runtime {
 fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {
     let issuer = runtime.issuer(Some(everything_of(&runtime.servers))).unwrap();
     let orchestrator = Arc::clone(&runtime.orchestrator);
-    PolicyAdmission { orchestrator, issuer, anonymous, log: operator_log() }
+    let log = operator_log();
+    PolicyAdmission { orchestrator, issuer, anonymous, log, admits_ended: false }
 }
 
 /// Opens a session over HTTP.

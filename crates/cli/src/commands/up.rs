@@ -28,7 +28,7 @@ const CHOOSE: &str = "`chio up --listen 127.0.0.1:0` takes a free port";
 const HELP: &str = "\
 Starts a kernel with the demo tools, behind MCP and A2A over HTTP and the native socket. State is
 kept in .chio: the authority that issues tokens, the kernel's key, the receipt log, and a demo agent
-with a token for the demo tools. Whoever is on this machine may come in over HTTP, as the demo agent.
+with a token for the demo tools. Every client on this machine may connect over HTTP, as the demo agent.
 Leave it running and call it from another terminal; the commands to do so are printed, and then a line
 for each call. Calls that need approval wait until `chio approvals` answers them.
 

@@ -37,9 +37,20 @@ static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
 const LISTENER: &[Key] = &[
     Key::new("listen", "ADDRESS:PORT", "127.0.0.1:9090", "the address of an HTTP listener"),
     Key::new("socket", "a path", "none", "the Unix socket of a listener for byte streams"),
-    Key::new("tokens", "a list of maps with `name` and `file`", "[]", "who may come in").of(TOKEN),
+    Key::new(
+        "tokens",
+        "a list of maps with `name` and `file`",
+        "[]",
+        "the bearer tokens that are accepted",
+    )
+    .of(TOKEN),
     Key::new("jwt", "a map", "none", "the authorization server whose tokens are accepted").of(JWT),
-    Key::new("anonymous", "`default` or a file", "nobody", "what whoever comes may do"),
+    Key::new(
+        "anonymous",
+        "`default` or a file",
+        "none",
+        "what clients without a credential may do",
+    ),
 ];
 const TOKEN: &[Key] = &[
     Key::new("name", "a name", "required", "whom the token stands for"),
@@ -253,7 +264,7 @@ fn edges(top: &Section<'_>, listeners: &[ListenerConfig]) -> Vec<EdgeConfig> {
         let edge = edge(&section, kind, listeners);
         let shares = |other: &EdgeConfig| other.listener == edge.listener;
         let listener = listeners.iter().find(|listener| listener.name == edge.listener);
-        if listener.is_some_and(|it| it.carrier() == Carrier::Streams) && edges.iter().any(shares) {
+        if listener.is_some_and(|it| it.carrier() == Carrier::Socket) && edges.iter().any(shares) {
             section.problem(LISTENER_KEY, "expected a listener that no other edge has");
         }
         edges.push(edge);

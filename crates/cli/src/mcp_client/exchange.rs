@@ -86,7 +86,7 @@ impl Exchange {
     }
 
     fn unreachable(&self, error: &ClientError) -> anyhow::Error {
-        anyhow!("nobody answers at {}: {error}{}", self.url, self.way_out)
+        anyhow!("no server answers at {}: {error}{}", self.url, self.way_out)
     }
 
     /// Sends a request and waits for its answer.

@@ -53,7 +53,7 @@ fn what_a_crash_leaves_is_told_apart_from_what_runs() {
     let (mut server, _) = world.up(&[]);
     server.kill();
     let run = world.line("call demo now").ends(2);
-    run.complains("nobody answers at http://").complains("start it with `chio up`");
+    run.complains("no server answers at http://").complains("start it with `chio up`");
     let (_server, _) = world.up(&[]);
     world.line("call demo now").ends(0);
 }

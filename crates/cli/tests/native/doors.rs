@@ -77,7 +77,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_left_alone() {
 
     let words = ["native", "serve", "--data", "other", "--unix", socket.to_str().unwrap()];
     let run = world.run(&words).ends(2);
-    run.complains("somebody already answers on the socket").complains("a.sock");
+    run.complains("another process already answers on the socket").complains("a.sock");
     assert!(server.connect().is_alive());
 }
 

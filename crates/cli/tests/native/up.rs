@@ -93,7 +93,7 @@ fn a_second_one_in_the_same_folder_says_that_the_first_runs() {
     let (_server, printed) = up(&world, &[]);
     let run = world.line("up --listen 127.0.0.1:0");
     assert!(run.code == 1 || run.code == 2, "{run:#?}");
-    let run = run.complains("somebody already answers on the socket");
+    let run = run.complains("another process already answers on the socket");
     assert!(run.stderr.contains(".chio/native.sock"), "{run:#?}");
     shell(&world, &printed);
 }

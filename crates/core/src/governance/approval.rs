@@ -25,7 +25,7 @@ pub struct ApprovalToken {
     pub id: String,
     /// Who answers, and signs.
     pub approver: PublicKey,
-    /// Who asked.
+    /// The subject key that asked.
     pub subject: PublicKey,
     /// The hash of the intent that was reviewed.
     pub governed_intent_hash: String,

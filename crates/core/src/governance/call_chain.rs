@@ -141,7 +141,7 @@ pub struct CurrentCall<'a> {
     pub request_id: &'a str,
     /// The request that runs and makes this call, if it is a nested one.
     pub live_parent: Option<&'a str>,
-    /// Who calls.
+    /// The subject key of the caller.
     pub subject: &'a PublicKey,
     /// The server that is to run the tool.
     pub server_id: &'a str,

@@ -182,7 +182,7 @@ pub struct MeteredBilling {
 pub struct MeteredQuote {
     /// The provider's name for the quote.
     pub quote_id: String,
-    /// Who quotes.
+    /// The party that quotes.
     pub provider: String,
     /// What is counted.
     pub billing_unit: String,

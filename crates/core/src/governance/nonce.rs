@@ -40,7 +40,7 @@ pub struct NonceBody {
 /// The call that a nonce is good for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NonceBinding {
-    /// Who calls.
+    /// The subject key of the caller.
     pub subject_id: String,
     /// The request.
     pub request_id: String,

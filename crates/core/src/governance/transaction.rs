@@ -79,7 +79,7 @@ impl GovernedTransactionReceipt {
 pub struct ApprovalRecord {
     /// The token's name.
     pub token_id: String,
-    /// Who approved.
+    /// The key of the approver.
     pub approver_key: PublicKey,
     /// [`ApprovalToken::artifact_digest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -99,7 +99,7 @@ pub(crate) async fn send(
     if sending.deferred {
         return defer_detached(shared, principal, request, record, before).await;
     }
-    run(shared, principal, request, record, before).await
+    run_call(shared, principal, request, record, before).await
 }
 
 /// Takes a question that the store has, for the message that answers it.
@@ -198,7 +198,7 @@ pub(crate) fn acquire(shared: &Shared, owner: &PublicKey) -> Result<ConcurrencyP
 }
 
 /// Runs a call to its end. It continues when its client disconnects.
-async fn run(
+async fn run_call(
     shared: &Arc<Shared>,
     principal: &AdmittedPrincipal,
     request: OrchestratedRequest,
@@ -310,7 +310,7 @@ async fn defer(
             // Nothing runs, and the refusal leaves a receipt.
             let refused =
                 OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..retained };
-            run(shared, principal, refused, (*record).clone(), before).await
+            run_call(shared, principal, refused, (*record).clone(), before).await
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {

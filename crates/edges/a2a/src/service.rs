@@ -24,6 +24,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     announcement: "A2A on ",
     path: "",
     carriers: &[Carrier::Http],
+    admits_ended: true,
     default_listener: "http",
     asks_users: false,
     settings: &[

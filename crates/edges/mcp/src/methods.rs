@@ -52,7 +52,7 @@ pub(crate) fn streams(method: &str) -> bool {
 }
 
 /// Handles a request.
-pub(crate) async fn answer(
+pub(crate) async fn handle_request(
     session: &Arc<McpSession>,
     request: Request,
     stream: StreamId,
@@ -112,7 +112,7 @@ async fn dispatch(method: &str, context: RequestContext<'_>) -> Result<Value, Rp
 }
 
 /// Handles a notification. An unknown one is dropped.
-pub(crate) async fn take(session: &Arc<McpSession>, notification: Notification) {
+pub(crate) async fn handle_notification(session: &Arc<McpSession>, notification: Notification) {
     session.touch();
     let Ok(params) = notification.params.into_object() else { return };
     match notification.method.as_str() {

@@ -76,7 +76,7 @@ impl Conversation<'_> {
                     self.reply(&Response::err(RequestId::NULL, invalid(message)));
                 }
                 Line::Whole(line) if line.trim_ascii().is_empty() => {}
-                Line::Whole(line) => self.take(line).await,
+                Line::Whole(line) => self.handle_line(line).await,
             }
             while self.running.try_join_next().is_some() {}
             // A client that does not read its responses gets no further ones.
@@ -89,7 +89,7 @@ impl Conversation<'_> {
         self.lines.send(response.to_text(), false);
     }
 
-    async fn take(&mut self, line: &[u8]) {
+    async fn handle_line(&mut self, line: &[u8]) {
         let message = match Inbound::new().read(line) {
             Ok(message) => message,
             Err(rejected) => {
@@ -103,7 +103,7 @@ impl Conversation<'_> {
             Message::Request(request) => self.request(request).await,
             Message::Notification(notification) => {
                 if let Some(session) = &self.session {
-                    methods::take(session, notification).await;
+                    methods::handle_notification(session, notification).await;
                 }
             }
             Message::Response(response) => {
@@ -127,7 +127,7 @@ impl Conversation<'_> {
         };
         let lines = self.lines.clone();
         self.running.spawn(async move {
-            let outcome = methods::answer(&session, request, NOTIFICATIONS, None).await;
+            let outcome = methods::handle_request(&session, request, NOTIFICATIONS, None).await;
             lines.send(Response { id, outcome: outcome.map(Into::into) }.to_text(), false);
         });
     }

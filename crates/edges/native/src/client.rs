@@ -32,9 +32,9 @@ pub enum ClientError {
     /// There is no kernel there.
     #[error("cannot connect to `{endpoint}`: {problem}")]
     Connect {
-        /// Where.
+        /// The endpoint that was tried.
         endpoint: String,
-        /// Why not.
+        /// The system's error.
         problem: String,
     },
     /// The connection ended first.

@@ -73,7 +73,7 @@ struct Candidate<'a> {
 }
 
 impl Inner {
-    /// Step 5 of the road.
+    /// The stage authorize.
     pub(super) fn authorize(
         &self,
         call: &ToolCall,

@@ -14,7 +14,7 @@ use crate::kernel::{Inner, ToolFacts};
 use crate::resource_provider::ReadKind;
 
 impl Inner {
-    /// Step 5 of the road, for a read.
+    /// The stage authorize, for a read.
     pub(super) fn authorize_read(
         &self,
         kind: ReadKind,

@@ -20,7 +20,7 @@ use crate::resource_provider::{ReadKind, Reading};
 use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 
 impl Inner {
-    /// Steps 8 and 9 of the road, for a tool or for a read. With the code of an error that a server
+    /// The stages dispatch and review, for a tool or for a read. With the code of an error that a server
     /// answered with.
     pub(super) async fn dispatch(
         &self,
@@ -35,7 +35,7 @@ impl Inner {
             let outcome = Outcome::Cancelled { reason, chunks: 0 };
             return (Ending::before_dispatch(outcome), None);
         }
-        let errand = Errand::of(&mut call, read, draft);
+        let work = Work::of(&mut call, read, draft);
         let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
         let known = Known {
             argument_bytes: draft.argument_bytes,
@@ -50,7 +50,7 @@ impl Inner {
         let reviewers = Reviewers::new(&pipeline, &input);
         let context = CallContext::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
-            let ran = Box::pin(errand.run(permit, held.server.connection(), &context));
+            let ran = Box::pin(work.invoke(permit, held.server.connection(), &context));
             outcome(Catch::new(ran).await, &context).await
         };
         // The whole way of the output to the caller can be cancelled, not only the tool.
@@ -88,12 +88,12 @@ impl Inner {
 }
 
 /// What a server is asked to do.
-enum Errand {
+enum Work {
     Tool(ToolInvocation),
     Read(Reading),
 }
 
-impl Errand {
+impl Work {
     /// Takes the arguments out of the call, unless guards look at them again. The receipt has its
     /// own copy.
     fn of(call: &mut ToolCall, read: Option<ReadKind>, draft: &Draft) -> Self {
@@ -121,7 +121,7 @@ impl Errand {
         }
     }
 
-    async fn run(
+    async fn invoke(
         self,
         permit: Permit,
         server: &dyn ToolServerConnection,

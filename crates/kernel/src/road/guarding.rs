@@ -25,7 +25,7 @@ impl Guarded {
 }
 
 impl Inner {
-    /// Step 6 of the road. Tells who asks for an approval, unless somebody denies.
+    /// The stage guard. Tells which guard asks for an approval, unless one denies.
     pub(super) async fn guard(
         &self,
         call: &ToolCall,

@@ -19,13 +19,12 @@ use crate::kernel::Inner;
 use crate::resource_provider::ReadKind;
 use crate::store::{Appended, Closing, Entry};
 
-/// A look into a server's library, decoded.
+/// A read of a resource or prompt, or a completion, decoded.
 #[derive(Debug, Clone)]
 pub struct ReadCall {
-    /// How.
+    /// The kind of read, which decides the grants that cover it.
     pub kind: ReadKind,
-    /// Who looks, by which authority, where, and for what: the arguments are the parameters of the
-    /// read.
+    /// The caller, its capability and the server; the arguments are the params of the read.
     pub call: ToolCall,
 }
 

@@ -95,7 +95,7 @@ impl Settlement {
 }
 
 impl Inner {
-    /// Step 10 of the road.
+    /// The stage receipt.
     pub(super) async fn receipt(
         &self,
         mut draft: Draft,

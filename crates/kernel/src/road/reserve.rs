@@ -38,7 +38,7 @@ pub(crate) struct Held {
 }
 
 impl Inner {
-    /// Step 7 of the road.
+    /// The stage reserve.
     pub(super) async fn reserve(
         &self,
         guarded: Guarded,

@@ -47,7 +47,7 @@ impl Inner {
         self.revocations.check_running(self.clock.monotonic(), self.config.revocation_max_age)
     }
 
-    /// Step 4 of the road.
+    /// The stage verify.
     pub(super) async fn verify(&self, call: &ToolCall, draft: &Draft) -> Result<Verified, Denial> {
         let known = self.verify_token(&call.token, &call.agent, draft.started_at).await?;
         Ok(Verified { known })

@@ -15,9 +15,9 @@ pub struct ApprovalRequest {
     pub id: String,
     /// The kernel's own name of the call, which the approval has to name.
     pub request_id: String,
-    /// Who calls.
+    /// The subject key of the caller.
     pub subject: PublicKey,
-    /// With which token.
+    /// The id of the capability that the call is made with.
     pub capability_id: String,
     /// The server called.
     pub server_id: String,
@@ -31,7 +31,7 @@ pub struct ApprovalRequest {
     pub intent_hash: String,
     /// Who asks for the approval: a guard's name, or the kernel's.
     pub asked_by: String,
-    /// Why.
+    /// The reason, for the one who approves.
     pub reason: String,
     /// When, in Unix seconds.
     pub requested_at: u64,

@@ -8,11 +8,11 @@ use super::{Body, RequestId, RpcError};
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Wants an answer.
+    /// A request, which gets a response.
     Request(Request),
-    /// Wants none.
+    /// A notification, which gets none.
     Notification(Notification),
-    /// Is one.
+    /// A response to a request.
     Response(Response),
 }
 
@@ -21,18 +21,18 @@ pub enum Message {
 pub struct Request {
     /// Repeated by the answer.
     pub id: RequestId,
-    /// What to do.
+    /// The method to run.
     pub method: String,
-    /// With what.
+    /// The params of the method.
     pub params: Params,
 }
 
 /// A message that is never answered, not even when it fails.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
-    /// What happened, or what to do.
+    /// The method that names what happened.
     pub method: String,
-    /// With what.
+    /// The params of the method.
     pub params: Params,
 }
 

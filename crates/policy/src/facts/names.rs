@@ -24,7 +24,7 @@ pub(crate) struct Tool {
     pub(crate) language: Option<&'static str>,
 }
 
-/// Whether this is the kernel's name for a look into a server's library, not a tool's.
+/// Whether this is the kernel's name for a look into a server's resources, not a tool's.
 pub(crate) fn reads_library(name: &str) -> bool {
     use chio_kernel::ReadKind as Kind;
     let kinds =

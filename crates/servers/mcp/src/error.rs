@@ -16,7 +16,7 @@ pub enum McpError {
     NotStarted {
         /// The program, without its arguments.
         program: String,
-        /// Why.
+        /// The system's error.
         problem: String,
     },
     /// The server speaks another version of the protocol.

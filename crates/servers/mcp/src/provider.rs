@@ -68,11 +68,15 @@ impl ResourceProvider for McpServer {
         Ok(call::call(&child.conversation, (method, None), params, context).await?)
     }
 
-    async fn tell(&self, session: &Session, word: ClientNotification) -> Result<(), KernelError> {
+    async fn tell(
+        &self,
+        session: &Session,
+        notification: ClientNotification,
+    ) -> Result<(), KernelError> {
         // SECURITY: a session does not change what a child does that others work with.
         let Some(Opened::Own(slot)) = self.opened(&session.id) else { return Ok(()) };
         let child = slot.child().await?;
-        match word {
+        match notification {
             ClientNotification::LogLevel(level) => {
                 if child.offer.capabilities.contains_key("logging") {
                     let (within, params) = (self.settings().limits.list, log_level(&level));

@@ -126,10 +126,10 @@ fn over(approval: &Approval, state: ApprovalState, now: u64) -> Refused {
     let what = match state {
         ApprovalState::Approved | ApprovalState::Used => "was approved already".to_owned(),
         ApprovalState::Denied => "was denied already".to_owned(),
-        ApprovalState::Cancelled => "was called off: nobody waits for an answer".to_owned(),
+        ApprovalState::Cancelled => "was cancelled: no call waits for an answer".to_owned(),
         ApprovalState::Expired => {
             format!(
-                "expired {}: nobody waits for an answer",
+                "expired {}: no call waits for an answer",
                 relative(approval.request.expires_at, now)
             )
         }

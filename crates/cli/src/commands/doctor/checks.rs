@@ -111,7 +111,7 @@ fn access(io: &mut Io<'_>, access: &AccessConfig) -> Option<Check> {
         Ok(None) => None,
         Ok(Some(_)) => {
             let AccessConfig::Tokens { files, .. } = access else {
-                return Some(Check::note("access", "whoever is on this machine may come in"));
+                return Some(Check::note("access", "every client on this machine is accepted"));
             };
             let exposed = files.iter().find(|(_, file)| is_exposed(file));
             Some(match exposed {
@@ -141,7 +141,7 @@ fn socket(what: &str, path: &Path, config: &Config) -> Check {
         return Check::wrong(what, found).so("make it, or name another socket");
     }
     match UnixStream::connect(path) {
-        Ok(_) => Check::note(what, format!("somebody answers on {shown} already")),
+        Ok(_) => Check::note(what, format!("a process answers on {shown} already")),
         Err(_) => Check::fine(what, format!("{shown} can be used")),
     }
 }

@@ -31,9 +31,9 @@ Starts COMMAND, an MCP server that speaks on standard input and output, and serv
 over standard input and output for a client that starts commands, or over HTTP. Calls are judged by
 --policy and leave receipts in the store, which `chio up` and others may use at the same time.
 
-Over standard input and output, whoever started the process is the caller. Over HTTP, clients send
-a bearer token; when none is set, one is made and kept in the store's folder (mcp.token). Clients
-may also come with a capability of their own, in the header X-Chio-Capability. A caller is handed the
+Over standard input and output, the process that started this one is the caller. Over HTTP, clients
+send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token). Clients
+may also present a capability of their own, in the header X-Chio-Capability. A caller is issued the
 policy's default capabilities, or where it has none, one for everything that the server has.
 
 Examples:

@@ -24,7 +24,7 @@ Calls that need approval wait for it: `chio approvals` answers them with the sto
 key; name others who may answer with --trusted-approver.
 
 Calls are judged by --policy; a change of its files takes effect within seconds, and a broken change
-is told and changes nothing. A peer that is named is handed the policy's default capabilities.
+is told and changes nothing. A subject that --peer names is issued the policy's default capabilities.
 
 Examples:
   chio native serve --unix chio.sock
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     policy: PolicyArgs,
     #[command(flatten)]
     trust: TrustArgs,
-    /// Whoever connects is this subject, by public key or key file
+    /// Every client is this subject, by public key or key file
     #[arg(long, value_name = "KEY")]
     peer: Option<String>,
     /// How long a tool may take [default: 5m]

@@ -29,7 +29,7 @@ pub(super) fn print(
 ) -> Result<()> {
     io.field("kernel", runtime.kernel.public_key())?;
     io.field("state", args.data.display())?;
-    let who = "whoever is on this machine, as the demo agent";
+    let who = "every client on this machine, as the demo agent";
     let url = |edge: &str| served.url(edge).unwrap_or_default();
     io.field("mcp", format_args!("{} ({who})", url("mcp")))?;
     io.field("a2a", format_args!("{} (the same; card at {CARD})", url("a2a")))?;

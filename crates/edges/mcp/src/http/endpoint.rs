@@ -57,7 +57,7 @@ impl Endpoint {
         let id = id.to_str().unwrap_or_default();
         let over = |state| Box::new(refusal(StatusCode::NOT_FOUND, None, no_session(state)));
         let foreign = || {
-            let error = unauthenticated("the session belongs to somebody else");
+            let error = unauthenticated("the session belongs to another principal");
             Box::new(refusal(StatusCode::FORBIDDEN, None, error))
         };
         let session = match self.shared.sessions.find(id, &principal.owner_id()) {

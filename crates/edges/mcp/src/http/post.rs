@@ -30,10 +30,14 @@ const LATER: u64 = 30;
 pub(super) async fn handle(State(endpoint): State<Endpoint>, request: Request) -> Reply {
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    Box::pin(answer(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)
+    Box::pin(handle_message(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn answer(endpoint: &Endpoint, head: &Parts, body: Body) -> Result<Reply, Box<Reply>> {
+async fn handle_message(
+    endpoint: &Endpoint,
+    head: &Parts,
+    body: Body,
+) -> Result<Reply, Box<Reply>> {
     let (principal, proof) = endpoint.authenticate(head).await?;
     let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
     let headers = &head.headers;
@@ -56,7 +60,7 @@ async fn answer(endpoint: &Endpoint, head: &Parts, body: Body) -> Result<Reply, 
         }
         Message::Notification(notification) => {
             let session = endpoint.session(headers, principal).await?;
-            methods::take(&session, notification).await;
+            methods::handle_notification(&session, notification).await;
             return Ok(empty(StatusCode::ACCEPTED));
         }
         Message::Response(response) => {
@@ -72,7 +76,7 @@ async fn answer(endpoint: &Endpoint, head: &Parts, body: Body) -> Result<Reply, 
         return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
     };
     let log = Arc::clone(log);
-    Ok(run(endpoint, session, log, request, proof).await)
+    Ok(run_request(endpoint, session, log, request, proof).await)
 }
 
 /// Reads the one message of a body.
@@ -132,7 +136,7 @@ fn unopened(id: RequestId, error: RpcError) -> Reply {
 }
 
 /// Runs a request: what is ready at once goes out in one piece, the rest as a stream.
-async fn run(
+async fn run_request(
     endpoint: &Endpoint,
     session: Arc<McpSession>,
     log: Arc<EventLog>,
@@ -144,7 +148,7 @@ async fn run(
     let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
-        let outcome = methods::answer(&worker, request, stream_id, proof).await;
+        let outcome = methods::handle_request(&worker, request, stream_id, proof).await;
         Response { id, outcome: outcome.map(Into::into) }
     });
     if let Ok(response) = tokio::time::timeout(AT_ONCE, &mut work).await {

@@ -128,8 +128,12 @@ impl ResourceProvider for TestProvider {
         }
     }
 
-    async fn tell(&self, _session: &Session, word: ClientNotification) -> Result<(), KernelError> {
-        self.journal.note(format!("{word:?}"));
+    async fn tell(
+        &self,
+        _session: &Session,
+        notification: ClientNotification,
+    ) -> Result<(), KernelError> {
+        self.journal.note(format!("{notification:?}"));
         Ok(())
     }
 }
