@@ -3,7 +3,6 @@
 //! in the [`Plan`] that they make.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,12 +85,6 @@ impl EdgeConfig {
         Self { kind, listener, settings, announcement: kind.announcement }
     }
 
-    /// Checks the settings, for an HTTP listener at this address.
-    fn check(&self, address: Option<SocketAddr>) -> Result<()> {
-        let checked = (self.kind.check)(&self.settings, address);
-        checked.map_err(|error| anyhow!("edge `{}`: {error}", self.kind.name))
-    }
-
     /// The same on another listener.
     pub(crate) fn on(mut self, listener: &str) -> Self {
         listener.clone_into(&mut self.listener);
@@ -121,11 +114,6 @@ impl<'a> Plan<'a> {
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening)> {
-        for edge in &self.edges {
-            let listener = self.listeners.iter().find(|listener| listener.name == edge.listener);
-            let address = listener.and_then(ListenerConfig::http_address);
-            edge.check(address)?;
-        }
         let policies = self.policies.load(io).await?;
         let data = data_of(&self.store).map(std::path::Path::to_owned);
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };

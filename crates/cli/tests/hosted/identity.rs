@@ -1,5 +1,7 @@
 //! Whose a session is: only whoever opened it may use it.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::http::Request;
@@ -105,6 +107,60 @@ fn a_session_is_for_the_token_that_opened_it() {
     check_foreign(&hers, &bob);
     assert_eq!(text_of(&his.call("echo", &json!({"text": "his"}))), "{\"text\":\"his\"}");
     assert_eq!(world.calls().len(), 3);
+}
+
+/// A token of the authorization server whose key is `key(5)`, as an `Authorization` header.
+fn jwt(claims: &Value) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(&json!({"alg": "EdDSA", "kid": "k"})), part(claims));
+    let signature = bytes_of(&chio_testkit::key(5).sign(signed.as_bytes()).to_hex());
+    format!("Bearer {signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
+// covers: WIRE-071
+#[test]
+fn a_session_is_for_the_principal_of_an_authorization_server_whichever_token_it_shows() {
+    let world = World::new();
+    let public = bytes_of(&chio_testkit::key(5).public_key().to_hex());
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "kid": "k",
+        "x": URL_SAFE_NO_PAD.encode(public)});
+    world.folder.write("keys.json", json!({"keys": [key]}).to_string());
+    let config = "store: s\nservers: [{id: demo}]\nlisteners:\n  http:\n    listen: 127.0.0.1:0\n    \
+                  jwt: {issuer: \"https://login.example\", audience: chio, scopes: [tools], \
+                  keys_file: keys.json}\nedges: {mcp: {}}\n";
+    world.folder.write("chio.yaml", config);
+    let served = world.start(&["serve"]);
+    let claims = |changes: Value| {
+        let mut claims = json!({"iss": "https://login.example", "aud": "chio", "sub": "alice",
+            "scope": "tools", "tid": "tenant-7", "exp": 4_000_000_000_u64, "jti": "1"});
+        claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        served.door.with("Authorization", &jwt(&claims))
+    };
+    let mut session = claims(json!({})).open();
+    let first = session.call("echo", &json!({"text": "one"}));
+    let receipt = world.receipt(receipt_of(&first));
+    assert_eq!(receipt["tenant_id"], "tenant-7", "{receipt}");
+    // A refreshed token is the same principal; another subject is not.
+    session.door = claims(json!({"jti": "2", "exp": 4_000_000_001_u64}));
+    session.call("echo", &json!({"text": "two"}));
+    check_foreign(&session, &claims(json!({"sub": "bob"})));
+    let hello = crate::session::initialize(&json!({}));
+    for (changes, status) in [
+        (json!({"aud": "other"}), 401),
+        (json!({"iss": "https://other.example"}), 401),
+        (json!({"exp": 1_000_000_000}), 401),
+        (json!({"scope": "read"}), 403),
+    ] {
+        let answer = claims(changes.clone()).send(Request::post(&hello));
+        let answer = answer.check_for(status, &changes.to_string());
+        assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"), "{changes}");
+    }
+    world.check_calls(&[("echo", "allow"), ("echo", "allow")]);
 }
 
 #[test]

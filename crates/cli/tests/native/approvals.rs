@@ -113,7 +113,7 @@ fn a_caller_that_goes_away_calls_off_and_gives_back_its_budget() {
     assert!(matches!(receipts[0].decision, Some(Decision::Cancelled { .. })), "{receipts:?}");
     world.check_request("gone-1", "cancelled");
     let late = world.line(&format!("approvals approve {id} --data s"));
-    late.ends(1).complains("was called off");
+    late.ends(1).complains("was cancelled");
     let approvals = world.line("approvals list --data s --state cancelled").ends(0);
     approvals.says(&id);
 

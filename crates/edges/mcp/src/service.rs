@@ -9,8 +9,8 @@ use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, L
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{Rate, RateLimiter};
 use chio_edge::{
-    Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings, StreamError,
-    Streams, UserApprovals,
+    Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, Settings, StreamError, Streams,
+    UserApprovals,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -57,18 +57,9 @@ pub const EDGE: EdgeKind = EdgeKind {
         ),
         Setting::new("rotate_streams", Form::Duration, "never", "when clients have to come back"),
     ],
-    check: |settings, _| check_versions(settings.texts("versions")),
+    check: |_, _| Ok(()),
     start: |context, settings| Ok(Arc::new(McpService::new(context, settings))),
 };
-
-fn check_versions(versions: &[String]) -> Result<(), SettingError> {
-    let is_known = |version: &String| SUPPORTED.contains(&version.as_str());
-    if versions.iter().all(is_known) {
-        return Ok(());
-    }
-    let message = format!("expected versions among {}", SUPPORTED.join(" and "));
-    Err(SettingError { key: Some("versions"), message })
-}
 
 /// How sessions are served.
 pub(crate) struct McpOptions {
