@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy};
+use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy, server_id_of};
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::strict;
@@ -128,11 +128,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl A2aAgent {
-    /// The name of an agent at this URL, when none is configured.
-    pub(crate) fn name_of(target: &str) -> Option<String> {
-        chio_a2a_adapter::server_id_of(target)
-    }
-
     /// The agent of the command line. Its tasks are remembered beside the store by default.
     pub(crate) fn of_args(
         &self,
@@ -141,7 +136,7 @@ impl A2aAgent {
         store: &StoreArgs,
     ) -> Result<Self> {
         let target = self.target.as_ref().ok_or_else(|| anyhow!("expected --target URL"))?;
-        let id = id.cloned().or_else(|| Self::name_of(target));
+        let id = id.cloned().or_else(|| server_id_of(target));
         let id = id.ok_or_else(|| {
             anyhow!("expected a URL such as https://agent.example.com as --target")
         })?;

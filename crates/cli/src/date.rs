@@ -13,8 +13,8 @@ pub(crate) fn utc(seconds: u64) -> String {
 
 /// Unix seconds as `22:13:20`, UTC.
 pub(crate) fn time_of_day(seconds: u64) -> String {
-    let (hour, minute, second) = (seconds / HOUR % 24, seconds / MINUTE % 60, seconds % MINUTE);
-    format!("{hour:02}:{minute:02}:{second:02}")
+    let text = rfc3339(seconds);
+    text.split(['T', 'Z']).nth(1).unwrap_or_default().to_owned()
 }
 
 /// Where `time` lies as seen from `now`: `3h ago`, `in 20m`, `now`.

@@ -52,11 +52,6 @@ impl EndpointFile {
         self.edges.get(CALLS).map(String::as_str)
     }
 
-    /// Whether commands can call tools there.
-    pub(crate) fn is_callable(&self) -> bool {
-        self.calls().is_some()
-    }
-
     /// The address by which commands call tools.
     fn address(&self) -> Option<SocketAddr> {
         self.calls()?.strip_prefix("http://")?.split('/').next()?.parse().ok()

@@ -236,7 +236,7 @@ impl Served {
             }
         }
         let other = || EndpointFile::read_in(data).is_some_and(|other| other.is_running());
-        if !file.is_callable() || (!is_main && other()) {
+        if file.calls().is_none() || (!is_main && other()) {
             return Ok(None);
         }
         file.write_in(io, data).map(Some)

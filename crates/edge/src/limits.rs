@@ -9,6 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::settings::{Form, Setting, Settings};
+
 /// The most clients that are counted each for itself; further ones are counted together.
 const MAX_CLIENTS: usize = 4096;
 /// One owner holds at most this fraction of all permits: one in four.
@@ -24,10 +26,15 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A limit per minute.
+    /// The setting of edges that limit the rate of their clients.
+    pub const SETTING: Setting =
+        Setting::new("rate", Form::Number(u32::MAX as u64), "no limit", "requests in a minute");
+
+    /// The rate that [`Self::SETTING`] sets, if it does.
     #[must_use]
-    pub const fn per_minute(requests: u32) -> Self {
-        Self { requests, window: Duration::from_secs(60) }
+    pub fn from_settings(settings: &Settings) -> Option<Self> {
+        let requests = settings.number(Self::SETTING.name)?;
+        Some(Self { requests, window: Duration::from_secs(60) })
     }
 }
 

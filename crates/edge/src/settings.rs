@@ -106,12 +106,6 @@ impl Settings {
         self
     }
 
-    /// Whether a value was set.
-    #[must_use]
-    pub fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
-    }
-
     /// A text that was set.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {

@@ -283,7 +283,7 @@ pub struct Abandoned {
     pub lock: Box<dyn Any + Send + Sync>,
 }
 
-/// The log of one kernel and the shared books that its entries settle. Whoever has it holds the
+/// The log of one kernel and the shared budgets that its entries settle. Whoever has it holds the
 /// lock of that log.
 #[async_trait]
 pub trait Ledger: Send + Sync {

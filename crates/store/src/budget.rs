@@ -1,4 +1,4 @@
-//! Which way to pay for a call fits, whatever keeps the books.
+//! Which way to pay for a call fits, whatever store asks.
 
 use chio_kernel::store::{Alternative, Exhausted, Hold, Reserved, StoreResult};
 
@@ -49,7 +49,7 @@ impl Missing<'_> {
     }
 }
 
-/// Finds the first alternative of which every hold fits. `spent` looks into the books.
+/// Finds the first alternative of which every hold fits. `spent` tells what a grant has spent.
 pub(crate) fn choose<'a>(
     alternatives: &'a [Alternative],
     mut spent: impl FnMut(&str, u32) -> StoreResult<Spent>,

@@ -3,8 +3,8 @@
 //! `store.db` holds what must not be lost. It is written by one thread of each process, a group of
 //! requests at a time. `index.db` can be made again from it at any time.
 
-mod books;
 mod checkpointer;
+mod database;
 mod epoch_file;
 mod error;
 mod folder;
@@ -40,8 +40,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::certify::{certificate, in_use};
 use crate::{Indexing, Slot};
-use books::{Books, CertificateRow, LogRow};
 use checkpointer::Checkpointer;
+use database::{CertificateRow, Database, LogRow};
 use epoch_file::EpochFile;
 use error::{failed, unreadable};
 use folder::{Folder, NewSlot, Role, SlotKey};
@@ -135,13 +135,13 @@ impl SqliteStore {
             Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure)));
         let checkpointer = Arc::new(Checkpointer::start(&database)?);
         let (woken, noted) = (Arc::clone(&index_backpressure), Arc::clone(&checkpointer));
-        let after_group = Arc::new(move |books: &mut Books| {
+        let after_group = Arc::new(move |database: &mut Database| {
             woken.wake();
-            noted.note(books.take_written(), books.connection());
+            noted.note(database.take_written(), database.connection());
         });
         let epoch_file = Arc::new(epoch_file_of(&folder, &connection)?);
-        let books = Books::new(connection, Arc::clone(&epoch_file));
-        let writer = Writer::start(books, after_group)?;
+        let database = Database::new(connection, Arc::clone(&epoch_file));
+        let writer = Writer::start(database, after_group)?;
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
             epoch_file,
@@ -225,17 +225,17 @@ impl SqliteStore {
     fn certify(&self, key: &PublicKey) -> StoreResult<(i64, u64, KernelCertificate)> {
         let row = LogRow { log_id: log_id(key), kernel_key: key.to_hex() };
         let asked = row.clone();
-        let (number, entries, known) = self.writer.run_blocking(move |books| {
-            let number = books.log_number(&asked)?;
-            let entries = books.reread_entries(number)?;
-            Ok((number, entries, read::certificates(books.connection(), number)?))
+        let (number, entries, known) = self.writer.run_blocking(move |database| {
+            let number = database.log_number(&asked)?;
+            let entries = database.reread_entries(number)?;
+            Ok((number, entries, read::certificates(database.connection(), number)?))
         })?;
         let authority = self.authority()?;
         let now = self.clock.unix_seconds();
         let issued = certificate(&known, authority.as_ref(), key, &self.store_id, now)?;
         if !known.contains(&issued) {
             let certificate = CertificateRow::new(&issued)?;
-            self.writer.run_blocking(move |books| books.certify(&row, &certificate))?;
+            self.writer.run_blocking(move |database| database.certify(&row, &certificate))?;
         }
         Ok((number, entries, issued))
     }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_claimed_and_called_off_while_it_waits() {
+    fn a_task_is_claimed_and_cancelled_while_it_waits() {
         let over = |state| TaskRefused::Over(state);
         check(TaskState::Waiting, 9, &Ok(()), &Ok(true));
         check(TaskState::Running, 9, &Err(TaskRefused::Running), &Err(TaskRefused::Running));

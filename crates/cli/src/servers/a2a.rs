@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use async_trait::async_trait;
+use chio_a2a_adapter::server_id_of;
 use chio_core::crypto::Keypair;
 use chio_kernel::ToolServerConnection;
 use chio_net::address::{AddressPattern, PatternError};
@@ -114,7 +115,7 @@ fn read(
     store: &StoreUrl,
 ) -> Option<A2aAgent> {
     let target = required(section, "target", "a URL")?.text.to_owned();
-    let id = id.map(str::to_owned).or_else(|| A2aAgent::name_of(&target));
+    let id = id.map(str::to_owned).or_else(|| server_id_of(&target));
     let Some(id) = id else {
         section.problem("target", "expected a URL such as `https://agent.example.com`");
         return None;

@@ -8,7 +8,7 @@ use chio_core::message::ToolCallResponse;
 use chio_core::receipt::{ChioReceipt, Decision};
 use serde_json::Value;
 
-use crate::books::{Books, Entry, Open};
+use crate::snapshot::{Entry, Open, Snapshot};
 
 /// What the callers know.
 #[derive(Default)]
@@ -35,13 +35,17 @@ pub(crate) struct Counted {
 }
 
 /// What is wrong with a store.
-pub(crate) fn problems(books: &Books, record: &mut Record, counted: &[Counted]) -> Vec<String> {
+pub(crate) fn problems(
+    snapshot: &Snapshot,
+    record: &mut Record,
+    counted: &[Counted],
+) -> Vec<String> {
     let mut found = Vec::new();
-    check_unique(books, &mut found);
-    check_answers(books, record, &mut found);
-    check_notes(books, &mut found);
+    check_unique(snapshot, &mut found);
+    check_answers(snapshot, record, &mut found);
+    check_notes(snapshot, &mut found);
     for budget in counted {
-        check_budget(books, budget, &mut found);
+        check_budget(snapshot, budget, &mut found);
     }
     found
 }
@@ -50,9 +54,9 @@ fn request_id(receipt: &ChioReceipt) -> Option<&str> {
     receipt.metadata.as_ref()?.pointer("/receipt_context/request_id")?.as_str()
 }
 
-fn check_unique(books: &Books, found: &mut Vec<String>) {
+fn check_unique(snapshot: &Snapshot, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
-    for entry in &books.receipts {
+    for entry in &snapshot.receipts {
         let receipt = &entry.receipt;
         let Some(request) = request_id(receipt) else {
             found.push(format!("receipt {} is of no request", receipt.id));
@@ -64,11 +68,11 @@ fn check_unique(books: &Books, found: &mut Vec<String>) {
             }
         }
         let key = receipt.kernel_key.to_hex();
-        if books.logs.get(&key) != Some(&entry.log) {
+        if snapshot.logs.get(&key) != Some(&entry.log) {
             found.push(format!("receipt {} is in the log of another kernel", receipt.id));
         }
     }
-    for open in &books.intents {
+    for open in &snapshot.intents {
         let request = open.reservation.intent.request_id.as_str();
         if !seen.insert(request) {
             found.push(format!("call `{request}` is open and has a receipt, or is open twice"));
@@ -77,7 +81,7 @@ fn check_unique(books: &Books, found: &mut Vec<String>) {
 }
 
 /// Whatever was answered has its receipt in the log, to the byte.
-fn check_answers(books: &Books, record: &mut Record, found: &mut Vec<String>) {
+fn check_answers(snapshot: &Snapshot, record: &mut Record, found: &mut Vec<String>) {
     for answer in record.answers.iter().skip(record.verified) {
         if let Err(error) = answer.receipt.verify() {
             found.push(format!("the receipt of answer `{}` does not verify: {error}", answer.id));
@@ -85,7 +89,7 @@ fn check_answers(books: &Books, record: &mut Record, found: &mut Vec<String>) {
     }
     record.verified = record.answers.len();
     let logged: HashMap<&str, &Entry> =
-        books.receipts.iter().map(|entry| (entry.receipt.id.as_str(), &**entry)).collect();
+        snapshot.receipts.iter().map(|entry| (entry.receipt.id.as_str(), &**entry)).collect();
     for answer in &record.answers {
         match logged.get(answer.receipt.id.as_str()) {
             None => found.push(format!("lost: the receipt of answer `{}`", answer.id)),
@@ -102,20 +106,20 @@ fn check_answers(books: &Books, record: &mut Record, found: &mut Vec<String>) {
 }
 
 /// What the tool has done is recorded once, and what is recorded as done, it has done.
-fn check_notes(books: &Books, found: &mut Vec<String>) {
+fn check_notes(snapshot: &Snapshot, found: &mut Vec<String>) {
     let mut accounts: HashMap<&str, Vec<Account<'_>>> = HashMap::new();
-    for entry in books.receipts.iter().filter(|entry| entry.receipt.tool_name == "note_put") {
+    for entry in snapshot.receipts.iter().filter(|entry| entry.receipt.tool_name == "note_put") {
         let text = text_of(&entry.receipt.action.parameters);
         accounts.entry(text).or_default().push(Account::Receipt(&entry.receipt));
     }
-    for open in &books.intents {
+    for open in &snapshot.intents {
         let intent = &open.reservation.intent;
         if intent.tool_name == "note_put" {
             accounts.entry(text_of(&intent.action.parameters)).or_default().push(Account::Open);
         }
     }
     let mut put = HashSet::new();
-    for text in &books.notes {
+    for text in &snapshot.notes {
         if !put.insert(text.as_str()) {
             found.push(format!("note `{text}` was put twice"));
         }
@@ -129,7 +133,7 @@ fn check_notes(books: &Books, found: &mut Vec<String>) {
             }
         }
     }
-    put.extend(books.notes_since.iter().map(String::as_str));
+    put.extend(snapshot.notes_since.iter().map(String::as_str));
     for (text, accounts) in accounts {
         let allowed = |it: &Account<'_>| matches!(it, Account::Receipt(r) if r.decision == Some(Decision::Allow));
         if accounts.iter().any(allowed) && !put.contains(text) {
@@ -158,13 +162,13 @@ fn may_have_run(receipt: &ChioReceipt) -> bool {
 }
 
 /// What was debited is what receipts and open intents say, and never more than was granted.
-fn check_budget(books: &Books, budget: &Counted, found: &mut Vec<String>) {
+fn check_budget(snapshot: &Snapshot, budget: &Counted, found: &mut Vec<String>) {
     let name = format!("budget {} of `{}`", budget.grant, budget.capability);
     let is_it = |id: &str, index: Option<u64>| {
         budget.presented.contains(&id) && index == Some(u64::from(budget.grant))
     };
     let (mut calls, mut cents) = (0, 0);
-    for entry in &books.receipts {
+    for entry in &snapshot.receipts {
         let receipt = &entry.receipt;
         let metadata = receipt.metadata.as_ref().unwrap();
         let index = metadata.pointer("/attribution/grant_index").and_then(Value::as_u64);
@@ -179,7 +183,7 @@ fn check_budget(books: &Books, budget: &Counted, found: &mut Vec<String>) {
             found.push(format!("{name}: a tool failed, which these tests do not expect"));
         }
     }
-    for Open { reservation, chosen, .. } in &books.intents {
+    for Open { reservation, chosen, .. } in &snapshot.intents {
         let taken = &reservation.alternatives[*chosen];
         if is_it(&reservation.intent.capability_id, Some(u64::from(taken.grant_index))) {
             calls += 1;
@@ -187,7 +191,7 @@ fn check_budget(books: &Books, budget: &Counted, found: &mut Vec<String>) {
         }
     }
     let key = (budget.capability.to_owned(), budget.grant);
-    let debited = books.budgets.get(&key).copied().unwrap_or_default();
+    let debited = snapshot.budgets.get(&key).copied().unwrap_or_default();
     if budget.calls.is_some_and(|most| debited.0 != calls || calls > most) {
         let most = budget.calls;
         found.push(format!("{name}: {} calls debited, {calls} recorded, of {most:?}", debited.0));

@@ -10,10 +10,10 @@ use chio_testkit::token::grant;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::books::Entry;
 use crate::check::Counted;
 use crate::load::{Load, Plan, runtime};
 use crate::shim::{Disk, Fault, Spared};
+use crate::snapshot::Entry;
 use crate::support::{Chance, World, at_most, endpoint, for_money};
 
 /// How often the disk fails under load.
@@ -117,7 +117,7 @@ fn ends_while_the_disk_fails(
         let (late, client) = (request("late", token, "sleep", json!({"ms": ms})), client.clone());
         let call = runtime.spawn(async move { client.call(late, |_, _| ()).await });
         let open = until("the call to begin", || {
-            let begun = world.books().intents;
+            let begun = world.snapshot().intents;
             let begun = begun.first().map(|open| open.reservation.intent.request_id.clone());
             begun.map(Some).or_else(|| call.is_finished().then_some(None))
         });
@@ -130,17 +130,17 @@ fn ends_while_the_disk_fails(
         }
         disk.mend();
     };
-    let still: Vec<_> = world.books().intents;
+    let still: Vec<_> = world.snapshot().intents;
     assert_eq!(still.len(), 1, "the disk fails, and yet: {still:#?}");
     disk.mend();
     world.wait_until_closed();
-    let books = world.books();
+    let snapshot = world.snapshot();
     let of_it = |entry: &&std::sync::Arc<Entry>| {
         let metadata = entry.receipt.metadata.as_ref().unwrap();
         metadata["receipt_context"]["request_id"] == open.as_str()
     };
     let found: Vec<_> =
-        books.receipts.iter().filter(of_it).map(|it| &it.receipt.decision).collect();
+        snapshot.receipts.iter().filter(of_it).map(|it| &it.receipt.decision).collect();
     assert!(matches!(*found, [Some(Decision::Incomplete { .. })]), "{found:#?}");
 }
 
@@ -149,8 +149,8 @@ fn dead_on_a_failing_disk(world: &mut World) {
     world.check("dead");
     world.audit_copy("dead");
     let mut restarted = world.serve();
-    let books = world.check("restarted");
-    assert!(books.intents.is_empty());
+    let snapshot = world.check("restarted");
+    assert!(snapshot.intents.is_empty());
     restarted.end();
     world.audit("in the end");
 }

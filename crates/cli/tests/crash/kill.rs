@@ -84,11 +84,11 @@ fn a_kernel_that_is_killed_at_any_moment_loses_nothing_it_answered_and_records_a
             check_dead(&mut world, &mut chance, &format!("early kill {early}"));
         }
         server = world.serve();
-        let books = world.check(&format!("after {name}, restarted"));
+        let snapshot = world.check(&format!("after {name}, restarted"));
         if round % 6 == 0 {
             world.check_index(&runtime, &name);
         }
-        assert!(books.intents.is_empty(), "calls are left open: {:#?}", books.intents);
+        assert!(snapshot.intents.is_empty(), "calls are left open: {:#?}", snapshot.intents);
     }
     assert_eq!(early, EARLY_KILLS);
     assert!(answered > KILLS, "hardly anything was answered");
@@ -121,14 +121,14 @@ fn end_well(
     let load = Load::start(runtime, endpoint(&server), &rest, "last".to_owned(), chance);
     load.finish(runtime, world);
     server.end();
-    let books = world.check("in the end");
+    let snapshot = world.check("in the end");
     world.audit("in the end");
     world.check_index(runtime, "in the end");
-    assert!(books.intents.is_empty());
-    assert_eq!(books.budgets[&("few".to_owned(), 0)].0, u64::from(FEW));
-    let incomplete = |it: &&std::sync::Arc<crate::books::Entry>| {
+    assert!(snapshot.intents.is_empty());
+    assert_eq!(snapshot.budgets[&("few".to_owned(), 0)].0, u64::from(FEW));
+    let incomplete = |it: &&std::sync::Arc<crate::snapshot::Entry>| {
         matches!(it.receipt.decision, Some(Decision::Incomplete { .. }))
     };
-    let recovered = books.receipts.iter().filter(incomplete).count();
+    let recovered = snapshot.receipts.iter().filter(incomplete).count();
     assert!(recovered > 0, "no kill has hit a running call: the test tests nothing");
 }

@@ -4,8 +4,7 @@
 //! Every test prints its seed; `CHIO_CRASH_SEED` runs it again.
 #![cfg(test)]
 
-mod books;
-mod called_off;
+mod cancelled;
 mod check;
 mod failing_disk;
 mod kill;
@@ -13,6 +12,7 @@ mod load;
 mod own_key;
 mod power_cut;
 mod shim;
+mod snapshot;
 mod support;
 mod two_processes;
 mod unsynced;

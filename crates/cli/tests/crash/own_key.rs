@@ -37,7 +37,7 @@ fn a_kernel_with_its_own_key_starts_again_while_another_closes_what_it_left_open
                 let _ = client.call(sleep, |_, _| ()).await;
             });
         }
-        let open = |world: &mut World| world.books().open_in(&own).count();
+        let open = |world: &mut World| world.snapshot().open_in(&own).count();
         until("calls that are held open", || (open(&mut world) == OPEN).then_some(()));
         server.kill();
         until("another to close them", || (open(&mut world) < OPEN).then_some(()));

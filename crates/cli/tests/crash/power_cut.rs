@@ -68,8 +68,8 @@ fn what_was_not_synced_may_be_lost_but_nothing_that_was_answered_or_done() {
     for round in 0..CUTS {
         let mut server = Server::start(disk.under(&mut command(&world)));
         let plan = planned.get_or_insert_with(|| plan(&mut world));
-        let books = world.check(&format!("start {round}"));
-        assert!(books.intents.is_empty(), "calls are left open: {:#?}", books.intents);
+        let snapshot = world.check(&format!("start {round}"));
+        assert!(snapshot.intents.is_empty(), "calls are left open: {:#?}", snapshot.intents);
         // Every third time so much that the database takes over what its log has.
         let large = round % 3 == 2;
         let (most, bulk) = if large { (LARGE_CALLS, LARGE) } else { (CALLS, 0) };
@@ -169,8 +169,8 @@ fn wherever_the_power_is_cut_in_a_first_start_and_its_first_calls_the_store_star
         disk.cut(Spared::None, &mut chance);
         let when = format!("cut before sync {sync}");
         let mut server = world.serve();
-        let books = world.check(&when);
-        assert!(books.intents.is_empty(), "{when}: {:#?}", books.intents);
+        let snapshot = world.check(&when);
+        assert!(snapshot.intents.is_empty(), "{when}: {:#?}", snapshot.intents);
         assert!(few_calls(&mut world, &mut planned, &runtime, "two"), "{when}: no answer");
         world.check(&format!("{when}, after more calls"));
         world.audit(&when);

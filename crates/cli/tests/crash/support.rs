@@ -19,8 +19,8 @@ use chio_testkit::process::{Folder, Run, Server, until};
 use chio_testkit::token::{self, grant};
 use tokio::runtime::Runtime;
 
-use crate::books::Books;
 use crate::check::{Counted, Record, problems};
+use crate::snapshot::Snapshot;
 
 /// The folder of the store, below that of the world.
 pub(crate) const DATA: &str = "s";
@@ -126,23 +126,23 @@ impl World {
     }
 
     /// The store as it is now.
-    pub(crate) fn books(&mut self) -> Books {
-        Books::read(&self.data(), &mut self.record)
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        Snapshot::read(&self.data(), &mut self.record)
     }
 
     /// What is wrong with the store as it is now.
     pub(crate) fn problems(&mut self) -> Vec<String> {
-        let books = self.books();
-        problems(&books, &mut self.record, &self.counted)
+        let snapshot = self.snapshot();
+        problems(&snapshot, &mut self.record, &self.counted)
     }
 
     /// Checks the store as it is now, and gives it.
     #[track_caller]
-    pub(crate) fn check(&mut self, when: &str) -> Books {
-        let books = self.books();
-        let found = problems(&books, &mut self.record, &self.counted);
+    pub(crate) fn check(&mut self, when: &str) -> Snapshot {
+        let snapshot = self.snapshot();
+        let found = problems(&snapshot, &mut self.record, &self.counted);
         assert!(found.is_empty(), "{when}: {found:#?}");
-        books
+        snapshot
     }
 
     /// Checks by the command, in a process of its own, that the whole store holds.
@@ -183,7 +183,8 @@ impl World {
             found.extend(page.into_iter().map(|row| row.body));
         }
         store.close();
-        let mut logged: Vec<_> = self.books().receipts.iter().map(|it| it.body.clone()).collect();
+        let mut logged: Vec<_> =
+            self.snapshot().receipts.iter().map(|it| it.body.clone()).collect();
         found.sort();
         logged.sort();
         assert!(found == logged, "{when}: the index has {}, not {}", found.len(), logged.len());
@@ -192,7 +193,7 @@ impl World {
     /// Waits until no call is open in any log.
     #[track_caller]
     pub(crate) fn wait_until_closed(&mut self) {
-        until("every intent to be closed", || self.books().intents.is_empty().then_some(()));
+        until("every intent to be closed", || self.snapshot().intents.is_empty().then_some(()));
     }
 }
 

@@ -89,8 +89,8 @@ fn hold_open(
 
 /// The requests that a kernel has open.
 fn open_requests(world: &mut World, kernel: &str, tool: &str) -> Vec<String> {
-    let books = world.books();
-    let open = books.open_in(kernel).map(|open| &open.reservation.intent);
+    let snapshot = world.snapshot();
+    let open = snapshot.open_in(kernel).map(|open| &open.reservation.intent);
     open.filter(|intent| intent.tool_name == tool).map(|it| it.request_id.clone()).collect()
 }
 
@@ -155,7 +155,7 @@ fn both_die(world: &mut World, runtime: &Runtime, mut one: Server, tokens: &Toke
     }
     // Nobody closes the calls of the living, however often they look.
     std::thread::sleep(SOME_SWEEPS);
-    let mut open: Vec<_> = world.books().intents;
+    let mut open: Vec<_> = world.snapshot().intents;
     open.retain(|open| held.contains(&open.reservation.intent.request_id));
     assert_eq!(open.len(), held.len());
     one.kill();
@@ -165,9 +165,9 @@ fn both_die(world: &mut World, runtime: &Runtime, mut one: Server, tokens: &Toke
     let heir_key = heir.kernel_key();
     assert!(closers(world, &held).iter().all(|key| *key == heir_key));
     heir.end();
-    let books = world.check("in the end");
+    let snapshot = world.check("in the end");
     world.audit("in the end");
-    assert!(books.logs.len() <= 4, "dead processes' places are not taken: {:?}", books.logs);
+    assert!(snapshot.logs.len() <= 4, "dead processes' places are not taken: {:?}", snapshot.logs);
 }
 
 /// Makes a token known, so that others can come from it.
@@ -193,9 +193,9 @@ fn check_kernels(world: &mut World, runtime: &Runtime, loads: [(Load, &String); 
 
 /// The kernels that have closed these calls, none of which has ended.
 fn closers(world: &mut World, requests: &[String]) -> Vec<String> {
-    let books = world.books();
+    let snapshot = world.snapshot();
     let of = |request: &String| {
-        let found = books.receipts.iter().find(|entry| {
+        let found = snapshot.receipts.iter().find(|entry| {
             let context =
                 entry.receipt.metadata.as_ref().unwrap().pointer("/receipt_context/request_id");
             context.is_some_and(|id| id == request.as_str())
@@ -222,8 +222,8 @@ fn use_up(
     ours.finish(runtime, world);
     theirs.finish(runtime, world);
     other.end();
-    let books = world.check("used up");
-    assert!(books.intents.is_empty());
-    assert_eq!(books.budgets[&("parent".to_owned(), 1)].0, u64::from(SHARED));
-    assert!(books.notes.len() <= usize::try_from(SHARED).unwrap());
+    let snapshot = world.check("used up");
+    assert!(snapshot.intents.is_empty());
+    assert_eq!(snapshot.budgets[&("parent".to_owned(), 1)].0, u64::from(SHARED));
+    assert!(snapshot.notes.len() <= usize::try_from(SHARED).unwrap());
 }

@@ -72,7 +72,7 @@ fn an_operator_who_says_no_denies_the_call_with_a_receipt() {
 }
 
 #[test]
-fn a_call_that_is_called_off_waits_no_more() {
+fn a_call_that_is_cancelled_waits_no_more() {
     let world = World::new();
     let served = world.wrap("--anonymous default");
     let session = served.door.open();
@@ -178,7 +178,7 @@ fn a_client_whose_stream_is_closed_while_its_call_waits_comes_back_for_the_resul
 }
 
 #[test]
-fn a_call_that_waits_when_the_server_ends_is_called_off_with_a_receipt() {
+fn a_call_that_waits_when_the_server_ends_is_cancelled_with_a_receipt() {
     let world = World::new();
     let mut served = world.wrap("--anonymous default");
     let session = served.door.open();

@@ -6,7 +6,7 @@ use crate::session::text_of;
 use crate::support::World;
 
 #[test]
-fn a_call_that_is_called_off_ends_and_leaves_a_receipt_that_says_so() {
+fn a_call_that_is_cancelled_ends_and_leaves_a_receipt_that_says_so() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     let mut call = session.start_call("slow", &json!({"ms": 60_000}));
@@ -21,7 +21,7 @@ fn a_call_that_is_called_off_ends_and_leaves_a_receipt_that_says_so() {
 }
 
 #[test]
-fn a_call_of_a_tool_that_never_answers_can_be_called_off() {
+fn a_call_of_a_tool_that_never_answers_can_be_cancelled() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     for _ in 0..3 {
@@ -54,7 +54,7 @@ fn only_the_session_of_a_call_can_call_it_off() {
 }
 
 #[test]
-fn of_several_calls_only_the_one_that_is_named_is_called_off() {
+fn of_several_calls_only_the_one_that_is_named_is_cancelled() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     let mut calls: Vec<_> =

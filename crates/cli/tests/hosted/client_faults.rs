@@ -71,8 +71,8 @@ fn calls_of_clients_that_vanish_at_once_have_a_receipt_if_they_ran() {
     let counted = served.door.open().call("note_count", &json!({}))["structuredContent"].clone();
     let puts = usize::try_from(counted["puts"].as_u64().unwrap()).unwrap();
     // One that was cancelled may have run, and may not.
-    let (ran, called_off) = (number("allow"), number("cancelled"));
-    assert!(puts >= ran && puts <= ran + called_off, "{puts} puts, {ran} and {called_off}");
+    let (ran, cancelled) = (number("allow"), number("cancelled"));
+    assert!(puts >= ran && puts <= ran + cancelled, "{puts} puts, {ran} and {cancelled}");
     assert!(puts > 0, "{calls:?}");
     world.audit();
 }

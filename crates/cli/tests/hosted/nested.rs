@@ -172,7 +172,7 @@ fn a_question_is_still_there_for_a_client_that_comes_back() {
 
 // covers: WIRE-048
 #[test]
-fn a_call_that_is_called_off_while_the_client_is_asked_takes_the_question_back() {
+fn a_call_that_is_cancelled_while_the_client_is_asked_takes_the_question_back() {
     let (world, served) = World::wrapped("");
     let session = served.door.open_with(&everything());
     let [_, elicitation, _] = cases();

@@ -63,7 +63,7 @@ fn a_client_that_does_not_read_does_not_keep_it_from_ending() {
 }
 
 #[test]
-fn a_call_that_would_never_end_is_called_off_when_it_ends() {
+fn a_call_that_would_never_end_is_cancelled_when_it_ends() {
     let (world, mut served) = World::wrapped("");
     let session = served.door.open();
     let mut call = session.start_call("hang", &json!({}));

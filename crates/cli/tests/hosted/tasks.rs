@@ -63,7 +63,7 @@ fn a_task_works_and_completes_and_its_result_can_be_had_with_its_one_receipt() {
 }
 
 #[test]
-fn a_task_that_is_called_off_ends_with_a_receipt() {
+fn a_task_that_is_cancelled_ends_with_a_receipt() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     let id = defer(&session, "slow", &json!({"ms": 60_000}));

@@ -115,7 +115,7 @@ fn arguments_that_the_tool_does_not_take_do_not_reach_it() {
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_called_off() {
+fn a_tool_that_takes_too_long_is_cancelled() {
     let world = World::new();
     let server = world.serve("--deadline 1s");
     let token = world.token("slow-1", vec![grant("sleep")]);

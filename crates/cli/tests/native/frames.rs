@@ -125,7 +125,7 @@ fn the_end_of_input_inside_a_frame_delivers_nothing() {
 }
 
 #[test]
-fn an_answer_owed_before_the_bad_frame_is_called_off_with_a_receipt() {
+fn an_answer_owed_before_the_bad_frame_is_cancelled_with_a_receipt() {
     let shared = Shared::get();
     let token = shared.world.token("bad-after-1", vec![grant("sleep")]);
     let mut wire = shared.server.connect();

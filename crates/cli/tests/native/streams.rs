@@ -73,7 +73,7 @@ fn awaited(shared: &Shared, token: &str) -> Option<Decision> {
 }
 
 #[test]
-fn a_call_is_called_off_when_its_caller_hangs_up() {
+fn a_call_is_cancelled_when_its_caller_hangs_up() {
     let shared = Shared::get();
     let token = shared.world.token("gone-1", vec![grant("sleep")]);
     let mut wire = shared.server.connect();
@@ -89,7 +89,7 @@ fn a_call_is_called_off_when_its_caller_hangs_up() {
 /// On a socket, whoever sends no more is gone: there is no message to call off one call.
 // covers: WIRE-036
 #[test]
-fn a_call_is_called_off_when_its_caller_sends_no_more_and_the_answer_says_so() {
+fn a_call_is_cancelled_when_its_caller_sends_no_more_and_the_answer_says_so() {
     let shared = Shared::get();
     let token = shared.world.token("gone-2", vec![grant("sleep")]);
     let mut wire = shared.server.connect();

@@ -111,7 +111,7 @@ async fn a_task_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn a_task_is_called_off_while_nobody_runs_it() {
+async fn a_task_is_cancelled_while_nobody_runs_it() {
     let folder = Folder::new();
     for process in on_every_store(&folder).await {
         let (tasks, owner) = (&process.tasks, owner());

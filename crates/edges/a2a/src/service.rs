@@ -33,12 +33,7 @@ pub const EDGE: EdgeKind = EdgeKind {
         Setting::new("url", Form::Text, "where it listens", "where clients reach it"),
         Setting::new("http_json", Form::Flag, "true", "whether HTTP+JSON is served, below /rest"),
         Setting::new("tags", Form::TextLists, "{}", "tags of skills, by id"),
-        Setting::new(
-            "rate",
-            Form::Number(u32::MAX as u64),
-            "no limit",
-            "requests of a caller in a minute",
-        ),
+        Rate::SETTING,
     ],
     check: |settings, listens| match settings.text("url") {
         Some(url) => card_url::read(url).map(drop).map_err(|message| wrong("url", message)),
@@ -76,7 +71,7 @@ impl A2aEdgeConfig {
         }
         options.http_json = settings.flag("http_json").unwrap_or(true);
         options.tags = settings.text_lists("tags");
-        options.limits.rate = settings.number("rate").map(Rate::per_minute);
+        options.limits.rate = Rate::from_settings(settings);
         options.log = context.log.clone();
         Ok(options)
     }

@@ -42,19 +42,9 @@ pub const EDGE: EdgeKind = EdgeKind {
     asks_users: true,
     settings: &[
         Setting::new("versions", Form::Texts, "all", "the versions of MCP that are spoken"),
-        Setting::new(
-            "max_sessions",
-            Form::Number(1_000_000),
-            "1024",
-            "how many sessions there may be",
-        ),
+        Setting::new("max_sessions", Form::Number(1_000_000), "1024", "the most sessions at once"),
         Setting::new("session_idle", Form::Duration, "15m", "how long an unused session lives"),
-        Setting::new(
-            "rate",
-            Form::Number(u32::MAX as u64),
-            "no limit",
-            "requests of a caller in a minute",
-        ),
+        Rate::SETTING,
         Setting::new("rotate_streams", Form::Duration, "never", "when clients have to come back"),
     ],
     check: |_, _| Ok(()),
@@ -84,7 +74,7 @@ impl McpLimits {
             (limits.sessions, limits.sessions_per_principal) = (most, most);
         }
         limits.idle = settings.duration("session_idle").unwrap_or(limits.idle);
-        limits.rate = settings.number("rate").map(Rate::per_minute);
+        limits.rate = Rate::from_settings(settings);
         limits
     }
 }

@@ -57,7 +57,7 @@ impl Inner {
         let (outcome, cost, code) = tokio::select! {
             biased;
             ended = run => ended,
-            reason = self.called_off(caller, draft.deadline) => {
+            reason = self.cancelled(caller, draft.deadline) => {
                 let (reason, chunks) = (reason.to_owned(), context.chunks_sent());
                 (Outcome::Cancelled { reason, chunks }, None, None)
             }
@@ -73,7 +73,7 @@ impl Inner {
     }
 
     /// Waits until the call is cancelled, and says by what.
-    pub(super) async fn called_off(
+    pub(super) async fn cancelled(
         &self,
         caller: &Arc<dyn Caller>,
         deadline: Instant,

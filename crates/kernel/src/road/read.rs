@@ -143,7 +143,7 @@ impl Inner {
         let ended = tokio::select! {
             biased;
             guarded = self.guard(&call, authorized, caller.session(), draft) => Ok(guarded),
-            reason = self.called_off(caller, deadline) => Err(reason),
+            reason = self.cancelled(caller, deadline) => Err(reason),
         };
         let (guarded, need) = match ended {
             Ok(guarded) => {

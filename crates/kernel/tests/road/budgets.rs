@@ -125,7 +125,7 @@ async fn a_call_that_fails_counts_and_one_that_is_denied_does_not() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_called_off_before_it_began_gives_everything_back() {
+async fn a_call_that_was_cancelled_before_it_began_gives_everything_back() {
     let world = World::new().await;
     let token = token("cap-1", &[counted("effect", 1)]);
     for _ in 0..3 {

@@ -71,7 +71,7 @@ async fn a_caller_can_call_off() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_called_off_keeps_its_prefix_in_the_receipt() {
+async fn a_stream_that_is_cancelled_keeps_its_prefix_in_the_receipt() {
     let world = World::new().await;
     let caller = Arc::new(world.caller().stuck_at(1));
     let call = world.call(&token("cap-1", &[grant("*")]), "stream", json!({"chunks": [1, 2, 3]}));

@@ -167,7 +167,7 @@ async fn a_sweep_leaves_running_calls_alone() {
 /// A call is cancelled while the store keeps the answer about its intent to itself.
 async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
     let world = setup.start().await;
-    world.ledger.reserving.linger_once();
+    world.ledger.reserving.answer_late_once();
     let caller = Arc::new(world.caller());
     let call = world.call(&token("cap-1", &[grant("*")]), "stream", json!({"chunks": [1]}));
     let request_id = call.request_id.clone();
@@ -188,7 +188,7 @@ async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
 
 // The intent of a read-only stream is written inside the tool's run, which ends with the call.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_called_off_while_its_intent_is_written_has_one_receipt() {
+async fn a_call_that_is_cancelled_while_its_intent_is_written_has_one_receipt() {
     call_off_during_the_first_write(Setup::default(), true).await;
 }
 

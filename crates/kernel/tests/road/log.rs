@@ -9,7 +9,7 @@ use chio_kernel::proof::{consistency, inclusion};
 use chio_kernel::store::LogStore as _;
 use serde_json::json;
 
-use crate::support::ledger::LINGER;
+use crate::support::ledger::DELAY;
 use crate::support::tokens::token;
 use crate::support::{NOW, Setup, World, grant};
 
@@ -219,7 +219,7 @@ async fn a_receipt_whose_answer_is_late_leaves_no_gap() {
     let call = world.call(&token("cap-1", &[grant("*")]), "echo", json!(1));
     let caller = std::sync::Arc::new(world.caller());
     // It is durable as number 1, but whoever appended it does not know yet.
-    world.ledger.appending.linger_once();
+    world.ledger.appending.answer_late_once();
     let late = world.spawn(call, &caller);
     world.until("append").await;
     assert_eq!(world.run_tool("echo", json!(2)).await.seq, 2);
@@ -237,11 +237,11 @@ async fn checkpoints_go_on_after_an_answer_that_was_late() {
     let world = Setup::default().config(|it| it.checkpoint_interval = beat).start().await;
     let call = world.call(&token("cap-1", &[grant("*")]), "echo", json!(1));
     let caller = std::sync::Arc::new(world.caller());
-    world.ledger.appending.linger_once();
+    world.ledger.appending.answer_late_once();
     let late = world.spawn(call, &caller);
     world.until("append").await;
     world.run_tool("echo", json!(2)).await;
-    tokio::time::sleep(LINGER * 2).await;
+    tokio::time::sleep(DELAY * 2).await;
     late.await.unwrap().unwrap();
     echo(&world, 3).await;
     tokio::time::sleep(beat * 3).await;

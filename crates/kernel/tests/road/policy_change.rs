@@ -104,7 +104,7 @@ async fn a_call_that_is_denied_before_any_guard_still_keeps_no_secret() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_called_off_among_its_guards_keeps_no_secret() {
+async fn a_call_that_is_cancelled_among_its_guards_keeps_no_secret() {
     let slow = guard("slow").hangs();
     let world =
         Setup::default().guard(slow).guard(guard("secrets").strikes("password")).start().await;

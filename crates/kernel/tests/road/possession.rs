@@ -202,7 +202,7 @@ async fn a_proof_that_was_accepted_holds_until_the_call_is_approved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proof_is_used_up_by_a_call_that_waits_even_if_that_is_called_off() {
+async fn a_proof_is_used_up_by_a_call_that_waits_even_if_that_is_cancelled() {
     let world = slow_world().await;
     let parked = world.park(call(&world, "effect", json!(1), "n")).await;
     let again = world.run(call(&world, "effect", json!(1), "n")).await;

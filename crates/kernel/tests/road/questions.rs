@@ -111,7 +111,7 @@ async fn unanswered(world: &World) -> (Arc<TestCaller>, tokio::task::JoinHandle<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_called_off_is_cancelled_in_its_receipt() {
+async fn a_question_that_is_cancelled_is_cancelled_in_its_receipt() {
     let world = World::new().await;
     let (caller, running) = unanswered(&world).await;
     caller.cancel();
@@ -123,10 +123,10 @@ async fn a_question_that_is_called_off_is_cancelled_in_its_receipt() {
 
 // A question that left is known to the caller: whatever ends the call, it needs its receipt.
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_called_off_has_its_receipt_also_on_a_slow_store() {
+async fn a_question_that_is_cancelled_has_its_receipt_also_on_a_slow_store() {
     let world = World::new().await;
     let (caller, running) = unanswered(&world).await;
-    world.ledger.appending.dawdle_once();
+    world.ledger.appending.write_late_once();
     caller.cancel();
     let ended = running.await.unwrap();
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. } | Outcome::Value(_)));

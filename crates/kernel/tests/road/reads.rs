@@ -200,7 +200,7 @@ async fn a_read_may_ask_back_and_both_are_receipted() {
 }
 
 #[tokio::test]
-async fn a_read_that_is_called_off_is_receipted_as_that() {
+async fn a_read_that_is_cancelled_is_receipted_as_that() {
     let (world, _) = with_library(Setup::default().guard(guard("slow").hangs())).await;
     let caller = world.caller();
     caller.cancel();

@@ -79,7 +79,7 @@ async fn a_task_ends_with_the_receipt_of_its_call_however_that_ends() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_called_off_while_it_runs_is_cancelled() {
+async fn a_task_that_is_cancelled_while_it_runs_is_cancelled() {
     let world = World::new().await;
     defer(&world, "t").await;
     let caller = Arc::new(world.caller());
@@ -214,7 +214,7 @@ fn a_kernel_that_dies_right_after_the_claim_leaves_the_task_failed() {
         let world = World::new().await;
         defer(&world, "t").await;
         // The claim is durable, and the kernel never gets to know.
-        world.ledger.opening.linger_once();
+        world.ledger.opening.answer_late_once();
         let call = call(&world, "t", "effect", json!({}));
         let request_id = call.request_id.clone();
         drop(world.spawn(call, &Arc::new(world.caller())));

@@ -10,7 +10,7 @@ use chio_kernel::store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
-use super::books::Books;
+use super::database::Database;
 use super::error::{failed, unreadable};
 use super::number::{clamped, count, length};
 use crate::bounds::{self, INBOX_MEMORY, MAX_PRUNED};
@@ -47,7 +47,7 @@ struct AnswerRow {
     now: u64,
 }
 
-impl Books {
+impl Database {
     /// Whether there is no room for another request, which takes the place of what its intent waits
     /// for. Nothing is written.
     pub(crate) fn is_inbox_full(
@@ -218,6 +218,6 @@ impl ApprovalStore for SqliteStore {
         let body = canonical::to_vec(answer)
             .map_err(|error| StoreError::Refused(format!("an approval has no form: {error}")))?;
         let row = AnswerRow { id: id.to_owned(), decision: answer.decision, body, now };
-        self.writer.run(move |books| books.answer(&row)).await
+        self.writer.run(move |database| database.answer(&row)).await
     }
 }

@@ -13,7 +13,7 @@ use chio_kernel::store::{
 };
 use rusqlite::Connection;
 
-use super::books::{CheckpointRow, ReservationRow};
+use super::database::{CheckpointRow, ReservationRow};
 use super::error::{failed, unreadable};
 use super::number::{LAST_PLACE, clamped, joined, split};
 use super::opening::OpeningRow;
@@ -72,7 +72,7 @@ impl LogHandle {
     }
 }
 
-/// Writes a log and settles in the shared books.
+/// Writes a log and settles in the shared tables.
 pub(crate) struct SqliteLedger {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) log: Arc<LogHandle>,
@@ -83,7 +83,7 @@ impl Ledger for SqliteLedger {
     async fn open(&self, opening: Opening) -> StoreResult<Opened> {
         let row = OpeningRow::new(opening)?;
         let log = Arc::clone(&self.log);
-        self.store.writer.run(move |books| books.open(log.number, &row)).await
+        self.store.writer.run(move |database| database.open(log.number, &row)).await
     }
 
     async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
@@ -95,14 +95,14 @@ impl Ledger for SqliteLedger {
         let Reservation { alternatives, authority, resumes, proofs, approval, .. } = reservation;
         let row = ReservationRow { body, alternatives, authority, resumes, proofs, approval };
         let log = Arc::clone(&self.log);
-        self.store.writer.run(move |books| books.reserve(log.number, &row)).await
+        self.store.writer.run(move |database| database.reserve(log.number, &row)).await
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
         self.store.index_backpressure.wait_for_index(&self.log).await;
         let log = Arc::clone(&self.log);
-        let append = move |books: &mut super::books::Books| {
-            books.append(log.number, &entry.body, entry.closes.as_ref())
+        let append = move |database: &mut super::database::Database| {
+            database.append(log.number, &entry.body, entry.closes.as_ref())
         };
         let appended = self.store.writer.run(append).await?;
         if let Appended::At(seq) = appended {
@@ -120,7 +120,7 @@ impl Ledger for SqliteLedger {
         let (seq, end_seq) = (checkpoint.body.checkpoint_seq, checkpoint.body.batch_end_seq);
         let row = CheckpointRow { seq, end_seq, body };
         let log = Arc::clone(&self.log);
-        self.store.writer.run(move |books| books.checkpoint(log.number, &row)).await
+        self.store.writer.run(move |database| database.checkpoint(log.number, &row)).await
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {

@@ -3,12 +3,12 @@
 use chio_kernel::store::{ApprovalUse, ProofUse, StoreResult, UseRefused};
 use rusqlite::params;
 
-use super::books::Books;
+use super::database::Database;
 use super::number::{clamped, length};
 use crate::bounds::{MAX_PRUNED, USE_GRACE};
 use crate::once::has_twins;
 
-impl Books {
+impl Database {
     /// Why these proofs cannot be used, if so. Nothing is written.
     pub(crate) fn refuse_proofs(&self, proofs: &[ProofUse]) -> StoreResult<Option<UseRefused>> {
         let Some(now) = proofs.first().map(|proof| clamped(proof.now)) else { return Ok(None) };

@@ -6,7 +6,7 @@ use chio_kernel::store::{
 };
 use rusqlite::params;
 
-use super::books::{Books, ReservationRow};
+use super::database::{Database, ReservationRow};
 use super::inbox::ApprovalRow;
 use super::number::split;
 
@@ -30,7 +30,7 @@ impl OpeningRow {
     }
 }
 
-impl Books {
+impl Database {
     /// Writes the intent of a call that waits, with all that it waits for. Everything is looked up
     /// before anything is written.
     pub(crate) fn open(&mut self, log: i64, row: &OpeningRow) -> StoreResult<Opened> {

@@ -13,7 +13,7 @@ use chio_kernel::store::{
     Revocations, StoreError, StoreResult, TokenStore,
 };
 
-use super::books::{CertificateRow, LogRow, TokenRow};
+use super::database::{CertificateRow, LogRow, TokenRow};
 use super::readers::blocking;
 use super::{SqliteStore, read};
 
@@ -33,11 +33,11 @@ impl RevocationStore for SqliteStore {
 
     async fn revoke(&self, capability_id: &str, at: u64) -> StoreResult<bool> {
         let id = capability_id.to_owned();
-        self.writer.run(move |books| books.revoke(&id, at)).await
+        self.writer.run(move |database| database.revoke(&id, at)).await
     }
 
     async fn stop(&self, reason: Option<String>) -> StoreResult<()> {
-        self.writer.run(move |books| books.stop(reason.as_deref())).await
+        self.writer.run(move |database| database.stop(reason.as_deref())).await
     }
 }
 
@@ -58,7 +58,7 @@ impl TokenStore for SqliteStore {
         let known = move |database: &_| read::is_known(database, &asked.id, &asked.body);
         match self.read(known).await? {
             Some(same) => Ok(same),
-            None => self.writer.run(move |books| books.remember(&row)).await,
+            None => self.writer.run(move |database| database.remember(&row)).await,
         }
     }
 
@@ -113,7 +113,7 @@ impl LogStore for SqliteStore {
         let text = CertificateRow::new(certificate)?;
         let log_id = certificate.log_id.clone();
         let row = LogRow { log_id, kernel_key: certificate.kernel_key.to_hex() };
-        self.writer.run(move |books| books.certify(&row, &text)).await
+        self.writer.run(move |database| database.certify(&row, &text)).await
     }
 }
 

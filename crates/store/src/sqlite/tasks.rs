@@ -9,7 +9,7 @@ use chio_kernel::store::{
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::books::Books;
+use super::database::Database;
 use super::error::{failed, unreadable};
 use super::number::{clamped, count, length};
 use crate::bounds::{MAX_FORGOTTEN, MAX_FORGOTTEN_BYTES, MAX_PRUNED};
@@ -53,7 +53,7 @@ impl Found {
     }
 }
 
-impl Books {
+impl Database {
     fn task_standing(&self, id: &str) -> StoreResult<Option<Found>> {
         let sql = "SELECT owner, state, expires_at FROM tasks WHERE id = ?1";
         let mut statement = self.connection().prepare_cached(sql).map_err(failed)?;
@@ -273,7 +273,7 @@ impl TaskStore for SqliteStore {
         task: NewTask,
         most: usize,
     ) -> StoreResult<Result<(), TaskRefused>> {
-        self.writer.run(move |books| books.create_task(&task, most)).await
+        self.writer.run(move |database| database.create_task(&task, most)).await
     }
 
     async fn task(
@@ -291,8 +291,8 @@ impl TaskStore for SqliteStore {
         let sql = "DELETE FROM tasks WHERE id = ?1 AND owner = ?2
                    AND state IN ('completed', 'failed', 'cancelled')";
         self.writer
-            .run(move |books| {
-                books.without_trace(|| books.execute(sql, [&id, &owner]).map(|rows| rows > 0))
+            .run(move |database| {
+                database.without_trace(|| database.execute(sql, [&id, &owner]).map(|rows| rows > 0))
             })
             .await
     }
@@ -309,7 +309,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn take_numbers(&self, count: u32) -> StoreResult<u64> {
-        self.writer.run(move |books| books.take_numbers(count)).await
+        self.writer.run(move |database| database.take_numbers(count)).await
     }
 
     async fn forget_expired(&self, now: u64) -> StoreResult<u64> {
@@ -318,7 +318,7 @@ impl TaskStore for SqliteStore {
             return Ok(0);
         }
         let now = clamped(now);
-        self.writer.run(move |books| books.forget_tasks(now, MAX_FORGOTTEN)).await
+        self.writer.run(move |database| database.forget_tasks(now, MAX_FORGOTTEN)).await
     }
 
     async fn cancel_task(
@@ -328,6 +328,6 @@ impl TaskStore for SqliteStore {
         now: u64,
     ) -> StoreResult<Result<(), TaskRefused>> {
         let (id, owner) = (id.to_owned(), owner.clone());
-        self.writer.run(move |books| books.cancel_task(&id, &owner, now)).await
+        self.writer.run(move |database| database.cancel_task(&id, &owner, now)).await
     }
 }

@@ -19,7 +19,7 @@ use chio_kernel::store::{
 };
 
 use super::SqliteStore;
-use super::books::Books;
+use super::database::Database;
 use super::inbox::OPEN_OF_SUBJECT;
 use super::tasks::HAS_EXPIRED;
 use crate::Indexing;
@@ -51,7 +51,7 @@ fn entry(text: &str) -> Entry {
 }
 
 /// Keeps the writer busy, so that what follows becomes one group.
-fn busy(_: &mut Books) -> Result<(), StoreError> {
+fn busy(_: &mut Database) -> Result<(), StoreError> {
     thread::sleep(Duration::from_millis(30));
     Ok(())
 }
@@ -63,14 +63,14 @@ async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
     let slot = SqliteStore::take_slot(&store, None).unwrap();
     let log = store.logs().await.unwrap().len();
     assert_eq!(log, 1);
-    let half = store.writer.run(|books| {
-        books.append(1, b"half", None)?;
-        books.revoke("half", 1)?;
+    let half = store.writer.run(|database| {
+        database.append(1, b"half", None)?;
+        database.revoke("half", 1)?;
         Err::<(), _>(StoreError::Refused("half-way".to_owned()))
     });
-    let broken = store.writer.run(|books| {
+    let broken = store.writer.run(|database| {
         let sql = "INSERT INTO entries(id, body) VALUES (1, NULL)";
-        books.connection().execute(sql, []).map_err(super::failed)
+        database.connection().execute(sql, []).map_err(super::failed)
     });
     let (_, first, half, second, broken, third) = tokio::join!(
         store.writer.run(busy),
@@ -93,9 +93,12 @@ async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
 
 /// Lets the database grow to this many pages.
 async fn set_room(store: &SqliteStore, pages: i64) {
-    let set = move |books: &mut Books| {
+    let set = move |database: &mut Database| {
         let pragma = format!("PRAGMA max_page_count = {pages}");
-        books.connection().query_row(&pragma, [], |row| row.get::<_, i64>(0)).map_err(super::failed)
+        database
+            .connection()
+            .query_row(&pragma, [], |row| row.get::<_, i64>(0))
+            .map_err(super::failed)
     };
     store.writer.run(set).await.unwrap();
 }
@@ -201,10 +204,10 @@ async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
     let store = scratch.open(Indexing::Off);
     let slot = SqliteStore::take_slot(&store, None).unwrap();
     // Whoever looked into one of these would fail.
-    let drop_them = |books: &mut Books| {
+    let drop_them = |database: &mut Database| {
         let tables = ["proofs", "approval_uses", "approvals", "tasks"];
         let sql: String = tables.map(|table| format!("DROP TABLE {table};")).concat();
-        books.connection().execute_batch(&sql).map_err(super::failed)
+        database.connection().execute_batch(&sql).map_err(super::failed)
     };
     store.writer.run(drop_them).await.unwrap();
     let Reserved::Held { intent, .. } = slot.ledger.reserve(reservation()).await.unwrap() else {
@@ -228,8 +231,8 @@ async fn a_full_table_of_proofs_refuses_until_something_in_it_has_expired() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
     let slot = SqliteStore::take_slot(&store, None).unwrap();
-    let limit = |books: &mut Books| {
-        books.most_proofs = 2;
+    let limit = |database: &mut Database| {
+        database.most_proofs = 2;
         Ok(())
     };
     store.writer.run(limit).await.unwrap();
@@ -248,10 +251,10 @@ async fn a_full_table_of_proofs_refuses_until_something_in_it_has_expired() {
     assert_eq!(reserve("c", 10).await, Some(UseRefused::ProofsFull));
     assert_eq!(reserve("a", 10).await, Some(UseRefused::ProofUsed));
     assert_eq!(reserve("c", 11).await, None);
-    let kept = |books: &mut Books| {
+    let kept = |database: &mut Database| {
         let sql = "SELECT (SELECT count(*) FROM proofs), value FROM meta WHERE key = 'proofs'";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-        books.connection().query_row(sql, [], read).map_err(super::failed)
+        database.connection().query_row(sql, [], read).map_err(super::failed)
     };
     assert_eq!(store.writer.run(kept).await.unwrap(), (1, 1));
 }
@@ -305,9 +308,10 @@ async fn what_is_asked_often_is_found_by_an_index() {
         (HAS_EXPIRED, "SEARCH tasks USING INDEX tasks_by_end (expires_at<?)"),
         (OPEN_OF_SUBJECT, "SEARCH approvals USING INDEX approvals_by_subject (subject=?)"),
     ];
-    let explain = move |books: &mut Books| {
+    let explain = move |database: &mut Database| {
         let plan = |sql: &str| {
-            let mut statement = books.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut statement =
+                database.connection().prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
             let mut rows = statement.raw_query();
             rows.next()?.map(|row| row.get::<_, String>(3)).transpose()
         };

@@ -12,7 +12,7 @@ use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::books::Books;
+use super::database::Database;
 use super::queue::{BatchSizing, Queue};
 
 /// A handle on the thread.
@@ -22,13 +22,13 @@ pub(crate) struct Writer {
 }
 
 /// What is called after each group.
-pub(crate) type AfterGroup = Arc<dyn Fn(&mut Books) + Send + Sync>;
+pub(crate) type AfterGroup = Arc<dyn Fn(&mut Database) + Send + Sync>;
 
 /// One request of a group.
 trait Member: Send {
     /// Does its part of the transaction, perhaps for a second time after all was undone. It may
     /// fail half-way.
-    fn run(&mut self, books: &mut Books) -> StoreResult<()>;
+    fn run(&mut self, database: &mut Database) -> StoreResult<()>;
 
     /// Tells the one who asked what came of it, given what became of the group.
     fn answer(self: Box<Self>, group: &StoreResult<()>);
@@ -42,12 +42,12 @@ struct Request<F, T, R> {
 
 impl<F, T, R> Member for Request<F, T, R>
 where
-    F: Fn(&mut Books) -> StoreResult<T> + Send,
+    F: Fn(&mut Database) -> StoreResult<T> + Send,
     T: Send,
     R: FnOnce(StoreResult<T>) + Send,
 {
-    fn run(&mut self, books: &mut Books) -> StoreResult<()> {
-        let outcome = (self.work)(books);
+    fn run(&mut self, database: &mut Database) -> StoreResult<()> {
+        let outcome = (self.work)(database);
         let ran = outcome.as_ref().map(drop).map_err(Clone::clone);
         self.outcome = Some(outcome);
         ran
@@ -71,12 +71,12 @@ pub(crate) fn closed() -> StoreError {
 
 impl Writer {
     /// Starts the thread.
-    pub(crate) fn start(books: Books, after_group: AfterGroup) -> StoreResult<Self> {
+    pub(crate) fn start(database: Database, after_group: AfterGroup) -> StoreResult<Self> {
         let queue = Arc::new(Queue::default());
         let served = Arc::clone(&queue);
         let thread = thread::Builder::new()
             .name("chio-store-writer".to_owned())
-            .spawn(move || serve(&served, books, &after_group))
+            .spawn(move || serve(&served, database, &after_group))
             .map_err(|error| StoreError::Unavailable(format!("no writer thread: {error}")))?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
@@ -85,7 +85,7 @@ impl Writer {
     pub(crate) async fn run<T, F>(&self, work: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: Fn(&mut Books) -> StoreResult<T> + Send + 'static,
+        F: Fn(&mut Database) -> StoreResult<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         // Whoever asked may have gone by then; what happened has happened.
@@ -97,7 +97,7 @@ impl Writer {
     pub(crate) fn run_blocking<T, F>(&self, work: F) -> StoreResult<T>
     where
         T: Send + 'static,
-        F: Fn(&mut Books) -> StoreResult<T> + Send + 'static,
+        F: Fn(&mut Database) -> StoreResult<T> + Send + 'static,
     {
         let (reply, answer) = channel();
         self.submit(work, move |outcome| drop(reply.send(outcome)))?;
@@ -107,7 +107,7 @@ impl Writer {
     fn submit<T, F, R>(&self, work: F, reply: R) -> StoreResult<()>
     where
         T: Send + 'static,
-        F: Fn(&mut Books) -> StoreResult<T> + Send + 'static,
+        F: Fn(&mut Database) -> StoreResult<T> + Send + 'static,
         R: FnOnce(StoreResult<T>) + Send + 'static,
     {
         let request = Request { work, outcome: None, reply };
@@ -132,14 +132,14 @@ impl Drop for Writer {
 }
 
 /// Runs groups until the queue is closed and empty.
-fn serve(queue: &Queue<Box<dyn Member>>, mut books: Books, after_group: &AfterGroup) {
+fn serve(queue: &Queue<Box<dyn Member>>, mut database: Database, after_group: &AfterGroup) {
     let _ended = Ended(queue);
     let (mut group, mut batch_sizing) = (Vec::new(), BatchSizing::default());
     while queue.take(&mut group, &batch_sizing) {
-        let outcome = run_group(&mut books, &mut group);
+        let outcome = run_group(&mut database, &mut group);
         queue.count(&group, &mut batch_sizing);
         group.drain(..).for_each(|member| member.answer(&outcome));
-        after_group(&mut books);
+        after_group(&mut database);
     }
 }
 
@@ -153,33 +153,33 @@ impl Drop for Ended<'_> {
 }
 
 /// Makes a group durable, or undoes all of it.
-fn run_group(books: &mut Books, group: &mut [Box<dyn Member>]) -> StoreResult<()> {
-    let outcome = try_group(books, group);
+fn run_group(database: &mut Database, group: &mut [Box<dyn Member>]) -> StoreResult<()> {
+    let outcome = try_group(database, group);
     if outcome.is_err() {
-        books.undo();
+        database.undo();
     }
     outcome
 }
 
-fn try_group(books: &mut Books, group: &mut [Box<dyn Member>]) -> StoreResult<()> {
-    books.begin()?;
+fn try_group(database: &mut Database, group: &mut [Box<dyn Member>]) -> StoreResult<()> {
+    database.begin()?;
     // Refusals write nothing, so members hardly ever fail: first all of them are tried without a
     // savepoint each, which would cost more than most members do.
-    if group.iter_mut().all(|member| member.run(books).is_ok()) {
-        return books.commit();
+    if group.iter_mut().all(|member| member.run(database).is_ok()) {
+        return database.commit();
     }
-    books.undo();
-    books.begin()?;
+    database.undo();
+    database.begin()?;
     for member in group {
-        books.savepoint()?;
-        if let Err(error) = member.run(books) {
+        database.savepoint()?;
+        if let Err(error) = member.run(database) {
             // Some errors, such as a full disk, undo the whole transaction by themselves.
-            if books.is_undone() {
+            if database.is_undone() {
                 return Err(error);
             }
-            books.undo_to_savepoint()?;
+            database.undo_to_savepoint()?;
         }
-        books.release_savepoint()?;
+        database.release_savepoint()?;
     }
-    books.commit()
+    database.commit()
 }

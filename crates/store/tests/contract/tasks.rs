@@ -282,7 +282,7 @@ async fn many_that_have_expired_are_forgotten_in_parts() {
 }
 
 #[tokio::test]
-async fn a_task_is_called_off_while_it_waits() {
+async fn a_task_is_cancelled_while_it_waits() {
     on_each_store(async |world| {
         let (ledger, shared) = (world.ledger(), world.shared());
         for id in ["waits", "runs", "completed"] {

@@ -61,7 +61,7 @@ fn a_stream_that_fails_tells_what_went_before() {
 
 // covers: WIRE-036
 #[test]
-fn a_tool_that_hangs_is_called_off_at_its_deadline_with_or_without_chunks() {
+fn a_tool_that_hangs_is_cancelled_at_its_deadline_with_or_without_chunks() {
     let world = World::new("--deadline-ms 60");
     let reason = "the call took longer than its deadline";
     for (id, tool) in [("hang-1", "test/hang"), ("hang-2", "test/hang_with_effects")] {
@@ -80,7 +80,7 @@ fn a_tool_that_hangs_is_called_off_at_its_deadline_with_or_without_chunks() {
 }
 
 #[test]
-fn a_stream_is_called_off_in_the_middle_when_its_caller_hangs_up() {
+fn a_stream_is_cancelled_in_the_middle_when_its_caller_hangs_up() {
     let world = World::new("");
     let mut wire = world.connect();
     let params = json!({"n": 1000, "bytes": 1, "pause_ms": 20});

@@ -110,7 +110,7 @@ fn calls_run_beside_each_other() {
 }
 
 #[test]
-fn a_call_that_is_called_off_is_never_answered() {
+fn a_call_that_is_cancelled_is_never_answered() {
     let mut client = Client::new("", json!({"sampling": {}}));
     client.call(1, "slow", json!({"ms": 3_600_000}));
     client.call(2, "test_sampling", json!({"prompt": "a"}));

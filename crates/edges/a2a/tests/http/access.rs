@@ -227,7 +227,7 @@ async fn a_capability_that_does_not_hold_does_nothing_with_tasks_but_leaves_rece
 }
 
 #[tokio::test]
-async fn while_everything_is_stopped_tasks_are_read_and_called_off_and_calls_are_denied() {
+async fn while_everything_is_stopped_tasks_are_read_and_cancelled_and_calls_are_denied() {
     let world = World::with(&["echo"]).await;
     let own = serde_json::to_string(&world.token(BOB, "cap-bob")).unwrap();
     for header in [("X-Chio-Capability", own.as_str()), ("X-Nothing", "x")] {

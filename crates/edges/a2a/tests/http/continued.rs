@@ -50,7 +50,7 @@ async fn a_task_that_asks_for_more_goes_on_with_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_task_that_asks_for_more_can_be_called_off() {
+async fn a_task_that_asks_for_more_can_be_cancelled() {
     let world = World::with(&["kit"]).await;
     let task = asking(&world).await;
     let off = world.rpc("CancelTask", json!({"id": task["id"]})).send().await.result();

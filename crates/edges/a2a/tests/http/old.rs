@@ -54,7 +54,7 @@ async fn files_have_their_own_shape_and_replies_are_messages() {
 }
 
 #[tokio::test]
-async fn what_does_not_block_runs_when_it_is_asked_for_and_can_be_called_off() {
+async fn what_does_not_block_runs_when_it_is_asked_for_and_can_be_cancelled() {
     let world = World::with(&["echo"]).await;
     let mut at_once = text("x");
     at_once["configuration"] = json!({"blocking": false});

@@ -120,7 +120,7 @@ async fn tasks_are_their_owners_alone() {
 
 // covers: BRIDGE-023
 #[tokio::test]
-async fn a_task_is_called_off_before_it_runs_and_not_after() {
+async fn a_task_is_cancelled_before_it_runs_and_not_after() {
     let world = World::with(&["echo"]).await;
     let cancel = |id: &Value| world.rpc("CancelTask", json!({"id": id}));
     let waiting = deferred(&world, "x").await;
@@ -138,7 +138,7 @@ async fn a_task_is_called_off_before_it_runs_and_not_after() {
 }
 
 #[tokio::test]
-async fn a_call_that_runs_is_called_off_from_another_connection() {
+async fn a_call_that_runs_is_cancelled_from_another_connection() {
     let world = World::with(&["gate"]).await;
     let running = tokio::spawn(world.rpc("SendMessage", message("x")).send());
     until(|| world.told.runs() == 1).await;
@@ -156,7 +156,7 @@ async fn a_call_that_runs_is_called_off_from_another_connection() {
 }
 
 #[tokio::test]
-async fn a_deferred_task_that_runs_is_called_off_too() {
+async fn a_deferred_task_that_runs_is_cancelled_too() {
     let world = World::with(&["gate"]).await;
     let task = deferred(&world, "x").await;
     let running = tokio::spawn(world.rpc("GetTask", json!({"id": task["id"]})).send());

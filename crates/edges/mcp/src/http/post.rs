@@ -144,7 +144,7 @@ async fn run_request(
     proof: Option<Box<chio_core::capability::DpopProof>>,
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));
-    let opened = Opened { log: Arc::clone(&log), stream: log.open(), armed: true };
+    let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
@@ -166,7 +166,8 @@ async fn run_request(
         until: shared.closing.clone(),
     };
     let reader = log.read(stream_id);
-    opened.hand_over();
+    // The task below ends the stream.
+    opened.log = None;
     // The answer is kept for a client that comes back for it, also when this one is gone.
     tokio::spawn(async move {
         let response = work.await;
@@ -176,24 +177,16 @@ async fn run_request(
     events("post_request_sse", stream(reader, sending))
 }
 
-/// A stream that ends when nobody is left to answer on it.
+/// A stream that ends when its request is dropped, unless the log is taken out before.
 struct Opened {
-    log: Arc<EventLog>,
+    log: Option<Arc<EventLog>>,
     stream: StreamId,
-    armed: bool,
-}
-
-impl Opened {
-    /// Somebody else ends it.
-    fn hand_over(mut self) {
-        self.armed = false;
-    }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        if self.armed {
-            self.log.end(self.stream);
+        if let Some(log) = &self.log {
+            log.end(self.stream);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A ledger that fails or lingers when told, and tells the journal what it made durable.
+//! A ledger that fails or is late when told, and tells the journal what it made durable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,30 +14,30 @@ use chio_kernel::store::{
 use super::Journal;
 
 /// How long a late write, or a late answer, takes.
-pub(crate) const LINGER: Duration = Duration::from_secs(30);
+pub(crate) const DELAY: Duration = Duration::from_secs(30);
 
 /// What a ledger can be told to do, for each of its writes.
 #[derive(Debug, Default)]
-pub(crate) struct Mood {
+pub(crate) struct Fault {
     fails: AtomicBool,
-    lingers: AtomicBool,
-    dawdles: AtomicBool,
+    answers_late: AtomicBool,
+    writes_late: AtomicBool,
 }
 
-impl Mood {
+impl Fault {
     /// From now on fail, or not.
     pub(crate) fn fail(&self, fails: bool) {
         self.fails.store(fails, Ordering::SeqCst);
     }
 
     /// The next write is done at once, but its answer comes late.
-    pub(crate) fn linger_once(&self) {
-        self.lingers.store(true, Ordering::SeqCst);
+    pub(crate) fn answer_late_once(&self) {
+        self.answers_late.store(true, Ordering::SeqCst);
     }
 
     /// The next write is done late.
-    pub(crate) fn dawdle_once(&self) {
-        self.dawdles.store(true, Ordering::SeqCst);
+    pub(crate) fn write_late_once(&self) {
+        self.writes_late.store(true, Ordering::SeqCst);
     }
 
     /// All that comes before a write.
@@ -45,15 +45,15 @@ impl Mood {
         if self.fails.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("told to fail".to_owned()));
         }
-        if self.dawdles.swap(false, Ordering::SeqCst) {
-            tokio::time::sleep(LINGER).await;
+        if self.writes_late.swap(false, Ordering::SeqCst) {
+            tokio::time::sleep(DELAY).await;
         }
         Ok(())
     }
 
-    async fn linger(&self) {
-        if self.lingers.swap(false, Ordering::SeqCst) {
-            tokio::time::sleep(LINGER).await;
+    async fn delay_answer(&self) {
+        if self.answers_late.swap(false, Ordering::SeqCst) {
+            tokio::time::sleep(DELAY).await;
         }
     }
 }
@@ -62,10 +62,10 @@ impl Mood {
 pub(crate) struct TestLedger {
     inner: Arc<dyn Ledger>,
     journal: Journal,
-    pub(crate) opening: Mood,
-    pub(crate) reserving: Mood,
-    pub(crate) appending: Mood,
-    pub(crate) checkpointing: Mood,
+    pub(crate) opening: Fault,
+    pub(crate) reserving: Fault,
+    pub(crate) appending: Fault,
+    pub(crate) checkpointing: Fault,
     reservations: Mutex<Vec<Reservation>>,
 }
 
@@ -74,10 +74,10 @@ impl TestLedger {
         Self {
             inner,
             journal: journal.clone(),
-            opening: Mood::default(),
-            reserving: Mood::default(),
-            appending: Mood::default(),
-            checkpointing: Mood::default(),
+            opening: Fault::default(),
+            reserving: Fault::default(),
+            appending: Fault::default(),
+            checkpointing: Fault::default(),
             reservations: Mutex::default(),
         }
     }
@@ -95,7 +95,7 @@ impl Ledger for TestLedger {
         self.reservations.lock().unwrap().push(reservation.clone());
         let reserved = self.inner.reserve(reservation).await?;
         self.journal.note("reserve");
-        self.reserving.linger().await;
+        self.reserving.delay_answer().await;
         Ok(reserved)
     }
 
@@ -103,7 +103,7 @@ impl Ledger for TestLedger {
         self.opening.begin().await?;
         let opened = self.inner.open(opening).await?;
         self.journal.note("open");
-        self.opening.linger().await;
+        self.opening.delay_answer().await;
         Ok(opened)
     }
 
@@ -111,7 +111,7 @@ impl Ledger for TestLedger {
         self.appending.begin().await?;
         let appended = self.inner.append(entry).await?;
         self.journal.note("append");
-        self.appending.linger().await;
+        self.appending.delay_answer().await;
         Ok(appended)
     }
 

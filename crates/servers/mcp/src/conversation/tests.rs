@@ -105,7 +105,7 @@ async fn whoever_stops_waiting_calls_off_and_a_late_answer_is_nobodys() {
 }
 
 #[tokio::test]
-async fn the_first_exchange_is_never_called_off() {
+async fn the_first_exchange_is_never_cancelled() {
     let talk = Talk::new(None);
     {
         let mut request = pin!(talk.conversation.request("initialize", Map::new()));

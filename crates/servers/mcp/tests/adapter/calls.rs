@@ -99,7 +99,7 @@ async fn a_tool_that_runs_only_as_a_task_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_called_off_is_called_off_at_the_server() {
+async fn a_task_that_is_cancelled_is_cancelled_at_the_server() {
     let world = World::new(&[]).await;
     let caller = Arc::new(TestCaller::of("native"));
     let other = Arc::new(TestCaller::of("native"));

@@ -22,7 +22,7 @@ fn native() -> Arc<TestCaller> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_called_off_is_called_off_at_the_server() {
+async fn a_call_that_is_cancelled_is_cancelled_at_the_server() {
     let world = World::new(&[]).await;
     let (caller, other) = (native(), native());
     let (outcome, ()) = tokio::join!(world.call(&caller, "hang", json!({})), async {

@@ -60,8 +60,8 @@ impl Call {
 
     /// Works for so long, or until it is cancelled.
     pub(crate) fn pause(&self, milliseconds: u64) -> Result<(), Stop> {
-        let called_off = self.cancel.wait(Duration::from_millis(milliseconds));
-        if called_off { Err(Stop::Silent) } else { Ok(()) }
+        let cancelled = self.cancel.wait(Duration::from_millis(milliseconds));
+        if cancelled { Err(Stop::Silent) } else { Ok(()) }
     }
 
     /// Tells how far it is, if the caller wants to know.

@@ -42,7 +42,7 @@ async fn what_is_no_frame_or_no_message_ends_the_connection_without_an_answer() 
 }
 
 #[tokio::test]
-async fn calls_before_a_broken_frame_are_called_off() {
+async fn calls_before_a_broken_frame_are_cancelled() {
     let road = Script::new();
     let mut agent = Agent::usual(&road);
     agent.call("r", "wait", json!({})).await;

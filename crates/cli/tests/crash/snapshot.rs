@@ -16,7 +16,7 @@ const LOG_SHIFT: i64 = 40;
 
 /// What a store holds.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct Snapshot {
     /// Every receipt of a call, with its log's number and the bytes of its entry.
     pub(crate) receipts: Vec<Arc<Entry>>,
     /// Calls that have begun and not ended.
@@ -47,7 +47,7 @@ pub(crate) struct Open {
     pub(crate) chosen: usize,
 }
 
-impl Books {
+impl Snapshot {
     /// Reads a store, whether somebody serves it or not, and changes nothing in it.
     pub(crate) fn read(data: &Path, record: &mut Record) -> Self {
         let mut database =

@@ -24,7 +24,7 @@ use crate::budget::{Choice, Debit, Spent, choose};
 const INTENT_BLOCK: i64 = 1 << 16;
 
 /// The database, as its writer has it.
-pub(crate) struct Books {
+pub(crate) struct Database {
     connection: Connection,
     epoch_file: Arc<EpochFile>,
     /// Where each log of this process goes on. Forgotten whenever something is undone.
@@ -94,7 +94,7 @@ pub(crate) struct LogRow {
     pub(crate) kernel_key: String,
 }
 
-impl Books {
+impl Database {
     pub(crate) fn new(connection: Connection, epoch_file: Arc<EpochFile>) -> Self {
         Self { connection, epoch_file, heads: HashMap::new(), written: 0, most_proofs: MAX_PROOFS }
     }
@@ -161,7 +161,7 @@ impl Books {
         self.show_epoch()
     }
 
-    /// Undoes everything since [`Books::begin`].
+    /// Undoes everything since [`Database::begin`].
     pub(crate) fn undo(&mut self) {
         self.heads.clear();
         if !self.is_undone() {

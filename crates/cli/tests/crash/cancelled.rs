@@ -16,7 +16,7 @@ const CALLS: u64 = 60;
 /// A stream's intent is written when its first chunk comes. A call that is cancelled at that very
 /// moment has one receipt, and its intent is closed by it.
 #[test]
-fn a_stream_that_is_called_off_while_its_intent_is_written_has_one_receipt() {
+fn a_stream_that_is_cancelled_while_its_intent_is_written_has_one_receipt() {
     let mut chance = Chance::of("called off");
     let mut world = World::new();
     let mut server = world.serve();
@@ -38,18 +38,18 @@ fn a_stream_that_is_called_off_while_its_intent_is_written_has_one_receipt() {
     // Whatever began has ended when every call has its receipt.
     let (mut seen, mut same) = (0, 0);
     until("the calls to end", || {
-        let count = world.books().receipts.len();
+        let count = world.snapshot().receipts.len();
         same = if count == seen { same + 1 } else { 0 };
         seen = count;
         std::thread::sleep(Duration::from_millis(20));
         (same > 20).then_some(())
     });
-    let books = world.check("called off");
-    let cancelled = |it: &&std::sync::Arc<crate::books::Entry>| {
+    let snapshot = world.check("called off");
+    let cancelled = |it: &&std::sync::Arc<crate::snapshot::Entry>| {
         matches!(it.receipt.decision, Some(Decision::Cancelled { .. }))
     };
-    assert!(books.receipts.iter().filter(cancelled).count() > 0, "no call was called off");
-    assert!(books.intents.is_empty(), "{:#?}", books.intents);
+    assert!(snapshot.receipts.iter().filter(cancelled).count() > 0, "no call was called off");
+    assert!(snapshot.intents.is_empty(), "{:#?}", snapshot.intents);
     server.kill();
     world.serve().end();
     world.check("restarted");

@@ -1,4 +1,4 @@
-//! What a policy hands to a peer that connects.
+//! What a policy issues to a peer that connects.
 
 use chio_core::capability::CapabilityToken;
 use chio_testkit::process::until;
