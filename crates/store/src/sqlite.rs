@@ -140,8 +140,8 @@ impl SqliteStore {
             noted.note(database.take_written(), database.connection());
         });
         let epoch_file = Arc::new(epoch_file_of(&folder, &connection)?);
-        let database = Database::new(connection, Arc::clone(&epoch_file));
-        let writer = Writer::start(database, after_group)?;
+        let writer =
+            Writer::start(Database::new(connection, Arc::clone(&epoch_file)), after_group)?;
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
             epoch_file,
@@ -305,7 +305,7 @@ fn patiently(open: impl Fn() -> StoreResult<Connection>) -> StoreResult<Connecti
     }
 }
 
-/// Opens the epoch_file and sets it if it is new.
+/// Opens the epoch file and sets it if it is new.
 fn epoch_file_of(folder: &Folder, database: &Connection) -> StoreResult<EpochFile> {
     let problem = |error: std::io::Error| {
         StoreError::Unavailable(format!("the epoch of revocations cannot be kept: {error}"))
