@@ -149,11 +149,15 @@ impl A2aAgent {
     /// The same with paths that begin in this folder, and with tasks remembered beside the store
     /// by default.
     pub(crate) fn within(mut self, folder: &Path, store: &StoreUrl) -> Self {
-        if let (None, StoreUrl::Sqlite(data)) = (&self.task_registry, store) {
-            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-            let name = self.id.chars().map(plain).collect::<String>();
-            self.task_registry = Some(data.join(format!("tasks-{name}.json")));
-        }
+        self.task_registry = match (self.task_registry, data_of(store)) {
+            (Some(file), _) => Some(folder.join(file)),
+            (None, Some(data)) => {
+                let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+                let name = self.id.chars().map(plain).collect::<String>();
+                Some(data.join(format!("tasks-{name}.json")))
+            }
+            (None, None) => None,
+        };
         folder.clone_into(&mut self.folder);
         self
     }
@@ -185,7 +189,7 @@ impl A2aAgent {
         }
         config = self.with_credentials(config)?;
         if let Some(file) = &self.task_registry {
-            config = config.with_task_registry_file(self.folder.join(file));
+            config = config.with_task_registry_file(file);
         }
         if let Some(timeout) = self.agent_timeout {
             config = config.with_timeout(timeout);

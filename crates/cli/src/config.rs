@@ -48,9 +48,8 @@ pub(crate) struct Config {
 
 /// The listeners that need not be configured: HTTP, and a socket beside the store.
 pub(crate) fn default_listeners(store: &StoreUrl) -> Vec<ListenerConfig> {
-    let mut listeners = Vec::new();
+    let mut listeners = vec![ListenerConfig::http(DEFAULT_LISTEN, AccessConfig::OwnToken)];
     listeners.extend(data_of(store).map(|data| ListenerConfig::socket(data.join(NATIVE_SOCKET))));
-    listeners.push(ListenerConfig::http(DEFAULT_LISTEN, AccessConfig::OwnToken));
     listeners
 }
 

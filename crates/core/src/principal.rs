@@ -108,13 +108,14 @@ impl Principal {
         !matches!(self.credential, Credential::None | Credential::Unix { .. })
     }
 
-    /// What sessions and tasks are owned by: the name, and the subject of a presented capability.
-    /// The caller checks a capability before it relies on this.
+    /// What MCP sessions and cached admissions are owned by: the name, and before it the subject of
+    /// a presented capability. The caller checks a capability before it relies on this.
     #[must_use]
     pub fn owner_id(&self) -> String {
         match &self.capability {
             None => self.name.clone(),
-            Some(capability) => format!("{}|{}", self.name, capability.subject),
+            // SECURITY: the key comes first, so that no name can look like another owner.
+            Some(capability) => format!("{}|{}", capability.subject, self.name),
         }
     }
 }
@@ -161,6 +162,8 @@ mod tests {
         assert_eq!(with("cap-1", 2).owner_id(), with("cap-2", 2).owner_id());
         assert_ne!(with("cap-1", 2).owner_id(), with("cap-1", 3).owner_id());
         assert_ne!(with("cap-1", 2).owner_id(), Principal::anonymous().owner_id());
+        let spoofed = format!("anonymous|{}", key(2));
+        assert_ne!(with("cap-1", 2).owner_id(), Principal::new(spoofed, bearer("t")).owner_id());
     }
 
     #[test]

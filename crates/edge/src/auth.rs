@@ -125,7 +125,12 @@ impl HttpAuth {
                 authenticated => authenticated,
             }
         };
-        let principal = principal.map(|principal| principal.with_capability(capability));
+        // Without a capability in the body to come, a bad token is not counted: behind a proxy, those
+        // who guess would use up the rate of everyone at the proxy's address.
+        let principal = match principal {
+            Err(error) if !may_be_capability => return Err(error.into()),
+            principal => principal.map(|principal| principal.with_capability(capability)),
+        };
         let from = head.extensions.get::<ClientAddress>().map(|address| address.0.ip());
         let client = match &principal {
             Ok(principal) if principal.is_authenticated() => principal.name.clone(),
@@ -289,7 +294,7 @@ mod tests {
         };
         let by_capability = of(None, true).await.unwrap();
         assert!(!by_capability.is_authenticated());
-        assert_eq!(by_capability.owner_id(), format!("anonymous|{}", token().subject));
+        assert_eq!(by_capability.owner_id(), format!("{}|anonymous", token().subject));
         assert_eq!(of(None, false).await, Err(AuthError::Missing));
         let known = of(Some("Bearer 0123456789abcdef"), false).await.unwrap();
         assert_eq!((known.is_authenticated(), &*known.name), (true, "alice"));

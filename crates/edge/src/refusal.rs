@@ -4,6 +4,7 @@ use axum::http::header::{HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use chio_core::registry::ErrorCode;
 use chio_net::auth::{AuthError, Challenge, OriginError};
+use chio_net::jwt::JwtError;
 
 use crate::body::BodyError;
 
@@ -55,10 +56,17 @@ impl Refusal {
 impl From<AuthError> for Refusal {
     fn from(error: AuthError) -> Self {
         let challenge = error.challenge(&Challenge::default());
+        // SECURITY: where the issuer's keys are, and why they cannot be had, is the operator's to know.
+        let message = match &error {
+            AuthError::Token(JwtError::Keys(_)) => {
+                "the token cannot be checked now: the keys of its issuer are unavailable".to_owned()
+            }
+            error => error.to_string(),
+        };
         Self {
             status: StatusCode::from_u16(error.status()).unwrap_or(StatusCode::UNAUTHORIZED),
             header: challenge.map(|challenge| (WWW_AUTHENTICATE, challenge)),
-            ..Self::unauthenticated(error.to_string())
+            ..Self::unauthenticated(message)
         }
     }
 }

@@ -177,6 +177,7 @@ impl JwtVerifier {
             audience,
             scopes: claims::scopes(&all)?,
             client_id,
+            tenant: claims::tenant(&all)?,
             token_id: claims::text(&all, "jti")?,
             expires_at,
             all,

@@ -444,7 +444,8 @@ mod tests {
         let agent = format!("{:?}", config.servers[0]);
         for expected in [
             "require_skill: [\"research\"]",
-            "bearer_file: Some(\"/x/t\")",
+            "bearer_file: Some(\"t\")",
+            "folder: \"/x\"",
             "api_key_cookie: [(\"k\", \"f\")]",
             "oauth_scope: [\"a\", \"b\"]",
             "header: [(\"X-Partner\", \"p\")]",

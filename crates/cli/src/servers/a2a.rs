@@ -1,6 +1,6 @@
 //! A2A agents somewhere, each as a tool server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -121,7 +121,7 @@ fn read(
         return None;
     };
     let text = |key: &str| section.text(key).map(|it| it.text.to_owned());
-    let file = |key: &str| section.text(key).map(|it| folder.join(it.text));
+    let file = |key: &str| section.text(key).map(|it| PathBuf::from(it.text));
     let mut agent = A2aAgent {
         id,
         target: Some(target),

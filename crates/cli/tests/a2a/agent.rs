@@ -82,23 +82,25 @@ fn the_skills_of_an_agent_are_tools_for_mcp_clients() {
 fn one_caller_cannot_follow_up_the_task_of_another() {
     let world = World::new();
     let agent = world.up("there", "");
+    // Every path begins in the folder of the file, once.
+    std::fs::create_dir(world.folder.path("agents")).unwrap();
     for name in ["alice", "bob"] {
-        world.folder.write(name, format!("{}\n", name.repeat(8)));
+        world.folder.write(&format!("agents/{name}"), format!("{}\n", name.repeat(8)));
     }
     world.folder.write(
-        "chio.yaml",
+        "agents/chio.yaml",
         format!(
-            "store: s\nservers: [{{id: friend, a2a: {{target: \"{}\"}}}}]\nlisteners:\n  http: \
-             {{listen: \"127.0.0.1:0\", tokens: [{{name: alice, file: alice}}, {{name: bob, file: \
-             bob}}]}}\nedges: {{mcp: {{}}}}\n",
+            "store: s\nservers: [{{id: friend, a2a: {{target: \"{}\", bearer_file: alice}}}}]\n\
+             listeners:\n  http: {{listen: \"127.0.0.1:0\", tokens: [{{name: alice, file: alice}}, \
+             {{name: bob, file: bob}}]}}\nedges: {{mcp: {{}}}}\n",
             agent.base
         ),
     );
-    let here = world.start(&["serve"], "s");
+    let here = world.start(&["serve", "--config", "agents/chio.yaml"], "agents/s");
     let url = format!("{}/mcp", here.base);
     let call = |who: &str, arguments: &Value| {
-        let arguments = arguments.to_string();
-        world.run(&["call", "--url", &url, "--bearer-file", who, "friend", "echo", &arguments])
+        let (token, arguments) = (format!("agents/{who}"), arguments.to_string());
+        world.run(&["call", "--url", &url, "--bearer-file", &token, "friend", "echo", &arguments])
     };
     let later = call("alice", &json!({"message": "mine", "return_immediately": true})).ends(0);
     let id = answered(&later.stdout)["task"]["id"].clone();

@@ -149,6 +149,7 @@ fn a_session_is_for_the_principal_of_an_authorization_server_whichever_token_it_
     session.door = claims(json!({"jti": "2", "exp": 4_000_000_001_u64}));
     session.call("echo", &json!({"text": "two"}));
     check_foreign(&session, &claims(json!({"sub": "bob"})));
+    check_foreign(&session, &claims(json!({"tid": "tenant-8"})));
     let hello = crate::session::initialize(&json!({}));
     for (changes, status) in [
         (json!({"aud": "other"}), 401),

@@ -8,7 +8,7 @@ mod reads;
 
 use std::sync::Arc;
 
-use chio_core::capability::DpopProof;
+use chio_core::capability::{DpopProof, PresentedToken};
 use chio_cross_protocol::ListKind;
 use chio_cross_protocol::ReadKind;
 use chio_net::jsonrpc::{Notification, Request, RequestId, RpcError};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use initialize::open;
 pub(crate) use lists::page;
 
-use crate::error::{invalid, not_ready};
+use crate::error::{invalid, not_ready, unauthenticated};
 use crate::events::StreamId;
 use crate::negotiation::types_results;
 use crate::session::{McpSession, Running, Stage};
@@ -32,13 +32,30 @@ pub(crate) struct RequestContext<'a> {
     /// The stream of its messages.
     pub(crate) stream: StreamId,
     pub(crate) cancellation: CancellationToken,
-    /// Proof that the caller holds the key of its capability.
-    pub(crate) proof: Option<Box<DpopProof>>,
+    pub(crate) credentials: Credentials,
     /// Counts it among the requests that run.
     pub(crate) running: Option<Running>,
 }
 
+/// What a request shows besides what it says.
+#[derive(Debug, Default)]
+pub(crate) struct Credentials {
+    /// The capability that it presents, verified; none where capabilities are issued.
+    pub(crate) capability: Option<PresentedToken>,
+    /// Proof that the caller holds the key of its capability.
+    pub(crate) proof: Option<Box<DpopProof>>,
+}
+
 impl RequestContext<'_> {
+    /// The tokens that the request may use.
+    pub(crate) async fn tokens(&self) -> Result<Arc<[PresentedToken]>, RpcError> {
+        // SECURITY: another request of the session may present another capability meanwhile.
+        if let Some(capability) = &self.credentials.capability {
+            return Ok(Arc::from([capability.clone()]));
+        }
+        self.session.tokens().await.map_err(|error| unauthenticated(error.to_string()))
+    }
+
     /// The client's progress token for this request.
     pub(crate) fn progress(&self) -> Option<Value> {
         let token = self.params.get("_meta")?.get("progressToken")?;
@@ -56,7 +73,7 @@ pub(crate) async fn handle_request(
     session: &Arc<McpSession>,
     request: Request,
     stream: StreamId,
-    proof: Option<Box<DpopProof>>,
+    credentials: Credentials,
 ) -> Result<Value, RpcError> {
     session.touch();
     let Request { id, method, params } = request;
@@ -76,7 +93,8 @@ pub(crate) async fn handle_request(
     let params = params.into_object()?;
     let (cancellation, running) = session.begin(&id)?;
     let running = Some(running);
-    let context = RequestContext { session, id, params, stream, cancellation, proof, running };
+    let context =
+        RequestContext { session, id, params, stream, cancellation, credentials, running };
     let mut result = dispatch(&method, context).await?;
     if types_results(&session.version)
         && let Value::Object(members) = &mut result

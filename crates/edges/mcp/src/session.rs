@@ -92,14 +92,19 @@ pub(crate) struct McpSession {
     pub(crate) pending: PendingRequests,
     pub(crate) tasks: TaskTable,
     stage: AtomicU8,
-    held: Mutex<Arc<[PresentedToken]>>,
-    /// The capability that was last presented and verified; none when capabilities are issued.
-    presented: Mutex<Option<PresentedToken>>,
+    tokens: Mutex<Tokens>,
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     log_level: Mutex<Option<usize>>,
     last_used: Mutex<Instant>,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
+}
+
+/// The capabilities of a session.
+struct Tokens {
+    held: Arc<[PresentedToken]>,
+    /// The capability that was last presented and verified; none when capabilities are issued.
+    presented: Option<PresentedToken>,
 }
 
 /// What a session is opened with.
@@ -137,8 +142,10 @@ impl McpSession {
             pending: PendingRequests::default(),
             tasks: TaskTable::new(TableLimits::default()),
             stage: AtomicU8::new(0),
-            presented: Mutex::new(opening.presented),
-            held: Mutex::new(opening.tokens.into()),
+            tokens: Mutex::new(Tokens {
+                held: opening.tokens.into(),
+                presented: opening.presented,
+            }),
             running: Mutex::default(),
             log_level: Mutex::default(),
             last_used: Mutex::new(Instant::now()),
@@ -199,30 +206,31 @@ impl McpSession {
             && now.duration_since(*self.last_used.lock()) >= idle
     }
 
-    /// Whether a request presents the capability that was verified last, or none where capabilities
-    /// are issued.
-    pub(crate) fn has_verified(&self, capability: Option<&PresentedToken>) -> bool {
-        self.presented.lock().as_ref() == capability
+    /// Whether this is the capability that was verified last.
+    pub(crate) fn has_verified(&self, capability: &PresentedToken) -> bool {
+        self.tokens.lock().presented.as_ref() == Some(capability)
     }
 
     /// Goes on with a capability of the same subject that was verified.
     pub(crate) fn refresh(&self, capability: PresentedToken) {
-        *self.held.lock() = Arc::from([capability.clone()]);
-        *self.presented.lock() = Some(capability);
+        let held = Arc::from([capability.clone()]);
+        *self.tokens.lock() = Tokens { held, presented: Some(capability) };
     }
 
     /// The tokens that the session has, renewed in time.
     pub(crate) async fn tokens(&self) -> Result<Arc<[PresentedToken]>, Refused> {
-        let held = Arc::clone(&self.held.lock());
+        let (held, is_presented) = {
+            let tokens = self.tokens.lock();
+            (Arc::clone(&tokens.held), tokens.presented.is_some())
+        };
         let now = self.shared.orchestrator.now();
         // What was presented is for the client to refresh.
-        let presented = self.presented.lock().is_some();
-        if presented || held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
+        if is_presented || held.iter().all(|token| token.expires_at > now.saturating_add(RENEW)) {
             return Ok(held);
         }
         let renewed = self.shared.admission.tokens(&self.kernel_session.principal).await?;
         let renewed: Arc<[PresentedToken]> = renewed.into();
-        *self.held.lock() = Arc::clone(&renewed);
+        self.tokens.lock().held = Arc::clone(&renewed);
         Ok(renewed)
     }
 

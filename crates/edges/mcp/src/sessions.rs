@@ -23,6 +23,8 @@ pub(crate) struct Sessions(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     open: HashMap<String, Arc<McpSession>>,
+    /// How many sessions are being opened by principals that are not admitted yet.
+    unadmitted: usize,
     /// How many sessions are being opened, by owner.
     opening: HashMap<String, usize>,
     over: HashMap<String, Over>,
@@ -51,21 +53,20 @@ pub(crate) enum Found {
 /// A place for a session that is being opened.
 pub(crate) struct Place<'a> {
     sessions: &'a Sessions,
-    owner: String,
+    /// None until the owner is admitted.
+    owner: Option<String>,
 }
 
 impl Sessions {
-    /// Takes a place, if there is one left.
-    pub(crate) fn reserve(&self, owner: &str, most: usize, each: usize) -> Option<Place<'_>> {
+    /// Takes a place for a principal that is not admitted yet, if there is one left.
+    pub(crate) fn reserve(&self, most: usize) -> Option<Place<'_>> {
         let mut table = self.0.lock();
-        let opening: usize = table.opening.values().sum();
-        let of_it = table.open.values().filter(|session| session.owner == owner).count();
-        let opening_of_it = table.opening.get(owner).copied().unwrap_or_default();
-        if table.open.len() + opening >= most || of_it + opening_of_it >= each {
+        let opening = table.unadmitted + table.opening.values().sum::<usize>();
+        if table.open.len() + opening >= most {
             return None;
         }
-        *table.opening.entry(owner.to_owned()).or_default() += 1;
-        Some(Place { sessions: self, owner: owner.to_owned() })
+        table.unadmitted += 1;
+        Some(Place { sessions: self, owner: None })
     }
 
     /// The session of this id, for this owner.
@@ -142,6 +143,20 @@ impl Sessions {
 }
 
 impl Place<'_> {
+    /// Counts the place as one of its owner, who is admitted; false when the owner has no more.
+    pub(crate) fn assign(&mut self, owner: &str, each: usize) -> bool {
+        let mut table = self.sessions.0.lock();
+        let open = table.open.values().filter(|session| session.owner == owner).count();
+        let opening = table.opening.get(owner).copied().unwrap_or_default();
+        if open + opening >= each {
+            return false;
+        }
+        table.unadmitted = table.unadmitted.saturating_sub(1);
+        *table.opening.entry(owner.to_owned()).or_default() += 1;
+        self.owner = Some(owner.to_owned());
+        true
+    }
+
     /// Puts the session into its place.
     pub(crate) fn take(self, session: Arc<McpSession>) {
         self.sessions.0.lock().open.insert(session.id.clone(), session);
@@ -151,10 +166,14 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut table = self.sessions.0.lock();
-        if let Some(number) = table.opening.get_mut(&self.owner) {
+        let Some(owner) = &self.owner else {
+            table.unadmitted = table.unadmitted.saturating_sub(1);
+            return;
+        };
+        if let Some(number) = table.opening.get_mut(owner) {
             *number = number.saturating_sub(1);
             if *number == 0 {
-                table.opening.remove(&self.owner);
+                table.opening.remove(owner);
             }
         }
     }

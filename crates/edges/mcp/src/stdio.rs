@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{invalid, not_ready};
 use crate::events::NOTIFICATIONS;
-use crate::methods;
+use crate::methods::{self, Credentials};
 use crate::outlet::Outlet;
 use crate::service::McpService;
 use crate::session::{McpSession, Stage};
@@ -127,7 +127,9 @@ impl Conversation<'_> {
         };
         let lines = self.lines.clone();
         self.running.spawn(async move {
-            let outcome = methods::handle_request(&session, request, NOTIFICATIONS, None).await;
+            let outcome =
+                methods::handle_request(&session, request, NOTIFICATIONS, Credentials::default())
+                    .await;
             lines.send(Response { id, outcome: outcome.map(Into::into) }.to_text(), false);
         });
     }

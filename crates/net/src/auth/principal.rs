@@ -7,9 +7,6 @@ use serde_json::Value;
 use super::OAUTH;
 use crate::jwt::Claims;
 
-/// Claims that name the tenant, the first that is there counts.
-const TENANT_CLAIMS: [&str; 4] = ["tenant_id", "tenant", "tid", "org_id"];
-
 pub(super) fn from_static_token(name: &str, token: &str) -> Principal {
     let fingerprint = sha256_hex(token.as_bytes());
     Principal::new(name, Credential::StaticBearer { fingerprint })
@@ -23,12 +20,15 @@ pub(super) fn from_claims(claims: Claims, token: &str) -> Principal {
         (None, Some(client)) => format!("client:{client}"),
         (None, None) => format!("token:{fingerprint}"),
     };
-    let name = format!("{OAUTH}{}#{subject}", claims.issuer);
-    let tenant = TENANT_CLAIMS.iter().find_map(|name| claims.all.get(*name)?.as_str());
+    // SECURITY: one issuer may give several tenants the same subjects. An issuer has no `#`.
+    let tenant = claims
+        .tenant
+        .as_ref()
+        .map(|tenant| format!("#tenant:{}", tenant.replace('%', "%25").replace('#', "%23")));
+    let name = format!("{OAUTH}{}{}#{subject}", claims.issuer, tenant.unwrap_or_default());
     let groups = claims.all.get("groups").and_then(Value::as_array).into_iter().flatten();
     let groups = groups.filter_map(Value::as_str).map(str::to_owned).collect();
-    let tenant = tenant.map(str::to_owned);
-    let Claims { issuer, scopes, expires_at, all, .. } = claims;
+    let Claims { issuer, scopes, expires_at, tenant, all, .. } = claims;
     let credential = Credential::OauthBearer { issuer, scopes, fingerprint, expires_at };
     Principal { tenant, groups, claims: all, ..Principal::new(name, credential) }
 }

@@ -9,6 +9,9 @@ use super::error::JwtError;
 /// The longest name of somebody, in bytes (OpenID Connect Core §2 has 255 characters of ASCII).
 const MAX_NAME: usize = 255;
 
+/// Claims that name the tenant, the first that is there counts.
+const TENANT: [&str; 4] = ["tenant_id", "tenant", "tid", "org_id"];
+
 /// The end of the year 9999, after which no time is written. What comes later ends here, so that
 /// whoever reckons with it stays within every type of time.
 const LAST: u64 = 253_402_300_799;
@@ -26,6 +29,8 @@ pub struct Claims {
     pub scopes: Vec<String>,
     /// The client that it was issued to.
     pub client_id: Option<String>,
+    /// The tenant that it was issued in.
+    pub tenant: Option<String>,
     /// Its own name.
     pub token_id: Option<String>,
     /// When it ends, in Unix seconds.
@@ -69,6 +74,11 @@ pub(super) fn name(
         return Err(JwtError::Claim(name));
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// The tenant that a token was issued in.
+pub(super) fn tenant(claims: &Map<String, Value>) -> Result<Option<String>, JwtError> {
+    TENANT.iter().find_map(|claim| name(claims, claim).transpose()).transpose()
 }
 
 /// A list of texts, or a single one.

@@ -73,7 +73,7 @@ async fn tenant_and_groups_are_those_of_the_claims_and_only_texts() {
         (json!({"tenant_id": "t", "groups": ["a", "b"]}), Some("t"), vec!["a", "b"]),
         (json!({"tid": "u", "groups": ["a", 7]}), Some("u"), vec!["a"]),
         (json!({"org_id": "o", "tenant": "first", "groups": "a"}), Some("first"), vec![]),
-        (json!({"tenant": 7}), None, vec![]),
+        (json!({"tenant": ""}), None, vec![]),
     ] {
         let token = key.sign(&claims(&changes));
         let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
@@ -82,6 +82,14 @@ async fn tenant_and_groups_are_those_of_the_claims_and_only_texts() {
             (found.tenant.as_deref(), found.groups),
             (tenant, groups.into_iter().map(str::to_owned).collect())
         );
+        // The same subject of another tenant is another principal.
+        let is_plain = found.name == "oauth:https://issuer.example#sub:alice";
+        assert_eq!(is_plain, tenant.is_none(), "{}", found.name);
+    }
+    for tenant in [json!(7), json!("two\nlines"), json!("x".repeat(300))] {
+        let token = key.sign(&claims(&json!({"tenant": tenant})));
+        let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
+        assert_eq!(found, Err(AuthError::Token(JwtError::Claim("tenant"))), "{tenant}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Endpoint {
         // SECURITY: a capability names its subject itself. One that differs from the verified one
         // may be refreshed or forged; admission tells which.
         if let Some(capability) = principal.capability.clone()
-            && !session.has_verified(Some(&capability))
+            && !session.has_verified(&capability)
         {
             let admitted = self.shared.admission.admit(McpBridge.protocol(), principal).await;
             admitted.map_err(|_| foreign())?;

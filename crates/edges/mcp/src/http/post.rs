@@ -17,7 +17,7 @@ use super::endpoint::Endpoint;
 use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal, refused};
 use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
-use crate::methods;
+use crate::methods::{self, Credentials};
 use crate::outlet::Outlet;
 use crate::session::McpSession;
 
@@ -70,13 +70,15 @@ async fn handle_message(
         }
         Message::Request(request) => request,
     };
+    let capability = principal.capability.clone();
     let session = endpoint.session(headers, principal).await?;
     let proof = proof.map_err(|error| refused(error.into()))?;
+    let credentials = Credentials { capability, proof };
     let Outlet::Events(log) = &session.outlet else {
         return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
     };
     let log = Arc::clone(log);
-    Ok(run_request(endpoint, session, log, request, proof).await)
+    Ok(run_request(endpoint, session, log, request, credentials).await)
 }
 
 /// Reads the one message of a body.
@@ -141,14 +143,14 @@ async fn run_request(
     session: Arc<McpSession>,
     log: Arc<EventLog>,
     request: Asked,
-    proof: Option<Box<chio_core::capability::DpopProof>>,
+    credentials: Credentials,
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));
     let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
-        let outcome = methods::handle_request(&worker, request, stream_id, proof).await;
+        let outcome = methods::handle_request(&worker, request, stream_id, credentials).await;
         Response { id, outcome: outcome.map(Into::into) }
     });
     if let Ok(response) = tokio::time::timeout(AT_ONCE, &mut work).await {

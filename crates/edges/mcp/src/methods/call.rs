@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chio_core::capability::DpopProof;
 use chio_core::hash::sha256_hex;
 use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
@@ -37,15 +36,15 @@ static LAYOUT: MetadataLayout = MetadataLayout {
 /// Handles a call, or accepts it as a task.
 pub(super) async fn call(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
     let progress = context.progress();
-    let (session, proof) = (context.session, context.proof.take());
-    if let Some(task) = context.params.remove("task") {
-        let request = decode(session, &context.id, context.params, proof).await?;
+    let session = context.session;
+    let task = context.params.remove("task");
+    let request = decode(&mut context).await?;
+    if let Some(task) = task {
         return tasks::create(session, request, &task, progress).await;
     }
     let id = Some(context.id.clone());
     let scope = RequestScope { id, progress, task: None, _running: context.running };
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
-    let request = decode(session, &context.id, context.params, proof).await?;
     execute(session, request, &caller).await
 }
 
@@ -72,12 +71,8 @@ async fn execute(
 }
 
 /// Reads the params of a call.
-async fn decode(
-    session: &McpSession,
-    id: &RequestId,
-    mut params: Map<String, Value>,
-    proof: Option<Box<DpopProof>>,
-) -> Result<OrchestratedRequest, RpcError> {
+async fn decode(context: &mut RequestContext<'_>) -> Result<OrchestratedRequest, RpcError> {
+    let (session, mut params) = (context.session, std::mem::take(&mut context.params));
     let arguments = params.remove("arguments");
     let Some(Value::String(public)) = params.get("name") else {
         return Err(invalid_params("expected `name` to be the name of a tool"));
@@ -92,7 +87,7 @@ async fn decode(
     let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
     let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
     session.shared.orchestrator.tool(server, tool).ok_or_else(unknown)?;
-    let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
+    let tokens = context.tokens().await?;
     let token = token_for(&tokens, server, tool)
         .cloned()
         .ok_or_else(|| unauthenticated("there is no capability for this client"))?;
@@ -101,12 +96,12 @@ async fn decode(
     let metadata = CallMetadata::read(&source);
     let metadata = metadata.map_err(|error| invalid_params(error.0))?;
     source.refuse_unsupported().map_err(|error| invalid_params(error.0))?;
-    let origin = metadata.request_id.unwrap_or_else(|| origin(session, id));
+    let origin = metadata.request_id.unwrap_or_else(|| origin(session, &context.id));
     let mut request = OrchestratedRequest::new(origin, token, server, tool, arguments);
     if let Some(subject) = &session.kernel_session.principal.subject {
         request.agent = subject.clone();
     }
-    request.dpop_proof = proof;
+    request.dpop_proof = context.credentials.proof.take();
     request.capability_ref = reference;
     request.protocol_context = McpBridge.protocol_context(&params);
     request.model = metadata.model;

@@ -33,14 +33,19 @@ pub(crate) async fn open(
     let limits = &shared.options.limits;
     let (most, each) = (limits.sessions, limits.sessions_per_principal);
     let owner = principal.owner_id();
-    let place = shared.sessions.reserve(&owner, most, each).ok_or_else(|| {
+    let full = || {
         let message = format!("expected at most {most} sessions, and {each} of one client");
         registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
-    })?;
+    };
+    let mut place = shared.sessions.reserve(most).ok_or_else(full)?;
     let refused = |error: Refused| unauthenticated(error.to_string());
     let presented = principal.capability.clone();
     let admitted = shared.admission.admit(McpBridge.protocol(), principal).await;
     let kernel_session = admitted.map_err(refused)?;
+    // SECURITY: before admission a forged capability may name any subject, whose places these are not.
+    if !place.assign(&owner, each) {
+        return Err(full());
+    }
     let tokens = shared.admission.tokens(&kernel_session.principal).await.map_err(refused)?;
     let Some(first) = tokens.first().cloned() else {
         return Err(unauthenticated("there is no capability for this client"));

@@ -16,7 +16,7 @@ use crate::session::McpSession;
 /// Answers a request for a list.
 pub(super) async fn list(context: RequestContext<'_>, kind: ListKind) -> Result<Value, RpcError> {
     let session = context.session;
-    let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
+    let tokens = context.tokens().await?;
     let mut entries = Vec::new();
     for server in session.shared.names.servers() {
         entries.extend(of_server(session, server, kind, &tokens).await?);

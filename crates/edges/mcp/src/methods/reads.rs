@@ -21,7 +21,7 @@ pub(super) async fn read(
     context.params.remove("_meta");
     let session = context.session;
     let server = resolve_server(session, kind, &mut context.params).await?;
-    let tokens = session.tokens().await.map_err(|error| unauthenticated(error.to_string()))?;
+    let tokens = context.tokens().await?;
     let token = tokens.iter().find(|token| grants(&token.scope, kind, &context.params));
     let Some(token) = token.or_else(|| tokens.first()).cloned() else {
         return Err(unauthenticated("there is no capability for this client"));
