@@ -108,7 +108,7 @@ fn one_caller_cannot_follow_up_the_task_of_another() {
     call("alice", &json!({"get_task": {"id": id}})).ends(0).says("COMPLETED");
 }
 
-/// An agent of a tenant, with one skill. It answers only to whoever asks for its card.
+/// An agent of a tenant, with one skill. It answers only a client that asks for its card.
 fn tenant() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

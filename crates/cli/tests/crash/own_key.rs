@@ -33,7 +33,7 @@ fn a_kernel_with_its_own_key_starts_again_while_another_closes_what_it_left_open
             let (client, token) = (client.clone(), token.clone());
             runtime.spawn(async move {
                 let sleep = request(&id, &token, "sleep", json!({"ms": 60_000}));
-                // Nobody lives to answer it.
+                // No server lives to answer it.
                 let _ = client.call(sleep, |_, _| ()).await;
             });
         }

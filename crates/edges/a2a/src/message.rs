@@ -21,7 +21,7 @@ pub(crate) enum Content {
 /// Who is shown a part of a result. Chio's own dialect knows only texts and data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Everybody.
+    /// Every client.
     #[default]
     Everywhere,
     /// Those who speak Chio's own dialect.

@@ -22,7 +22,7 @@ pub(crate) struct KnownTokens {
 
 struct Known {
     token: CapabilityToken,
-    /// Whether the kernel itself named it; else somebody presented it, who may have made it up.
+    /// Whether the kernel itself named it; else the client presented it, and may have made it up.
     listed: bool,
     weight: usize,
     told: bool,

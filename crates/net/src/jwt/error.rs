@@ -37,10 +37,10 @@ pub enum JwtError {
     /// A claim that must be there is not, or is of another kind.
     #[error("expected a valid claim `{0}`, found none")]
     Claim(&'static str),
-    /// Nobody who is trusted.
+    /// From an issuer that is not trusted.
     #[error("expected a token of a trusted issuer, found another's")]
     Issuer,
-    /// For somebody else.
+    /// For another server.
     #[error("expected a token for this server, found one for another")]
     Audience,
     /// Too late.
