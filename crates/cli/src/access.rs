@@ -103,7 +103,7 @@ impl AccessConfig {
                     access = access
                         .with_token(&token, Some(name))
                         .with_context(|| format!("cannot take the token of `{name}`"))?;
-                    // The first is for the commands of those who may read it here.
+                    // The first is for the commands of users who may read it here.
                     access.bearer.get_or_insert(token);
                 }
                 if let Some(jwt) = jwt {

@@ -1,4 +1,4 @@
-//! The one who calls the kernel.
+//! The only caller of the kernel.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

@@ -81,7 +81,7 @@ pub enum TaskError {
 /// What comes with the request that runs a task, and is never kept.
 #[derive(Debug, Default)]
 pub struct Presented {
-    /// Proof that the one who asks holds the subject's key.
+    /// Proof that the caller holds the subject's key.
     pub dpop_proof: Option<Box<DpopProof>>,
     /// An approval.
     pub approval: Option<Box<ApprovalToken>>,
@@ -358,7 +358,7 @@ fn asks_for_proof(request: &OrchestratedRequest) -> bool {
     grants.peek().is_some() && grants.all(|grant| grant.dpop_required == Some(true))
 }
 
-/// The one who asks for a task's result: what they are given is kept with it.
+/// The caller that asks for a task's result: what it is given is kept with it.
 struct TaskCaller {
     caller: Arc<dyn Caller>,
     context: Option<Value>,

@@ -30,7 +30,7 @@ pub(crate) struct SocketFile {
 pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
     // The draft's name is short; the name that callers use has to fit into an address, too.
     SocketAddr::from_pathname(path)?;
-    // Of those who come at the same time, one after the other looks whether the place is free.
+    // Of processes that come at the same time, one after the other sees whether the place is free.
     let _alone = lock_folder(path).await?;
     check_free(path).await?;
     // The file gets its name only when it has its mode: never can others open it.

@@ -116,7 +116,7 @@ fn what_a_dead_process_left_open_is_closed_once_by_its_survivor_or_its_successor
         });
         chance.pause(0, 60);
         doomed.kill();
-        // Every other time another process may take the dead one's place at once.
+        // Every other time another process may take the killed one's place at once.
         let successor = (round % 2 == 1).then(|| {
             chance.pause(0, 20);
             Server::start(&mut world.serve_command("c.sock"))
@@ -153,7 +153,7 @@ fn both_die(world: &mut World, runtime: &Runtime, mut one: Server, tokens: &Toke
             (open.len() == OPEN).then_some(open)
         }));
     }
-    // No kernel closes the calls of the living, however often it looks.
+    // No kernel closes the calls of a running one, however often it looks.
     std::thread::sleep(SOME_SWEEPS);
     let mut open: Vec<_> = world.snapshot().intents;
     open.retain(|open| held.contains(&open.reservation.intent.request_id));

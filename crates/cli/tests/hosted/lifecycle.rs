@@ -1,4 +1,4 @@
-//! How sessions end, and what those who use them afterwards are answered.
+//! How sessions end, and what a client that uses one afterwards is answered.
 
 use chio_testkit::process::until;
 use serde_json::{Value, json};

@@ -24,9 +24,9 @@ pub(crate) enum Shown {
     /// Every client.
     #[default]
     Everywhere,
-    /// Those who speak Chio's own dialect.
+    /// Clients that speak Chio's own dialect.
     InSeed,
-    /// Those who speak A2A.
+    /// Clients that speak A2A.
     InA2a,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct EventLog {
     window: Window,
     all: Arc<Retained>,
     state: Mutex<State>,
-    /// The number of the newest event, for those who wait.
+    /// The number of the newest event, for the readers that wait.
     newest: watch::Sender<u64>,
     /// Changes when a reader has taken something.
     taken: watch::Sender<()>,

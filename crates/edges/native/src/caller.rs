@@ -1,4 +1,4 @@
-//! The one who called over the native transport, as the kernel sees them.
+//! A caller over the native transport, as the kernel sees it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Link {
     }
 }
 
-/// The one who made one call.
+/// The caller of one call.
 pub(crate) struct NativeCaller {
     link: Arc<Link>,
     id: String,

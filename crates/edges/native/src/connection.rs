@@ -150,7 +150,7 @@ impl From<NativeError> for End {
 struct Done {
     /// The size of the message that it was for.
     weight: usize,
-    /// Tokens that the one at the other end holds.
+    /// Tokens that the client holds.
     held: Vec<CapabilityToken>,
 }
 
@@ -284,7 +284,7 @@ impl<T: Road> Connection<T> {
         });
     }
 
-    /// Answers with the capabilities of the one at the other end; an unknown client has none.
+    /// Answers with the capabilities of the client; an unknown client has none.
     fn list(&mut self, weight: usize) {
         let (road, link, peer) =
             (Arc::clone(&self.road), Arc::clone(&self.link), self.subject.clone());
@@ -305,7 +305,7 @@ impl<T: Road> Connection<T> {
         });
     }
 
-    /// Learns which tokens the one at the other end holds, to tell them of revocations.
+    /// Learns which tokens the client holds, to tell it of revocations.
     fn look_up_held(&mut self) {
         let Some(subject) = self.subject.clone() else { return };
         let road = Arc::clone(&self.road);

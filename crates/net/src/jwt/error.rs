@@ -1,10 +1,10 @@
-//! Why a token is not believed.
+//! Why a token is not accepted.
 
 use chio_core::strict::StrictError;
 
 use crate::client::ClientError;
 
-/// Why a token is not believed. Nothing of the token appears in it.
+/// Why a token is not accepted. Nothing of the token appears in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwtError {
@@ -63,7 +63,7 @@ pub enum JwtError {
     Keys(#[from] KeysError),
 }
 
-/// Why an issuer cannot be believed.
+/// Why an issuer cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {

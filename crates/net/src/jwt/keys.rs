@@ -13,8 +13,8 @@ use super::error::{JwtError, KeysError};
 use super::jwk::{JwkSet, KeyQuery};
 use crate::client::HttpClient;
 
-/// How long the one who fetches waits for it before old keys will do. Long enough for an issuer that
-/// is well, so that a key which it has withdrawn is not believed once more.
+/// How long the task that fetches waits before old keys will do. Long enough for an issuer that is
+/// well, so that a key which it has withdrawn is not trusted once more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// When keys are fetched again. All times are in seconds.
