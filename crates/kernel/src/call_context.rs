@@ -127,7 +127,7 @@ impl<'a> CallContext<'a> {
         self.caller.session()
     }
 
-    /// Cancelled when the caller calls off.
+    /// Cancelled when the caller cancels the call.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         self.caller.cancellation()
@@ -441,7 +441,7 @@ impl<'a> CallContext<'a> {
         };
         let most = self.kernel.config.limits.max_output_bytes;
         if self.reviewers.look() && !fits(&value, most) {
-            // Nobody looks through what cannot leave anyway.
+            // Guards need not look through what cannot leave anyway.
             return Err(failed(&format!("expected at most {most} bytes of result, found more")));
         }
         let reviewed = self.reviewers.review_all(value).await.map_err(Outcome::Denied)?;

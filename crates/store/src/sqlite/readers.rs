@@ -1,4 +1,4 @@
-//! Connections that only read, shared by whoever needs one for a moment.
+//! Connections that only read, shared by the callers that need one for a moment.
 
 use std::path::PathBuf;
 
@@ -40,13 +40,13 @@ impl Readers {
         found
     }
 
-    /// Closes those that nobody uses.
+    /// Closes those that are not in use.
     pub(crate) fn close(&self) {
         self.idle.lock().clear();
     }
 }
 
-/// Runs what blocks where it holds nobody up.
+/// Runs what blocks on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {
