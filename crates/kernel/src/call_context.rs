@@ -27,7 +27,7 @@ use crate::store::{
     Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
 };
 
-/// The most bytes of something that a server lets the caller know.
+/// The most bytes of a notice to the caller.
 const MAX_NOTICE: usize = 1 << 20;
 /// The most bytes of a question.
 const MAX_QUESTION: usize = 4 << 20;
@@ -139,7 +139,7 @@ impl<'a> CallContext<'a> {
         self.caller.wants_progress()
     }
 
-    /// Lets the caller know something, as far as the output guards let it leave.
+    /// Sends the caller a notice, as far as the output guards let it leave.
     pub async fn notice(&self, notice: ServerNotification) {
         let ServerNotification { method, params } = notice;
         let params = Value::Object(params);

@@ -45,7 +45,7 @@ pub struct Question {
     pub params: Value,
 }
 
-/// Something that a server lets the caller know while a call runs, or outside of any.
+/// A notice of a server to the caller while a call runs, or outside of any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerNotification {
     /// What kind of thing: a method of the server's protocol, such as `notifications/progress`.
@@ -93,7 +93,7 @@ pub trait Caller: Send + Sync {
     /// on or ends.
     fn parked(&self, _waits_for: Option<&ApprovalRequest>) {}
 
-    /// Lets the caller know something. What it does not take is lost.
+    /// Sends the caller a notice. What it does not take is lost.
     async fn notice(&self, _notice: ServerNotification) {}
 
     /// Whether the caller wants to know how far a call has come.

@@ -222,7 +222,7 @@ impl ChioKernel {
         provider.list(session, kind).await.map(Some)
     }
 
-    /// Lets a server know something.
+    /// Sends a server a notice.
     ///
     /// # Errors
     /// When the server does not take it.

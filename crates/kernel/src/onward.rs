@@ -29,8 +29,8 @@ pub struct Onward {
 }
 
 impl CallContext<'_> {
-    /// What goes along when this call is continued elsewhere over `protocol`, with the capability that is presented
-    /// there, if one is.
+    /// What goes along when this call is continued elsewhere over `protocol`, with the capability
+    /// that is presented there, if one is.
     ///
     /// # Errors
     /// When something has no form that can be signed.

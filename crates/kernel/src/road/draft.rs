@@ -33,7 +33,7 @@ fn omitted(size: usize, hash: &str) -> Result<ToolCallAction, KernelError> {
     Ok(ToolCallAction::new(json!({"omitted_bytes": size, "sha256": hash}))?)
 }
 
-/// What of a call is larger than a receipt may carry.
+/// The part of a call that is larger than a receipt may carry.
 fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
     let names = [
         (&call.token.id, "a token id of at most 256 bytes"),

@@ -29,7 +29,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// What of it must not be repeated.
+    /// The values that must not be repeated.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let pairs = self.headers.iter().chain(&self.query).chain(&self.cookies);
         let tokens = self.tokens.iter().map(|(_, token)| token);

@@ -207,7 +207,7 @@ impl Conversation {
         self.outbox.push_urgent(&wire::request(id, method, params));
     }
 
-    /// Lets the child know something; tells whether it could be queued.
+    /// Sends the child a notice; tells whether it could be queued.
     pub(crate) fn notify(&self, method: &str, params: Option<&Map<String, Value>>) -> bool {
         self.outbox.push_urgent(&wire::notification(method, params))
     }

@@ -116,7 +116,7 @@ impl Index {
         if wanted.iter().all(has) { ask(&moment).map(Some) } else { Ok(None) }
     }
 
-    /// Advances the index up to here, if that is for us to do.
+    /// Advances the index up to here, if the lock is free or ours.
     fn catch_up(&self, store: &Connection, wanted: &[(i64, i64)]) -> StoreResult<bool> {
         let mut advancer = self.advancer.lock();
         let was_ours = advancer.is_ours();

@@ -21,7 +21,7 @@ impl Readers {
         Self { path, idle: Mutex::new(Vec::new()) }
     }
 
-    /// Reads with a connection of one's own.
+    /// Reads with a connection that no other reader uses.
     pub(crate) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> StoreResult<T>,

@@ -1,4 +1,4 @@
-//! The shared database: its tables, how it is opened, and whose it is.
+//! The shared database: its tables, how it is opened, and how it is known as ours.
 
 use std::path::Path;
 use std::thread;

@@ -105,7 +105,7 @@ impl Conversation {
         let _ = self.outside.try_send(Outside::Question(asked));
     }
 
-    /// Something that the child lets be known.
+    /// A notice of the child.
     fn noticed(&self, method: String, mut params: Map<String, Value>, size: usize) {
         if let Some(change) = Change::ALL.into_iter().find(|change| change.method() == method) {
             return self.list_changed(change);
@@ -142,7 +142,7 @@ impl Conversation {
         self.changed.notify_one();
     }
 
-    /// Lets the call of this name know something, or the newest. What names a call that is over is
+    /// Passes a notice to the call of this name, or the newest. What names a call that is over is
     /// dropped; what names none is for the client when there is no call.
     fn tell_call(&self, token: Option<u64>, notice: ServerNotification, size: usize) {
         let names_one = notice.method == "notifications/progress";
@@ -167,7 +167,7 @@ impl Conversation {
         }
     }
 
-    /// Lets the client know something outside of any call. What it does not take is lost.
+    /// Sends the client a notice outside of any call. What it does not take is lost.
     fn tell_outside(&self, notice: ServerNotification, size: usize) {
         if let Some(held) = self.hold(notice, size) {
             let _ = self.outside.try_send(Outside::ServerNotification(held));

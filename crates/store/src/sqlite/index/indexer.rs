@@ -85,7 +85,7 @@ fn follow(index: &Index, store: &Connection) {
     index.advancer.lock().release();
 }
 
-/// What came of one look.
+/// What one step found.
 enum Step {
     /// There is more to do.
     More,
