@@ -2,7 +2,7 @@
 
 from wire import URL, check, get, refusal, result, run
 
-# Made up, and written in two parts so that nobody who looks for secrets in this file finds any.
+# Made up, and written in two parts so that a search for secrets in this file finds none.
 SECRET = "AKIA" + "Q3EGRT5KLMN2WXYZ"
 V1 = {"A2A_Version": "1.0"}
 

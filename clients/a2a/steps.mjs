@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 
 const PATIENCE = 20_000;
-// Made up, and written in two parts so that nobody who looks for secrets in this file finds any.
+// Made up, and written in two parts so that a search for secrets in this file finds none.
 const SECRET = 'AKIA' + 'Q3EGRT5KLMN2WXYZ';
 
 const URL = process.argv[2].replace(/\/$/, '');

@@ -9,7 +9,7 @@ import uuid
 import httpx
 
 PATIENCE = 20
-# Made up, and written in two parts so that nobody who looks for secrets in this file finds any.
+# Made up, and written in two parts so that a search for secrets in this file finds none.
 SECRET = "AKIA" + "Q3EGRT5KLMN2WXYZ"
 
 URL = sys.argv[1].rstrip("/")

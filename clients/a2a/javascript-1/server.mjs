@@ -19,7 +19,7 @@ const SKILLS = {
     slow: 'Works until it is called off, or for so many `updates`.',
 };
 
-/** The slow tasks that run, and whether they were called off. */
+/** The slow tasks that run, and whether they were cancelled. */
 const running = new Map();
 
 const agent = {

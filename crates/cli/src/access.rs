@@ -20,7 +20,7 @@ use crate::io::Io;
 
 /// The variable that a token may be in.
 const VARIABLE: &str = "CHIO_AUTH_TOKEN";
-/// The file of the token that is made when nobody sets one, below the store's folder.
+/// The file of the token that is made when the operator sets none, below the store's folder.
 const TOKEN_FILE: &str = "mcp.token";
 /// The longest token file that is read, in bytes.
 const MAX_TOKEN: u64 = 16 * 1024;
@@ -37,8 +37,8 @@ pub(crate) struct AccessArgs {
     /// The file of the bearer token that clients must send
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "auth_token")]
     auth_token_file: Option<PathBuf>,
-    /// Let in whoever is on this machine, with what the policy hands out (`default`) or with exactly
-    /// the capability in this file
+    /// Let in every client on this machine, with what the policy hands out (`default`) or with
+    /// exactly the capability in this file
     #[arg(
         long,
         value_name = "default|FILE",
@@ -103,7 +103,7 @@ impl AccessConfig {
                     access = access
                         .with_token(&token, Some(name))
                         .with_context(|| format!("cannot take the token of `{name}`"))?;
-                    // The first is for the commands of those who may read it here.
+                    // The first is for the commands of users who may read it here.
                     access.bearer.get_or_insert(token);
                 }
                 if let Some(jwt) = jwt {

@@ -15,9 +15,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// freed. The allocator looks before anything of ours runs.
 const LARGE: &str = "MIMALLOC_ARENA_MAX_OBJECT_SIZE";
 
-/// Has the allocator give back large things at once, unless somebody has said otherwise: kept for
-/// its usual second, large answers that nobody reads cost twice their memory. Small things it keeps
-/// for the next call. The process becomes itself again with that in its environment.
+/// Has the allocator give back large things at once, unless the environment says otherwise: kept
+/// for its usual second, large answers that no client reads cost twice their memory. Small things
+/// it keeps for the next call. The process becomes itself again with that in its environment.
 pub(crate) fn give_back_at_once() -> Result<()> {
     if env::var_os(LARGE).is_some() {
         return Ok(());

@@ -15,7 +15,7 @@ pub(crate) struct EdgeArgs {
     /// How many sessions there may be [default: 1024]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_sessions: Option<u32>,
-    /// How long a session lives that nobody uses [default: 15m]
+    /// How long a session lives that no client uses [default: 15m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
     session_idle: Option<Duration>,
     /// How many requests a caller may send in a minute [default: no limit]

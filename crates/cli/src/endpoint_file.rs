@@ -20,7 +20,7 @@ pub(crate) const CALLS: &str = "mcp";
 /// How long a process may take to accept a connection.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Where a process can be reached. The token in it is for those who may read the file.
+/// Where a process can be reached. The token in it is for users who may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndpointFile {
     /// The bearer token of the edge by which commands call tools, where one is required.

@@ -55,7 +55,7 @@ impl Out {
 pub(crate) enum Access {
     /// Its owner.
     Private,
-    /// Whoever the system lets.
+    /// All whom the system lets.
     Ordinary,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// A path for a message. Somebody who gives a seed in place of a key file does not see it again.
+/// A path for a message. A caller who gives a seed in place of a key file does not see it again.
 pub(crate) fn shown(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_seed = |part: &str| part.len() >= SEED_DIGITS;

@@ -14,7 +14,7 @@ const NAME_WIDTH: usize = 12;
 
 /// Everything that a command has from outside.
 pub(crate) struct Io<'a> {
-    /// Standard input, until somebody reads it.
+    /// Standard input, until it is read.
     pub(crate) input: Option<&'a mut dyn Read>,
     /// Standard output.
     pub(crate) output: &'a mut dyn Write,
@@ -48,7 +48,7 @@ impl Io<'_> {
         self.output.write_all(bytes).context(NO_OUTPUT)
     }
 
-    /// Writes a line to standard error. If even that fails, there is nobody to tell.
+    /// Writes a line to standard error. If even that fails, there is no way to tell.
     pub(crate) fn complain(&mut self, kind: &str, line: impl Display) {
         let line = line.to_string();
         let _ = writeln!(self.errors, "{kind}: {}", text::plain(&line));
@@ -68,7 +68,7 @@ impl Io<'_> {
 
 const NO_OUTPUT: &str = "cannot write to standard output";
 
-/// A writer that goes on when nobody reads any more (`| head`): the exit code still counts.
+/// A writer that goes on when its reader has gone (`| head`): the exit code still counts.
 pub(crate) struct Patient<W>(pub(crate) W);
 
 impl<W: Write> Write for Patient<W> {

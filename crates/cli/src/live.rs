@@ -22,7 +22,7 @@ use crate::request_id::made_at;
 
 /// How many receipts wait for a terminal that is slow; more are only counted.
 const MOST_WAITING: usize = 1024;
-/// How many are shown in a second. Nobody reads more, and each costs time that calls need.
+/// How many are shown in a second. No operator reads more, and each costs time that calls need.
 const MOST_IN_A_SECOND: u64 = 50;
 /// How often those that were only counted are told.
 const BEAT: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) struct Watched {
     sink: Sink,
 }
 
-/// Where receipts are handed to. Whoever does not keep up misses some.
+/// Where receipts are handed to. A receiver that does not keep up misses some.
 #[derive(Debug)]
 pub(crate) struct Sink {
     waiting: mpsc::Sender<Signed>,

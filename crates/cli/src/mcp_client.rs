@@ -68,7 +68,7 @@ impl McpClient {
         told: &mut dyn FnMut(Notice),
     ) -> Result<Value> {
         let name = self.name_of(server, tool).await?;
-        // Without a token of progress, nobody is told that a call waits.
+        // Without a token of progress, the client is not told that a call waits.
         let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}});
         self.exchange.request("tools/call", params, told).await
     }

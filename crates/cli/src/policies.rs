@@ -17,7 +17,7 @@ use crate::text;
 /// How much of a hash tells policies apart for people.
 const SHORT: usize = 12;
 
-/// The policy that is in force when nobody says otherwise.
+/// The policy that is in force unless the operator names another.
 pub(crate) const DEFAULT: &str = "default";
 
 /// Whether the program itself has a policy of this name.
@@ -60,7 +60,7 @@ impl Source {
         Self { reference, base, state: Arc::default() }
     }
 
-    /// Whether it is what is in force when nobody says otherwise.
+    /// Whether it is what is in force unless the operator names another.
     pub(crate) fn is_default(&self) -> bool {
         self.reference == DEFAULT
     }

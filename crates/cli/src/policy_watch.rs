@@ -44,7 +44,7 @@ pub(crate) async fn watch(
             () = tokio::time::sleep(BEAT) => false,
             _ = hangup.recv() => true,
         };
-        // A terminal that is closed hangs up as well; then nobody is left to end the kernel.
+        // A terminal that is closed hangs up as well; then no operator is left to end the kernel.
         if asked && at_terminal && !std::io::stderr().is_terminal() {
             shutdown.cancel();
         }
@@ -101,7 +101,7 @@ impl Watched {
         };
         let Ok(Some(read)) = tokio::task::spawn_blocking(look).await else { return false };
         if asked {
-            // Whoever asks is told again.
+            // An operator who asks is told again.
             self.broken = None;
         }
         let policy = match read.policy {

@@ -448,7 +448,7 @@ async fn close(edges: &[Arc<dyn Edge>]) {
 /// Lines for the operator, on standard error.
 pub(crate) fn operator_log() -> Log {
     Log::new(|line| {
-        // If nobody reads it, there is nobody to tell.
+        // If standard error is closed, there is no way to tell.
         let _ = writeln!(std::io::stderr(), "chio: {}", text::plain(line));
     })
 }

@@ -1,4 +1,4 @@
-//! What a server is called when nobody says: by the command that starts it.
+//! What a server is called when the operator does not say: by the command that starts it.
 
 /// Programs that run others, and the words between them and what they run.
 const RUNNERS: &[(&str, &[&str])] = &[

@@ -13,7 +13,7 @@ use chio_store::{OpenStore, StoreUrl};
 use crate::io::Io;
 use crate::outcome::Refused;
 
-/// Where state is kept when nobody says.
+/// Where state is kept when the operator does not say.
 pub(crate) const DEFAULT_FOLDER: &str = ".chio";
 
 /// Which store a command works on.

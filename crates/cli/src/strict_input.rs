@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Reads a `T`, and refuses members that a `T` does not have.
 ///
-/// Wire types ignore members that they do not know. In a text that somebody wrote by hand such a
+/// Wire types ignore members that they do not know. In a text that was written by hand such a
 /// member is a misspelt limit, and a grant without its limit must not be signed.
 ///
 /// # Errors

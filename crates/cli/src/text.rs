@@ -1,4 +1,4 @@
-//! Text for people: nothing in it steers a terminal, whoever wrote it.
+//! Text for people: nothing in it steers a terminal, no matter who wrote it.
 
 use std::borrow::Cow;
 use std::fmt::Write;

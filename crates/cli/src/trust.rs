@@ -12,11 +12,11 @@ use crate::duration;
 use crate::io::Io;
 use crate::outcome::Refused;
 
-/// Who approves, and whose word counts for where calls come from.
+/// Who approves, and whose statements about where calls come from are trusted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArgs {
-    /// Another one who may approve calls, besides the store's own approver, by public key or key
-    /// file; can be repeated
+    /// Another approver of calls, besides the store's own, by public key or key file; can be
+    /// repeated
     #[arg(long, value_name = "KEY")]
     trusted_approver: Vec<String>,
     /// How long a call waits for an approval
@@ -25,8 +25,8 @@ pub(crate) struct TrustArgs {
     /// Let a caller who is trusted to approve approve calls of its own
     #[arg(long)]
     allow_self_approval: bool,
-    /// A kernel elsewhere whose word counts for where a call comes from, by public key or key
-    /// file; can be repeated
+    /// A kernel elsewhere whose statements about where a call comes from are trusted, by public
+    /// key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_kernel: Vec<String>,
 }

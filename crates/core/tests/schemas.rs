@@ -992,7 +992,7 @@ fn a_message_fits_its_own_schema_and_no_other_of_its_family() {
     }
 }
 
-/// Members whose content is nobody's business but the caller's.
+/// Members whose content is up to the caller alone.
 const FREE: [&str; 16] = [
     "params",
     "data",
@@ -1118,7 +1118,7 @@ const FORGIVEN: [&str; 10] = [
     "/observation_outcome",
     "/body/chain_root",
     "/aggregate_invocation_budget/root_binding",
-    // Carried as it came, since nobody here enforces it.
+    // Carried as it came, since nothing here enforces it.
     "/cumulative_approval_root_binding/body",
     "/cumulative_approval_root_binding/signature",
     "/body/kind",

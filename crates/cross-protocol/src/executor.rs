@@ -101,7 +101,7 @@ pub(crate) mod tests {
         TargetProtocolExecutor, Value, json,
     };
 
-    /// An evaluation whose receipt nobody looks into here, apart from its id, `receipt-1`.
+    /// An evaluation of whose receipt the tests here read only the id, `receipt-1`.
     fn evaluation(outcome: Outcome) -> Evaluation {
         let receipt = SealedReceipt { id: "receipt-1".to_owned(), bytes: Vec::new() };
         Evaluation { outcome, receipt, seq: 1, cost: None }

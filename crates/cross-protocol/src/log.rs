@@ -19,7 +19,7 @@ impl Log {
 }
 
 impl Default for Log {
-    /// A log that nobody reads.
+    /// A log that drops every line.
     fn default() -> Self {
         Self::new(|_| ())
     }

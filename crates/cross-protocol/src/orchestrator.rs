@@ -1,4 +1,4 @@
-//! The one who calls the kernel.
+//! The only caller of the kernel.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest};
 use crate::road::Road;
 use crate::route::RouteAvailabilityStatus;
 
-/// Takes calls of every protocol to the kernel. Nobody else does.
+/// Takes calls of every protocol to the kernel. Nothing else does.
 ///
 /// It has a handle of its own on the kernel; the lifetime says whose kernel it was made for, and
 /// [`Self::detached`] lets go of it.
@@ -69,7 +69,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         self
     }
 
-    /// The same orchestrator for as long as anybody wants it.
+    /// The same orchestrator, not bound to a lifetime.
     #[must_use]
     pub fn detached(self) -> CrossProtocolOrchestrator<'static> {
         CrossProtocolOrchestrator {
@@ -172,7 +172,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         Some(fidelity(source.into(), &facts))
     }
 
-    /// This many numbers in a row that nobody on this store ever had. Gives the first.
+    /// This many numbers in a row that this store has never given out. Gives the first.
     ///
     /// # Errors
     /// When the store does not answer.

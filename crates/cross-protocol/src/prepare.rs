@@ -74,7 +74,7 @@ impl PreparedCall {
         }
         if let Some(problem) = too_large(&request)? {
             refusal.get_or_insert_with(|| refused(problem));
-            // Nobody has looked at the token yet: what is too large is not signed.
+            // The token is not checked yet: what is too large is not signed.
             (request.governed_intent, request.model) = (None, None);
         }
         let asked = Asked {
@@ -327,7 +327,7 @@ fn envelope(
         None => CrossProtocolCapabilityRef::to_token(&request.token, crossing.source, context)?,
     };
     crossing.capability_id.clone_into(&mut capability_ref.chio_capability_id);
-    // SECURITY: nobody has looked at the token yet; a refused call is not worth a copy of it.
+    // SECURITY: the token is not checked yet; a refused call is not worth a copy of it.
     let of_token = || {
         if refused {
             return ChioScope::default();

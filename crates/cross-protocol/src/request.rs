@@ -145,7 +145,7 @@ pub(crate) mod tests {
         ToolGrant::new(server_id, tool_name, &[Operation::Invoke])
     }
 
-    /// A token whose signature nobody looks at here.
+    /// A token whose signature the tests here do not check.
     pub(crate) fn token(grants: &[(&str, &str)]) -> PresentedToken {
         let key = |seed| Keypair::from_seed(&[seed; 32]).public_key().clone();
         let grants = grants.iter().map(|(server, tool)| grant(server, tool)).collect();

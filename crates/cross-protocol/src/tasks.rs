@@ -1,8 +1,8 @@
 //! Deferred tasks: calls that are taken on now and run when their owner asks for the result.
 //!
-//! Edges share this table. A task is durable and its owner's alone. Whoever asks first runs it,
-//! once, however many ask at the same time, in however many processes. What was kept to run it,
-//! the token among it, goes when the task is over.
+//! Edges share this table. A task is durable, and only its owner reaches it. The owner's first
+//! request for the result runs it, once, however many requests come at the same time, in however
+//! many processes. What was kept to run it, the token among it, goes when the task is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ pub enum TaskError {
 /// What comes with the request that runs a task, and is never kept.
 #[derive(Debug, Default)]
 pub struct Presented {
-    /// Proof that the one who asks holds the subject's key.
+    /// Proof that the caller holds the subject's key.
     pub dpop_proof: Option<Box<DpopProof>>,
     /// An approval.
     pub approval: Option<Box<ApprovalToken>>,
@@ -182,7 +182,7 @@ impl DeferredTasks {
         protocol: DiscoveryProtocol,
     ) -> Result<TaskView, TaskError> {
         let kernel = self.orchestrator.kernel();
-        // Nobody fills the table without a token.
+        // A caller without a valid token must not fill the table.
         kernel.check_token(&request.token, &request.agent).await.map_err(TaskError::Denied)?;
         let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
         let kept = Kept {
@@ -245,8 +245,8 @@ impl DeferredTasks {
         Ok(views)
     }
 
-    /// The task's result; a task that waits is run first, in the caller's session. While somebody
-    /// else runs it, it is running.
+    /// The task's result; a task that waits is run first, in the caller's session. While another
+    /// request runs it, it is running.
     ///
     /// # Errors
     /// When it is not there or not theirs, cannot be run here, or left no receipt.
@@ -263,13 +263,13 @@ impl DeferredTasks {
         }
         let request = self.request(&task, presented)?;
         if request.dpop_proof.is_none() && asks_for_proof(&request) {
-            // Whoever asks without a proof spoils nothing for the one who has it.
+            // A request without a proof spoils nothing for the one that has it.
             return self.view(task).await;
         }
         let context = request.protocol_context.clone();
         let caller = Arc::new(TaskCaller { caller, context, given: Mutex::default() });
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
-            // Somebody was faster, or called it off.
+            // Another request was faster, or cancelled it.
             Ok(_) | Err(KernelError::NotClaimed(TaskRefused::Running | TaskRefused::Over(_))) => {
                 self.look(id, owner).await
             }
@@ -278,8 +278,8 @@ impl DeferredTasks {
         }
     }
 
-    /// Forgets a task that is over, for whoever goes on with it elsewhere. False when there is none,
-    /// or somebody else was faster.
+    /// Forgets a task that is over, for a caller that goes on with it elsewhere. False when there
+    /// is none, or another request was faster.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -287,7 +287,7 @@ impl DeferredTasks {
         Ok(self.orchestrator.kernel().store().forget_task(id, owner).await?)
     }
 
-    /// Calls off a task that nobody runs yet.
+    /// Cancels a task that no request runs yet.
     ///
     /// # Errors
     /// When it is not there, not theirs, running or over, or the store does not answer.
@@ -358,7 +358,7 @@ fn asks_for_proof(request: &OrchestratedRequest) -> bool {
     grants.peek().is_some() && grants.all(|grant| grant.dpop_required == Some(true))
 }
 
-/// The one who asks for a task's result: what they are given is kept with it.
+/// The caller that asks for a task's result: what it is given is kept with it.
 struct TaskCaller {
     caller: Arc<dyn Caller>,
     context: Option<Value>,
@@ -384,7 +384,7 @@ impl Caller for TaskCaller {
         let mut given = self.given.lock();
         given.bytes = given.bytes.saturating_add(size);
         if given.bytes > MAX_CHUNK_BYTES {
-            // What does not fit into the table is nobody's to have.
+            // The owner cannot have what does not fit into the table.
             return Err(Gone);
         }
         given.chunks.push(data);

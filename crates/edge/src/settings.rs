@@ -1,5 +1,5 @@
-//! The configuration section of an edge: its keys, and the values that were set. Whoever reads
-//! files or arguments fills it; the edge does not know which.
+//! The configuration section of an edge: its keys, and the values that were set. The reader of
+//! files or of arguments fills it; the edge does not know which.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub trait Record: Clone {
 /// A task of the table.
 #[derive(Debug, Clone)]
 pub struct TaskEntry<O, R> {
-    /// The only one who may see the task.
+    /// The only client that may see the task.
     pub owner: O,
     /// What the edge knows about it.
     pub record: Arc<R>,

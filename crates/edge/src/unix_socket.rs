@@ -16,21 +16,21 @@ use crate::stream_listener::ListenError;
 const LOOKS: u32 = 200;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A socket file that is removed when nobody listens any more.
+/// A socket file that is removed when its listener ends.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode, so that nobody else's file is removed.
+    /// Device and inode, so that no other process's file is removed.
     identity: (u64, u64),
 }
 
 /// Listens on a socket file that only its owner can open.
 ///
-/// A file on which nobody answers is replaced; one on which somebody does, and anything that is
-/// no socket, is left alone.
+/// A file on which no process answers is replaced; one on which a process does, and anything that
+/// is no socket, is left alone.
 pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
     // The draft's name is short; the name that callers use has to fit into an address, too.
     SocketAddr::from_pathname(path)?;
-    // Of those who come at the same time, one after the other looks whether the place is free.
+    // Of processes that come at the same time, one after the other sees whether the place is free.
     let _alone = lock_folder(path).await?;
     check_free(path).await?;
     // The file gets its name only when it has its mode: never can others open it.
@@ -104,7 +104,7 @@ impl Drop for SocketFile {
         let ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
         if ours {
-            // Whoever comes next replaces a file that could not be removed.
+            // The next process replaces a file that could not be removed.
             let _ = fs::remove_file(&self.path);
         }
     }

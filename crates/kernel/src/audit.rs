@@ -140,7 +140,7 @@ fn examine_certificate(summary: &LogSummary, store_id: &str, trust: &AuditTrust)
         problems: Vec::new(),
         problem_count: 0,
     };
-    // Whoever trusts nobody finds nothing certified: a certificate can be made by anybody.
+    // Without a trusted authority nothing is certified: any key can sign a certificate.
     let vouched =
         |certificate: &KernelCertificate| trust.authorities.contains(&certificate.authority);
     for certificate in &summary.certificates {

@@ -32,14 +32,14 @@ pub(crate) struct KnownToken {
 }
 
 impl KnownToken {
-    /// Everybody who vouched for it.
+    /// Every key that vouched for it.
     pub(crate) fn issuers(&self) -> impl Iterator<Item = &PublicKey> {
         std::iter::once(&self.token.issuer)
             .chain(self.ancestors.iter().map(|ancestor| &ancestor.issuer))
     }
 }
 
-/// Two generations of tokens: when the young one is full it becomes the old one, and what nobody
+/// Two generations of tokens: when the young one is full it becomes the old one, and what was not
 /// asked for since is forgotten. Bounded, and without bookkeeping on every hit.
 #[derive(Debug)]
 pub(crate) struct TokenCache {

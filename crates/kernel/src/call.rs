@@ -125,8 +125,8 @@ impl Denial {
     }
 }
 
-/// The most that somebody else's words may take up in a receipt, in bytes: it has to fit into a
-/// frame.
+/// The most bytes that words of guards, tools and callers may take up in a receipt, which has to
+/// fit into a frame.
 const MAX_WORDS: usize = 16 << 10;
 
 /// Words of guards, tools and callers, cut where they are too long for a receipt.
@@ -148,7 +148,7 @@ pub enum Outcome {
     },
     /// It did not run, or its tool failed.
     Denied(Denial),
-    /// Called off.
+    /// It was cancelled.
     Cancelled {
         /// The reason, for the receipt and the caller.
         reason: String,

@@ -27,7 +27,7 @@ use crate::store::{
     Alternative, Appended, Entry, IntentId, Reservation, Reserved, StoreError, StoreResult,
 };
 
-/// The most bytes of something that a server lets the caller know.
+/// The most bytes of a notice to the caller.
 const MAX_NOTICE: usize = 1 << 20;
 /// The most bytes of a question.
 const MAX_QUESTION: usize = 4 << 20;
@@ -127,7 +127,7 @@ impl<'a> CallContext<'a> {
         self.caller.session()
     }
 
-    /// Cancelled when the caller calls off.
+    /// Cancelled when the caller cancels the call.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         self.caller.cancellation()
@@ -139,7 +139,7 @@ impl<'a> CallContext<'a> {
         self.caller.wants_progress()
     }
 
-    /// Lets the caller know something, as far as the output guards let it leave.
+    /// Sends the caller a notice, as far as the output guards let it leave.
     pub async fn notice(&self, notice: ServerNotification) {
         let ServerNotification { method, params } = notice;
         let params = Value::Object(params);
@@ -441,7 +441,7 @@ impl<'a> CallContext<'a> {
         };
         let most = self.kernel.config.limits.max_output_bytes;
         if self.reviewers.look() && !fits(&value, most) {
-            // Nobody looks through what cannot leave anyway.
+            // Guards need not look through what cannot leave anyway.
             return Err(failed(&format!("expected at most {most} bytes of result, found more")));
         }
         let reviewed = self.reviewers.review_all(value).await.map_err(Outcome::Denied)?;

@@ -1,5 +1,4 @@
-//! The one who called, as the kernel sees them: somebody who takes chunks, answers questions and
-//! may lose interest.
+//! The caller, as the kernel sees it: it takes chunks, answers questions and may lose interest.
 
 use std::sync::Arc;
 
@@ -46,7 +45,7 @@ pub struct Question {
     pub params: Value,
 }
 
-/// Something that a server lets the caller know while a call runs, or outside of any.
+/// A notice of a server to the caller while a call runs, or outside of any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerNotification {
     /// What kind of thing: a method of the server's protocol, such as `notifications/progress`.
@@ -70,7 +69,7 @@ pub enum AskError {
     Gone,
 }
 
-/// The one who called. Edges implement it.
+/// The caller. Edges implement it.
 #[async_trait]
 pub trait Caller: Send + Sync {
     /// The session that the call belongs to.
@@ -82,10 +81,10 @@ pub trait Caller: Send + Sync {
     /// Asks the caller something on behalf of the tool.
     async fn ask(&self, question: Question) -> Result<Value, AskError>;
 
-    /// Cancelled when the caller calls off.
+    /// Cancelled when the caller cancels the call.
     fn cancellation(&self) -> &CancellationToken;
 
-    /// Whether the caller can wait until somebody approves.
+    /// Whether the caller can wait until an approver answers.
     fn can_wait(&self) -> bool {
         true
     }
@@ -94,7 +93,7 @@ pub trait Caller: Send + Sync {
     /// on or ends.
     fn parked(&self, _waits_for: Option<&ApprovalRequest>) {}
 
-    /// Lets the caller know something. What it does not take is lost.
+    /// Sends the caller a notice. What it does not take is lost.
     async fn notice(&self, _notice: ServerNotification) {}
 
     /// Whether the caller wants to know how far a call has come.
@@ -108,7 +107,7 @@ pub trait Caller: Send + Sync {
     }
 }
 
-/// A caller that takes no chunks and no questions and never calls off.
+/// A caller that takes no chunks and no questions and never cancels.
 #[derive(Debug)]
 pub struct NoCaller {
     session: Session,

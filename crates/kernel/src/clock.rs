@@ -46,7 +46,7 @@ impl Clock for SystemClock {
 
 /// Where the kernel has random bytes from.
 pub trait Randomness: Send + Sync + std::fmt::Debug {
-    /// Ten bytes that nobody can guess.
+    /// Ten bytes that cannot be guessed.
     fn ten_bytes(&self) -> [u8; 10];
 }
 

@@ -11,7 +11,7 @@ pub struct KernelConfig {
     pub trusted_issuers: Vec<PublicKey>,
     /// Who may approve. Kernels never do.
     pub trusted_approvers: Vec<PublicKey>,
-    /// Whether the one who calls may approve the call, if trusted to approve at all.
+    /// Whether the caller may approve the call, if trusted to approve at all.
     pub allow_self_approval: bool,
     /// How long a call waits for an approval.
     pub approval_timeout: Duration,
@@ -27,7 +27,7 @@ pub struct KernelConfig {
     pub revocation_poll: Duration,
     /// How old the view of revocations may be; calls are denied when it is older.
     pub revocation_max_age: Duration,
-    /// How often calls that nobody finishes are looked for.
+    /// How often calls that were left unfinished are looked for.
     pub sweep_interval: Duration,
     /// How many verified tokens are remembered.
     pub token_cache: usize,

@@ -1,7 +1,7 @@
-//! Work that goes on by itself when whoever waits for it leaves.
+//! Work that goes on by itself when the task that waits for it leaves.
 //!
-//! It runs in the task of the one who waits, which costs nothing; only when that one leaves before
-//! the end does it become a task of its own.
+//! It runs in the task that waits, which costs nothing; only when that task leaves before the end
+//! does it become a task of its own.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +16,9 @@ type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Work that is done to its end, whether or not somebody waits for it.
+/// Work that is done to its end, whether or not a task waits for it.
 ///
-/// Whoever has one polls it or drops it: one that is only kept stands still.
+/// Its owner polls it or drops it: one that is only kept stands still.
 #[must_use = "it stands still until it is polled or dropped"]
 pub struct DetachOnDrop<T: Send + 'static> {
     /// None when it is over.

@@ -38,7 +38,7 @@ pub struct GuardInput<'a> {
     pub session: &'a Session,
     /// What the tool is addressed as.
     pub target: DiscoveryProtocol,
-    /// How honestly the caller's protocol can present the tool, where anybody has said so.
+    /// How honestly the caller's protocol can present the tool, where that was stated.
     pub fidelity: Option<&'a BridgeFidelity>,
     /// What the caller says it intends.
     pub intent: Option<&'a GovernedTransactionIntent>,
@@ -98,7 +98,7 @@ pub enum Verdict {
     Allow,
     /// It may not, for this reason.
     Deny(String),
-    /// Somebody has to say yes first, for this reason.
+    /// An approver has to say yes first, for this reason.
     AwaitApproval(String),
 }
 

@@ -222,7 +222,7 @@ impl ChioKernel {
         provider.list(session, kind).await.map(Some)
     }
 
-    /// Lets a server know something.
+    /// Sends a server a notice.
     ///
     /// # Errors
     /// When the server does not take it.
@@ -338,7 +338,7 @@ impl ChioKernel {
         Ok(tokens)
     }
 
-    /// Ids of tokens as they are revoked, by whomever.
+    /// Ids of tokens as they are revoked, here or elsewhere.
     #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<String> {
         self.inner.revocations.subscribe()
@@ -363,7 +363,7 @@ impl ChioKernel {
         agent: &PublicKey,
     ) -> Result<(), Denial> {
         let inner = &self.inner;
-        // First the token: what is said of a stop is said to whoever has a good one.
+        // First the token: what is said of a stop is said only to an agent with a good one.
         inner.verify_token(token, agent, inner.clock.unix_seconds()).await?;
         inner.revocations.check_running(inner.clock.monotonic(), inner.config.revocation_max_age)
     }
@@ -413,7 +413,7 @@ impl ChioKernel {
         self.inner.running.count()
     }
 
-    /// Shuts down: denies new calls, waits for running ones, calls off those that outlast
+    /// Shuts down: denies new calls, waits for running ones, cancels those that outlast
     /// `patience`, and signs the last checkpoint.
     ///
     /// # Errors
@@ -423,7 +423,7 @@ impl ChioKernel {
         inner.running.close();
         if tokio::time::timeout(patience, inner.running.idle()).await.is_err() {
             inner.running.give_up();
-            // Whoever does not leave even then is recovered by the next start.
+            // A call that does not end even then is recovered by the next start.
             let _ = tokio::time::timeout(LEAVE, inner.running.idle()).await;
         }
         inner.stop.cancel();
@@ -453,7 +453,7 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
     let mut due = None;
     while let Some(inner) = kernel.upgrade() {
         let (pause, full) = (inner.config.checkpoint_interval, Arc::clone(&inner.log.full));
-        // Whoever waits does not keep the kernel alive.
+        // The wait does not keep the kernel alive.
         drop(inner);
         let at = *due.get_or_insert_with(|| tokio::time::Instant::now() + pause);
         let partial = tokio::select! {
@@ -471,7 +471,7 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
     }
 }
 
-/// Looks for calls that nobody finishes.
+/// Looks for calls that were left unfinished.
 async fn sweep(kernel: Weak<Inner>, stop: CancellationToken) {
     while let Some(inner) = kernel.upgrade() {
         let pause = inner.config.sweep_interval;

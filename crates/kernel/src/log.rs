@@ -72,7 +72,7 @@ impl ReceiptLog {
     }
 
     /// Remembers a leaf for the next checkpoint, unless one covers it already: its entry may have
-    /// been read from the store before whoever appended it was told.
+    /// been read from the store before the call that appended it was told.
     pub(crate) fn note(&self, seq: u64, leaf: Hash) {
         let mut pending = self.pending.lock();
         if seq >= pending.next {
@@ -127,7 +127,7 @@ impl ReceiptLog {
         Some((Batch { start_seq: pending.next, end_seq, merkle_root }, size))
     }
 
-    /// Reads leaves that were appended without anybody telling: a call's task may have ended
+    /// Reads leaves that were appended without word of it: a call's task may have ended
     /// between its commit and its answer.
     pub(crate) async fn fill_gaps(&self, store: &dyn Store) -> StoreResult<()> {
         let gap = {

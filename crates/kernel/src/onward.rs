@@ -1,7 +1,7 @@
 //! What a call takes along when its tool calls another organisation for it.
 //!
-//! Whoever is called there learns which capability stands behind the call, which request it is made
-//! for, and, where it is known as whom we call, has our signature for it.
+//! The server called there learns which capability stands behind the call, which request it is made
+//! for, and, where the key that we call with is known, has our signature for it.
 
 use chio_core::canonical;
 use chio_core::capability::CapabilityToken;
@@ -24,13 +24,13 @@ pub struct Onward {
     pub capability_ref: CrossProtocolCapabilityRef,
     /// The call that the other one is made for.
     pub call_chain: CallChainContext,
-    /// Our word for it, to whoever takes it.
+    /// Our signed statement of it, for a kernel that accepts it.
     pub continuation: Option<ContinuationToken>,
 }
 
 impl CallContext<'_> {
-    /// What goes along when this call is continued elsewhere over `protocol`, with the capability that is presented
-    /// there, if one is.
+    /// What goes along when this call is continued elsewhere over `protocol`, with the capability
+    /// that is presented there, if one is.
     ///
     /// # Errors
     /// When something has no form that can be signed.

@@ -105,7 +105,7 @@ async fn chain_leaves(
     }
 }
 
-/// A bundle of these receipts: everything that somebody without the store needs to verify them.
+/// A bundle of these receipts: everything that a reader without the store needs to verify them.
 ///
 /// # Errors
 /// When the store does not answer, or does not hold what it should.

@@ -1,5 +1,5 @@
-//! Calls that nobody finishes: after a crash, after a store that failed, after a kernel that is
-//! gone. Each gets one receipt that says so.
+//! Calls that were left unfinished: after a crash, after a store that failed, after a kernel that
+//! is gone. Each gets one receipt that says so.
 
 use crate::error::KernelError;
 use crate::kernel::Inner;

@@ -83,7 +83,7 @@ pub struct Offer {
     pub instructions: Option<String>,
 }
 
-/// What the client lets a server know.
+/// A notice of the client to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientNotification {
     /// From which level on it wants to read the server's log.
@@ -122,7 +122,7 @@ pub trait ResourceProvider: Send + Sync {
         context: &CallContext<'_>,
     ) -> Result<Value, KernelError>;
 
-    /// Lets the server know something.
+    /// Sends the server a notice.
     ///
     /// # Errors
     /// As [`Self::read`].

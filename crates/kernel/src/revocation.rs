@@ -21,7 +21,7 @@ const NEWS: usize = 1024;
 pub(crate) struct RevocationView {
     seen: RwLock<Seen>,
     news: broadcast::Sender<String>,
-    /// The epoch, for those who wait for something to change.
+    /// The epoch, for calls that wait for something to change.
     epoch: watch::Sender<u64>,
 }
 
@@ -69,7 +69,7 @@ impl RevocationView {
         seen.at = seen.at.max(now);
         for id in current.ids {
             if seen.revoked.insert(id.clone()) {
-                // Nobody may be listening.
+                // There may be no listener.
                 let _ = self.news.send(id);
             }
         }

@@ -52,7 +52,7 @@ impl Inner {
         if let Some(task_id) = call.task_id.take()
             && let Err(error) = self.claim(task_id, &call, &mut draft).await
         {
-            // Whoever has the task, no intent of this call is open.
+            // Another call may have the task; no intent of this one is open.
             ticket.leave(matches!(error, KernelError::NotClaimed(_) | KernelError::NotNow(_)));
             return Err(error);
         }
@@ -84,7 +84,7 @@ impl Inner {
             self.accept_presented(&call, approval, decided.stated.take(), draft)?;
         } else if let Some(need) = decided.need.take() {
             self.park(&call, &need, decided.stated.take(), caller, draft).await?;
-            // Much may have changed while nobody answered.
+            // Much may have changed while the call waited for an answer.
             draft.deadline = Instant::now() + self.config.limits.deadline;
             self.check_open(&call, draft)?;
             draft.pipeline = self.pipeline();
@@ -145,7 +145,7 @@ struct Decided {
 /// Why a call does not reach its tool.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Somebody said no.
+    /// It was denied.
     Denied(Denial),
     /// It ended otherwise.
     Ended(Ending),

@@ -56,12 +56,12 @@ impl Running {
         self.closed.cancelled().await;
     }
 
-    /// Calls off whatever still runs.
+    /// Cancels what still runs.
     pub(crate) fn give_up(&self) {
         self.give_up.cancel();
     }
 
-    /// Waits until whatever still runs is cancelled.
+    /// Waits until what still runs is cancelled.
     pub(crate) async fn given_up(&self) {
         self.give_up.cancelled().await;
     }

@@ -74,7 +74,7 @@ impl Price {
     }
 }
 
-/// Refuses a tool that seems to ask for approval in a way that nobody understands.
+/// Refuses a tool that seems to ask for approval in a way that the kernel does not understand.
 fn check_approval_hint(tool: &ToolDefinition) -> Result<(), KernelError> {
     const HINT: &str = "x-chio-approval-required";
     let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];

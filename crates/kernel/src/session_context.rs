@@ -50,7 +50,7 @@ impl SessionContext {
         &self.client
     }
 
-    /// Lets the client know something, as far as the output guards let it leave.
+    /// Sends the client a notice, as far as the output guards let it leave.
     pub async fn notice(&self, server_id: &str, notice: ServerNotification) {
         let Some(kernel) = self.kernel.upgrade() else { return };
         if !kernel.pipeline().reviews() {

@@ -48,7 +48,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentId(pub i64);
 
-/// A call that is about to run: all that a receipt about it needs if nobody finishes it.
+/// A call that is about to run: all that a receipt about it needs if it is left unfinished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The kernel's own name of the call.
@@ -169,14 +169,14 @@ pub enum Reserved {
     Stopped(String),
     /// A proof or an approval cannot be used.
     Refused(UseRefused),
-    /// The intent to go on with is closed: somebody took the call for abandoned.
+    /// The intent to go on with is closed: a sweep took the call for abandoned.
     IntentClosed,
 }
 
 /// A call that waits with an open intent before it may reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// What a receipt about it needs if nobody finishes it.
+    /// What a receipt about it needs if it is left unfinished.
     pub intent: Intent,
     /// The open intent that goes on with this; a new one when absent.
     pub resumes: Option<IntentId>,
@@ -269,7 +269,7 @@ pub struct Entry {
 pub enum Appended {
     /// It is durable, at this place of the log, from 1.
     At(u64),
-    /// Its intent was closed by somebody else; nothing was written.
+    /// Its intent was closed elsewhere; nothing was written.
     IntentClosed,
 }
 
@@ -283,7 +283,7 @@ pub struct Abandoned {
     pub lock: Box<dyn Any + Send + Sync>,
 }
 
-/// The log of one kernel and the shared budgets that its entries settle. Whoever has it holds the
+/// The log of one kernel and the shared budgets that its entries settle. Its owner holds the
 /// lock of that log.
 #[async_trait]
 pub trait Ledger: Send + Sync {
@@ -323,7 +323,7 @@ pub struct Revocations {
 /// Which tokens are valid no more.
 #[async_trait]
 pub trait RevocationStore: Send + Sync {
-    /// The epoch now; it may be ahead of what is committed, and never behind what somebody was
+    /// The epoch now; it may be ahead of what is committed, and never behind what a caller was
     /// told is revoked.
     async fn epoch(&self) -> StoreResult<u64>;
 
@@ -337,7 +337,7 @@ pub trait RevocationStore: Send + Sync {
     async fn stop(&self, reason: Option<String>) -> StoreResult<()>;
 }
 
-/// Tokens that were issued, presented or imported. Whoever remembers one has verified it.
+/// Tokens that were issued, presented or imported. The kernel that remembers one has verified it.
 #[async_trait]
 pub trait TokenStore: Send + Sync {
     /// Keeps a token. Tells whether this is the token known by its id: false when another is.
@@ -423,7 +423,7 @@ pub enum ReceiptOutcome {
     Incomplete,
 }
 
-/// Which receipts somebody asks for. Everything that is named must hold.
+/// Which receipts are asked for. Everything that is named must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiptQuery {
     /// The token.

@@ -53,7 +53,7 @@ pub struct AddressRules {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// No URL that everybody reads in the same way.
+    /// No URL that every reader understands in the same way.
     #[error("expected an absolute http or https URL, found {0}")]
     Malformed(&'static str),
     /// A scheme that is not allowed.
@@ -214,7 +214,7 @@ impl AddressRules {
         }
         for address in addresses {
             self.judge_address(destination, *address)?;
-            // SECURITY: a name below `localhost` may be answered by anybody's server.
+            // SECURITY: a name below `localhost` may be answered by any host's server.
             if !destination.is_https() && !self.http && !is_this_machine(*address) {
                 return Err(AddressError::PlainHttp { host: destination.host() });
             }
@@ -280,7 +280,7 @@ impl AddressRules {
 }
 
 /// Whether a trusted name may lead to an address: to none that is no host's, and to none that
-/// somebody on the way turns into another one.
+/// a gateway on the way turns into another one.
 fn may_be_meant(address: IpAddr, class: AddressClass) -> bool {
     !class.is_no_host() && !is_translated(address)
 }

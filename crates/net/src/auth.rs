@@ -54,12 +54,12 @@ pub enum TokenError {
     /// Cannot stand in a header.
     #[error("expected a token of letters, digits and `-._~+/=`, found other characters")]
     Characters,
-    /// A principal that could be taken for somebody else.
+    /// A principal that could be taken for another one.
     #[error(
         "expected a principal that is not empty, not `{ANONYMOUS}` and not begun with `{OAUTH}`"
     )]
     Principal,
-    /// A token that already stands for somebody.
+    /// A token that already stands for a principal.
     #[error("expected a new token, found one that already stands for a principal")]
     Repeated,
 }
@@ -75,7 +75,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// When the token is too short, cannot stand in a header or is taken, or the principal is
-    /// empty or looks like nobody in particular or one of an authorization server.
+    /// empty or looks like the anonymous one or one of an authorization server.
     pub fn with_token(mut self, principal: &str, token: &str) -> Result<Self, TokenError> {
         if token.len() < MIN_TOKEN {
             return Err(TokenError::Short(token.len()));
@@ -140,7 +140,7 @@ impl Authenticator {
         let jwt = self.jwt.as_ref().ok_or(AuthError::Unknown)?;
         let claims = jwt.verify(token, now).await?;
         // SECURITY: such a token is worth something only with a proof of its key (RFC 7800), and
-        // none is checked here: whoever stole it must not get in with it.
+        // none is checked here: a thief must not get in with it.
         if claims.all.contains_key("cnf") {
             return Err(AuthError::Bound);
         }

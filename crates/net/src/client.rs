@@ -185,8 +185,8 @@ impl HttpClient {
         let mut hop = Hop { method, to: pool.rules.judge(&url)?, headers, body };
         for _ in 0..=self.limits.max_redirects {
             let (head, body) = self.exchange(pool, &hop).await?.into_parts();
-            // SECURITY: anyone can run a public server, and must not reach through us what only we
-            // may reach.
+            // SECURITY: a stranger may run a public server, and must not reach through us what only
+            // we may reach.
             if is_public(&head.extensions) {
                 pool = &self.public;
             }
@@ -246,7 +246,7 @@ impl HttpClient {
     }
 }
 
-/// Whether an answer came from a public address, or nobody knows from where.
+/// Whether an answer came from a public address, or from an unknown one.
 fn is_public(extensions: &Extensions) -> bool {
     let peer = extensions.get::<Peer>();
     peer.is_none_or(|Peer(address)| classify(*address) == AddressClass::Public)

@@ -1,6 +1,6 @@
-//! How much one answer may hold, and how much is kept for how long, whoever asks.
+//! How much one answer may hold, and how much is kept for how long, for every caller.
 
-/// The most rows of one answer; whoever wants more asks again from where it ended.
+/// The most rows of one answer; a caller that wants more asks again from where it ended.
 const MAX_ROWS: usize = 10_000;
 
 /// The most bytes of one answer, but for a single row that has more.
@@ -25,17 +25,17 @@ pub(crate) const USE_GRACE: u64 = 3600;
 /// Seconds for which a request for approval that is over stays in the inbox.
 pub(crate) const INBOX_MEMORY: u64 = 30 * 24 * 3600;
 
-/// Seconds for which a task that has ended is kept at least, so that somebody can fetch its result.
+/// Seconds for which a task that has ended is kept at least, so that its owner can fetch it.
 pub(crate) const RESULT_MEMORY: u64 = 300;
 
 /// The most rows that one write removes because their time is over.
 pub(crate) const MAX_PRUNED: usize = 64;
 
-/// The most tasks that are forgotten at once when somebody asks for that.
+/// The most tasks that are forgotten at once when a kernel asks for that.
 pub(crate) const MAX_FORGOTTEN: usize = 256;
 
-/// The most bytes that are overwritten at once, but for a single task that has more: nobody else
-/// can write meanwhile.
+/// The most bytes that are overwritten at once, but for a single task that has more: no other
+/// process can write meanwhile.
 pub(crate) const MAX_FORGOTTEN_BYTES: u64 = 16 << 20;
 
 /// This many rows as asked for, within the bound.

@@ -1,4 +1,4 @@
-//! Which way to pay for a call fits, whatever store asks.
+//! Which way to pay for a call fits, in any store.
 
 use chio_kernel::store::{Alternative, Exhausted, Hold, Reserved, StoreResult};
 

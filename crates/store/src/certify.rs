@@ -36,7 +36,7 @@ pub(crate) fn certificate(
         .map_err(|error| StoreError::Refused(format!("the kernel cannot be certified: {error}")))
 }
 
-/// The refusal of a kernel key whose slot somebody holds.
+/// The refusal of a kernel key whose slot another kernel holds.
 pub(crate) fn in_use(kernel_key: &PublicKey) -> StoreError {
     StoreError::Refused(format!(
         "expected a kernel key that nobody uses, found `{kernel_key}` in use by another kernel"

@@ -79,7 +79,7 @@ fn at_most(found: Option<u64>, bound: Option<u64>) -> bool {
 }
 
 /// Eight bytes that stand for an id in the index: its first hex digits, or else those of its hash.
-/// Two ids may share them, so whoever finds one looks at the whole id.
+/// Two ids may share them, so a search that finds one compares the whole id.
 pub(crate) fn short_id(id: &str) -> i64 {
     let digits = id.get(..16).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let short = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());

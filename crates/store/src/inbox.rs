@@ -1,4 +1,4 @@
-//! What may become of a request for approval, whatever keeps the inbox.
+//! What may become of a request for approval, in any store.
 
 use chio_core::governance::ApprovalDecision;
 use chio_kernel::store::{Answered, ApprovalRequest, ApprovalState, StoreError, StoreResult};
@@ -52,8 +52,8 @@ pub(crate) fn answer(
     })
 }
 
-/// The state of an unanswered request when its call has ended. Never one that is open: nobody would
-/// close it any more.
+/// The state of an unanswered request when its call has ended. Never one that is open: it would
+/// never be closed.
 pub(crate) const fn unanswered(asked: ApprovalState) -> ApprovalState {
     if asked.is_open() { ApprovalState::Cancelled } else { asked }
 }

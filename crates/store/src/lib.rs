@@ -37,7 +37,7 @@ use sqlite::SqliteStore;
 pub enum Indexing {
     /// From the first slot on; a writer that is far ahead of the index waits for it.
     On,
-    /// Only when somebody asks.
+    /// Only when a caller queries it.
     Off,
 }
 
@@ -86,7 +86,7 @@ impl OpenStore {
     }
 
     /// Opens a store that must exist. No key is made, and the query index advances only when
-    /// somebody asks. A memory store is always a new one.
+    /// a caller queries it. A memory store is always a new one.
     ///
     /// # Errors
     /// When there is none, it cannot be reached, or is not one that this program may use.
@@ -153,10 +153,10 @@ impl OpenStore {
     }
 
     /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
-    /// not kept in the store; without, the first that nobody holds, or a new one.
+    /// not kept in the store; without, the first that no kernel holds, or a new one.
     ///
     /// # Errors
-    /// When somebody holds the place of this key, or the kernel cannot be certified.
+    /// When another kernel holds the place of this key, or the kernel cannot be certified.
     pub fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
         match &self.0 {
             Backend::Memory(store) => store.take_slot(key),
@@ -164,7 +164,7 @@ impl OpenStore {
         }
     }
 
-    /// Finishes what is queued and stops. Whoever still has a handle is answered that the store is
+    /// Finishes what is queued and stops. Holders of a handle are answered that the store is
     /// unavailable. Dropping the last handle does the same.
     pub fn close(self) {
         if let Backend::Sqlite(store) = &self.0 {
@@ -179,7 +179,7 @@ fn new_store_id(clock: &dyn Clock) -> String {
     Builder::from_unix_timestamp_millis(clock.unix_millis(), &random).into_uuid().to_string()
 }
 
-/// Refuses a certificate that contradicts itself. Whom to trust is the caller's question.
+/// Refuses a certificate that contradicts itself. The caller decides whom to trust.
 fn check_certificate(certificate: &KernelCertificate) -> StoreResult<()> {
     certificate
         .check_signature()

@@ -73,7 +73,7 @@ struct Log {
 }
 
 struct MemorySlot {
-    /// None when the secret is somebody else's to keep.
+    /// None when the secret is not kept here.
     key: Option<Keypair>,
     log: usize,
     locked: bool,
@@ -83,7 +83,7 @@ struct MemorySlot {
 struct Indexed {
     log: usize,
     seq: u64,
-    /// Read when somebody asks for the first time: most receipts are never asked for.
+    /// Read at the first query for it: most receipts are never asked for.
     fields: OnceLock<Fields<'static>>,
 }
 
@@ -147,7 +147,7 @@ impl MemoryStore {
             certificate(known, Some(&self.authority), key.public_key(), &self.store_id, now)?;
         found.certify(&issued);
         state.slots.get_mut(place).ok_or_else(lost)?.locked = true;
-        // The guard takes the state's lock when dropped, so it is made when nobody has it.
+        // The guard takes the state's lock when dropped, so it is made when the lock is free.
         drop(state);
         let guard = ledger::SlotGuard::new(Arc::clone(&self.state), place);
         let ledger = Arc::new(ledger::MemoryLedger::new(guard, log));

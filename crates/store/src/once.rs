@@ -1,4 +1,4 @@
-//! What may be used once, whatever remembers it.
+//! What may be used once, in any store.
 
 use chio_kernel::store::ProofUse;
 

@@ -266,7 +266,7 @@ impl SqliteStore {
         self.checkpointer.stop();
     }
 
-    /// Reads where it holds nobody up.
+    /// Reads on a thread that may block.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Who may do what with a deferred task, whatever keeps it.
+//! Who may do what with a deferred task, in any store.
 
 use chio_core::crypto::PublicKey;
 use chio_kernel::store::{TaskEnd, TaskRefused, TaskState};
@@ -14,7 +14,7 @@ pub(crate) struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Whether the task is gone for everybody.
+    /// Whether the task is gone for every caller.
     pub(crate) fn is_gone(&self, now: u64) -> bool {
         now >= self.expires_at && self.state != TaskState::Running
     }
@@ -40,7 +40,7 @@ impl Standing<'_> {
         }
     }
 
-    /// Lets its owner call it off. Tells whether that changes anything.
+    /// Lets its owner cancel it. Tells whether that changes anything.
     pub(crate) fn cancel(&self, owner: &PublicKey, now: u64) -> Result<bool, TaskRefused> {
         self.see(owner, now)?;
         match self.state {
@@ -56,7 +56,7 @@ impl Standing<'_> {
 pub(crate) fn ended(end: Option<&TaskEnd>) -> (TaskState, Option<&[u8]>) {
     match end {
         Some(end) if end.state.is_over() => (end.state, Some(&end.result)),
-        // Nobody would end it any more.
+        // Nothing would end it any more.
         Some(end) => (TaskState::Failed, Some(&end.result)),
         None => (TaskState::Failed, None),
     }
@@ -74,7 +74,7 @@ mod tests {
 
     use super::{Standing, ended};
 
-    /// What comes of claiming and of calling off a task in this state.
+    /// What comes of claiming and of cancelling a task in this state.
     fn check(
         state: TaskState,
         now: u64,

@@ -30,7 +30,7 @@ impl FromStr for StoreUrl {
                 "expected `memory:` or `sqlite:FOLDER` as store, found `{text}`"
             )));
         };
-        // `sqlite://data` would name a folder at the root, which nobody means by it.
+        // `sqlite://data` would name a folder at the root, which the operator does not mean by it.
         if folder.is_empty() || folder.starts_with("//") {
             return Err(StoreError::Refused(format!(
                 "expected a folder right after `sqlite:`, as in `sqlite:data`, found `{text}`"

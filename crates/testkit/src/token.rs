@@ -41,7 +41,7 @@ pub fn token_at(
     draft.signed(issuer).expect("a token")
 }
 
-/// The token of somebody whom the holder of `parent` hands all of it on to.
+/// The token of `to`, to whom the holder of `parent` hands all of it on.
 #[must_use]
 pub fn child(
     issuer: &Keypair,

@@ -115,7 +115,7 @@ impl<'a> Steps<'a> {
         check(seen == [0.0, 50.0, 100.0], json!(seen))
     }
 
-    /// Dropping the call is how this SDK calls it off.
+    /// Dropping the call is how this SDK cancels it.
     async fn cancel(&mut self) -> Result<Value> {
         self.ended.calls += 1;
         let call = self.client.call_tool(params("slow", json!({"ms": 600_000})));

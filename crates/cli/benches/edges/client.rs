@@ -32,7 +32,7 @@ impl Session {
         Self { stream, address, id: None, buffer: Vec::with_capacity(16 << 10), calls: 0 }
     }
 
-    /// Goes on over a new connection: servers close those that nobody uses for a while.
+    /// Goes on over a new connection: servers close those that no client uses for a while.
     pub(crate) async fn reconnect(&mut self) {
         let Self { stream, buffer, .. } = Self::connect(self.address).await;
         (self.stream, self.buffer) = (stream, buffer);

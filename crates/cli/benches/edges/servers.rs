@@ -17,7 +17,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The CPU time that it has used, in seconds; nothing where nobody can tell.
+    /// The CPU time that it has used, in seconds; nothing where the system does not tell.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);

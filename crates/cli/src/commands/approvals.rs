@@ -1,4 +1,4 @@
-//! `chio approvals`: the inbox of calls that wait until somebody says yes.
+//! `chio approvals`: the inbox of calls that wait until an approver says yes.
 
 mod answer;
 mod find;

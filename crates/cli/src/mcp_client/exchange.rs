@@ -34,7 +34,7 @@ pub(super) struct Exchange {
     http: HttpClient,
     url: String,
     bearer: Option<String>,
-    /// What to do when nobody answers.
+    /// What to do when no server answers.
     way_out: &'static str,
     session: Option<String>,
     pub(super) version: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn new(place: &Place) -> Result<Self> {
         let rules = AddressRules::public_only().with_loopback();
-        // Whoever names a host wants to reach it, also in a network of their own.
+        // An operator who names a host wants to reach it, also in a network of their own.
         let host = rules.judge(&place.url).ok().map(|to| to.host());
         let named = host.and_then(|host| host.parse::<AddressPattern>().ok());
         let rules = match named {
@@ -189,7 +189,7 @@ impl Exchange {
         Ok(None)
     }
 
-    /// We said that we answer no questions; whoever asks is told again.
+    /// We said that we answer no questions; a server that asks is told again.
     async fn decline(&self, question: &Value) -> Result<()> {
         let error = json!({"code": -32601, "message": "this client answers no questions"});
         self.say(&json!({"jsonrpc": "2.0", "id": question, "error": error})).await

@@ -29,7 +29,7 @@ pub(crate) struct Place {
     pub(crate) bearer: Option<String>,
     /// The servers that it offers, where that is known.
     pub(crate) servers: Vec<String>,
-    /// What to do when nobody answers.
+    /// What to do when no server answers.
     pub(super) way_out: &'static str,
 }
 

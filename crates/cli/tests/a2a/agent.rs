@@ -110,7 +110,7 @@ fn one_caller_cannot_follow_up_the_task_of_another() {
     call("alice", &json!({"get_task": {"id": id}})).ends(0).says("COMPLETED");
 }
 
-/// An agent of a tenant, with one skill. It answers only to whoever asks for its card.
+/// An agent of a tenant, with one skill. It answers only a client that asks for its card.
 fn tenant() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -227,7 +227,7 @@ fn a_task_that_failed_there_has_failed_here_for_clients_of_both_protocols() {
     };
     let run = call(&json!({"message": "nothing"})).ends(1);
     assert!(run.stderr.starts_with("there is no note of this name\n"), "why comes first: {run:?}");
-    // Who asks how it went is answered.
+    // A client that asks how it went is answered.
     let task = run.stderr.lines().find(|line| line.starts_with('{')).map(answered).unwrap();
     let id = &task["task"]["id"];
     call(&json!({"get_task": {"id": id}})).ends(0).says("TASK_STATE_FAILED");

@@ -95,7 +95,7 @@ fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subjec
     let send = message(&json!([{"text": "hello"}]));
     let denied = ask("SendMessage", &send, &by(&bad)).body["result"]["task"].clone();
     assert_eq!(denied["status"]["state"], "TASK_STATE_REJECTED", "{denied}");
-    // Whoever shows a damaged capability is not taken for somebody who shows none.
+    // A client that shows a damaged capability is not taken for one that shows none.
     let damaged = good.get(..good.len() - 1).unwrap();
     assert_eq!(ask("SendMessage", &send, &format!("Authorization: Bearer {damaged}")).status, 401);
     let done = ask("GetTask", &id, &format!("Authorization: Bearer {good}")).body;

@@ -13,7 +13,7 @@ use crate::support::World;
 static SAID: AtomicU64 = AtomicU64::new(0);
 
 /// An agent that begins its answers so, and then says the same thing for ever. It counts what went
-/// out, and stops when nobody listens.
+/// out, and stops when no client listens.
 fn endless(begin: &'static str, again: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -112,7 +112,7 @@ fn an_agent_that_never_stops_costs_bounded_memory_and_leaves_one_receipt_each_ti
             let told = told.unwrap_or_default();
             assert!(told.len() < 1000 && told.contains("bytes"), "{what}: {told}");
         }
-        // What was read of the agent is gone, and nobody listens to it any more.
+        // What was read of the agent is gone, and no client listens to it any more.
         until("the agent to be hung up on", || {
             let said = SAID.load(Ordering::Relaxed);
             std::thread::sleep(std::time::Duration::from_millis(100));

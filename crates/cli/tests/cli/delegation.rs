@@ -216,7 +216,7 @@ fn a_delegation_receipt_that_was_changed_is_refused() {
     folder.run(&and(&DELEGATE, &more)).ends(0);
     let receipt: Value = serde_json::from_str(&folder.read("link.json")).unwrap();
     for change in chio_testkit::tamper::changes(&receipt) {
-        // The nonce is for whoever remembers receipts.
+        // The nonce is for a reader that remembers receipts.
         if change.what == "changed /nonce" {
             continue;
         }

@@ -81,7 +81,7 @@ fn everything_that_is_wrong_is_told_with_its_place() {
     assert_eq!((places[0]["line"].as_u64(), places[0]["column"].as_u64()), (Some(5), Some(5)));
     assert_eq!((places.len(), places[1]["file"].as_str()), (2, Some("bad.yaml")));
 
-    // Whoever wants to use it is told the same, and nothing is done.
+    // Every command that uses it tells the same, and does nothing.
     let files = folder.files();
     for line in [
         "policy explain bad.yaml --tool echo",

@@ -95,7 +95,7 @@ fn a_kernel_that_is_killed_at_any_moment_loses_nothing_it_answered_and_records_a
     end_well(&mut world, server, &runtime, &plan, &mut chance);
 }
 
-/// Checks what a crash has left, before anybody mends it.
+/// Checks what a crash has left, before another kernel mends it.
 #[track_caller]
 fn check_dead(world: &mut World, chance: &mut Chance, when: &str) {
     world.check(&format!("{when}, dead"));

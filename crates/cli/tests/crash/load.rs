@@ -91,7 +91,7 @@ impl Load {
         chance.pause(0, 10);
     }
 
-    /// Waits until all callers are done: nothing more to call, or nobody there any more.
+    /// Waits until all callers are done: nothing more to call, or no server there any more.
     pub(crate) fn finish(mut self, runtime: &Runtime, world: &mut World) -> usize {
         runtime.block_on(async {
             let all = async { while self.tasks.join_next().await.is_some() {} };

@@ -12,7 +12,7 @@ use crate::support::{World, at_most, endpoint};
 const OPEN: usize = 60;
 const KILLS: usize = 5;
 
-/// Another kernel holds the dead one's place while it closes what was left open there. That is not
+/// Another kernel holds a killed one's place while it closes what was left open there. It is not
 /// a reason to refuse to start.
 #[test]
 fn a_kernel_with_its_own_key_starts_again_while_another_closes_what_it_left_open() {
@@ -33,7 +33,7 @@ fn a_kernel_with_its_own_key_starts_again_while_another_closes_what_it_left_open
             let (client, token) = (client.clone(), token.clone());
             runtime.spawn(async move {
                 let sleep = request(&id, &token, "sleep", json!({"ms": 60_000}));
-                // Nobody lives to answer it.
+                // No server lives to answer it.
                 let _ = client.call(sleep, |_, _| ()).await;
             });
         }

@@ -135,7 +135,7 @@ fn remove_shared_memory(data: &Path) {
     }
 }
 
-/// Removes folders that nobody made durable, unless something in them was.
+/// Removes folders that were not made durable, unless something in them was.
 fn remove_lost_folders(data: &Path, shadow: &Path) {
     let Ok(listed) = fs::read_dir(data) else { return };
     for entry in listed {

@@ -48,14 +48,14 @@ pub(crate) struct Open {
 }
 
 impl Snapshot {
-    /// Reads a store, whether somebody serves it or not, and changes nothing in it.
+    /// Reads a store, whether a process serves it or not, and changes nothing in it.
     pub(crate) fn read(data: &Path, record: &mut Record) -> Self {
         let mut database =
             Connection::open_with_flags(data.join("store.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)
                 .unwrap();
         database.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
-        // A note is recorded before it is put, and its receipt comes after it: whoever reads the
-        // notes before and after the rest can tell, also while calls run.
+        // A note is recorded before it is put, and its receipt comes after it: a check that
+        // reads the notes before and after the rest can tell, also while calls run.
         let before = notes(data);
         // The moment is that of the first look into the database.
         let moment = database.transaction().unwrap();

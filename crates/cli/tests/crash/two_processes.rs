@@ -25,7 +25,7 @@ const SHARED: u32 = 500;
 const SLEEPS: u32 = 1000;
 /// Calls that are open whenever a process is killed.
 const OPEN: usize = 3;
-/// Time for a kernel to look twice for calls that nobody finishes.
+/// Time for a kernel to look twice for calls that no process finishes.
 const SOME_SWEEPS: Duration = Duration::from_millis(2500);
 
 /// What the callers have: siblings that share a budget, and a token to hold calls open with.
@@ -116,7 +116,7 @@ fn what_a_dead_process_left_open_is_closed_once_by_its_survivor_or_its_successor
         });
         chance.pause(0, 60);
         doomed.kill();
-        // Every other time somebody may take the dead one's place at once.
+        // Every other time another process may take the killed one's place at once.
         let successor = (round % 2 == 1).then(|| {
             chance.pause(0, 20);
             Server::start(&mut world.serve_command("c.sock"))
@@ -142,7 +142,7 @@ fn what_a_dead_process_left_open_is_closed_once_by_its_survivor_or_its_successor
     both_die(&mut world, &runtime, survivor, &tokens);
 }
 
-/// Whoever comes after two that died closes what both have left.
+/// The kernel that comes after two that died closes what both have left.
 fn both_die(world: &mut World, runtime: &Runtime, mut one: Server, tokens: &Tokens) {
     let mut other = Server::start(&mut world.serve_command("b.sock"));
     let mut held = Vec::new();
@@ -153,7 +153,7 @@ fn both_die(world: &mut World, runtime: &Runtime, mut one: Server, tokens: &Toke
             (open.len() == OPEN).then_some(open)
         }));
     }
-    // Nobody closes the calls of the living, however often they look.
+    // No kernel closes the calls of a running one, however often it looks.
     std::thread::sleep(SOME_SWEEPS);
     let mut open: Vec<_> = world.snapshot().intents;
     open.retain(|open| held.contains(&open.reservation.intent.request_id));

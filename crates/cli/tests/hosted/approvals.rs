@@ -1,4 +1,4 @@
-//! Calls that wait for an approval: the client hears of it, and somebody answers.
+//! Calls that wait for an approval: the client hears of it, and an approver answers.
 
 use chio_testkit::process::until;
 use serde_json::{Value, json};

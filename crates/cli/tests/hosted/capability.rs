@@ -10,7 +10,7 @@ use crate::http::Request;
 use crate::session::{Door, Session, receipt_of, text_of};
 use crate::support::{Served, World};
 
-/// The fixture behind a token that nobody here has.
+/// The fixture behind a token that no client here has.
 fn wrapped() -> (World, Served) {
     let world = World::new();
     world.folder.write_key("agent.key", &key(9));
@@ -130,7 +130,7 @@ fn a_capability_that_does_not_hold_opens_no_session() {
     refused(&served, &wider.to_string());
     let options = ["--grant", "fixture/echo", "--at", "1000000000", "--ttl", "60s"];
     refused(&served, &issue(&world, "cap-old", &options));
-    // Signed, but by nobody whom anybody trusts.
+    // Signed, but by an issuer that is not trusted.
     let token: CapabilityToken = serde_json::from_str(&token).unwrap();
     let forged = CapabilityToken { issuer: key(7).public_key().clone(), ..token };
     let forged = forged.signed(&key(7)).unwrap();

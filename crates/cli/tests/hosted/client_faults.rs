@@ -99,7 +99,7 @@ fn clients_that_vanish_while_their_session_is_opened_leave_no_server_behind() {
     for _ in 0..12 {
         drop(Wire::connect(&served.door.address).send_only(&hello));
     }
-    // Sessions that were opened for nobody live on for a while, but each has its place.
+    // Sessions whose client has gone live on for a while, but each has its place.
     until("all places to be taken", || {
         (served.door.send(hello.clone()).status == 503).then_some(())
     });

@@ -1,4 +1,4 @@
-//! Whose a session is: only whoever opened it may use it.
+//! Whose a session is: only the client that opened it may use it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,7 +24,7 @@ fn for_two() -> (World, Served) {
     (world, served)
 }
 
-/// Checks that somebody cannot use a session of somebody else's.
+/// Checks that a client cannot use another client's session.
 #[track_caller]
 fn check_foreign(session: &Session, thief: &Door) {
     let echo = json!({"name": "echo", "arguments": {"text": "stolen"}});
@@ -97,7 +97,7 @@ fn a_session_is_for_the_token_that_opened_it() {
     served.door.send(hers.of(Request::delete())).is(401);
     let first = hers.call("echo", &json!({"text": "hers"}));
     let second = his.call("echo", &json!({"text": "his"}));
-    // Each is somebody else to the kernel.
+    // Each is another subject to the kernel.
     let subject = |result: &Value| {
         world.receipt(receipt_of(result))["metadata"]["attribution"]["subject_key"].clone()
     };

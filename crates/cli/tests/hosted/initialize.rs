@@ -97,7 +97,7 @@ fn older_clients_get_no_events_that_they_would_choke_on() {
     let (_world, served) = World::wrapped("--protocol-version 2025-06-18 --rotate-streams 100ms");
     let session = served.door.begin(&json!({"protocolVersion": "2025-06-18"}));
     session.notify("notifications/initialized", &json!({}));
-    // Nobody can come back without a number, so the stream is not closed on them.
+    // No client can come back without a number, so the stream is not closed on it.
     let mut stream = session.start_call("slow", &json!({"ms": 500}));
     let event = stream.event().unwrap();
     assert!(event.kind.is_none() && event.data.unwrap().contains("This took 500 ms."));

@@ -1,4 +1,4 @@
-//! How sessions end, and what those who use them afterwards are answered.
+//! How sessions end, and what a client that uses one afterwards is answered.
 
 use chio_testkit::process::until;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn a_session_that_its_client_ended_is_gone_before_anything_runs() {
     assert_eq!(answer.text(), "");
     check_over(&session, "deleted");
     world.check_calls(&[("echo", "allow")]);
-    // Others go on, and whoever initializes again has another session.
+    // Others go on, and a client that initializes again has another session.
     other.call("echo", &json!({"text": "other"}));
     let again = served.door.open();
     assert_ne!(again.id, session.id);
@@ -60,14 +60,14 @@ fn a_session_that_nobody_uses_expires() {
     let (world, served) = World::wrapped("--session-idle 1s");
     let (session, used) = (served.door.open(), served.door.open());
     let mut listening = used.listen();
-    // Whoever asks uses it, so it is left alone for longer than it lives.
+    // A client that asks uses it, so it is left alone for longer than it lives.
     let expired = (0..10).any(|_| {
         std::thread::sleep(std::time::Duration::from_secs(2));
         session.send(session.asks("ping", &json!({})).1).status == 404
     });
     assert!(expired);
     check_over(&session, "expired");
-    // Whoever listens uses it, too.
+    // A client that listens uses it, too.
     used.call("echo", &json!({"text": "still here"}));
     used.send(Request::delete()).is(204);
     assert_eq!(listening.message(), None);

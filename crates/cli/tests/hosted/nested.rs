@@ -150,7 +150,7 @@ fn only_the_session_that_was_asked_can_answer() {
     }
     session.reply(&question, &sampling.answer);
     assert_eq!(text_of(&call.result()), sampling.result);
-    // And a second answer is nobody's.
+    // And a second answer reaches no call.
     session.reply(&question, &wrong);
     assert_eq!((world.calls().len(), children(&world).len()), (2, 2));
 }

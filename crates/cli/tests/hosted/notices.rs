@@ -1,4 +1,4 @@
-//! Notifications: progress, logs and changes, each to whom it belongs and to nobody else.
+//! Notifications: progress, logs and changes, each to the client it belongs to and to no other.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn progress_reaches_the_stream_of_its_call_under_the_clients_name() {
         assert_eq!(steps, [Some(0.0), Some(50.0), Some(100.0)]);
         assert!(told.iter().all(|it| it["params"]["progressToken"] == token), "{told:?}");
     }
-    // Nobody hears of progress that nobody asked for.
+    // A client that asked for no progress hears of none.
     let mut call = session.start_call("test_tool_with_progress", &json!({}));
     call.result();
     assert!(call.before.is_empty(), "{:?}", call.before);
@@ -143,7 +143,7 @@ fn what_comes_late_stays_with_the_session_that_it_came_from() {
     subscribe(&session);
     subscribe(&other);
     session.send(crate::http::Request::delete()).is(204);
-    // The watch of a session that is gone is nobody's.
+    // The watch of a session that is gone passes to no other.
     let mut stream = other.listen();
     touch(&other);
     assert_eq!(stream.hears(UPDATED)["params"]["uri"], WATCHED);

@@ -28,7 +28,7 @@ fn a_result_names_its_receipt_which_tells_of_the_call() {
     let chio = &receipt["metadata"]["chio"];
     assert_eq!(chio["authorityPath"], "cross_protocol_orchestrator");
     assert_eq!(chio["bridge"]["sourceProtocol"], "mcp");
-    // Whoever knows a session's id is its client, so no receipt repeats it.
+    // A caller that knows a session's id is its client, so no receipt repeats it.
     assert!(!receipt.to_string().contains(&session.id));
     let receipt: ChioReceipt = serde_json::from_value(receipt).unwrap();
     receipt.verify().unwrap();

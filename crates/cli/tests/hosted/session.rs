@@ -13,7 +13,7 @@ pub(crate) const VERSION: &str = "2025-11-25";
 /// The kind of an event that only has a number.
 const PRIME: &str = "prime";
 
-/// Where somebody comes in, and what they show.
+/// Where a client comes in, and what it shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
     pub(crate) address: String,
@@ -27,7 +27,7 @@ impl Door {
         Self { address: address.expect("a URL").to_owned(), headers: Vec::new() }
     }
 
-    /// The same for somebody who shows this too.
+    /// The same for a client that shows this too.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut other = self.clone();
         other.headers.push((name.to_owned(), value.to_owned()));
@@ -172,7 +172,7 @@ impl Session {
         self.post_for_nothing(&message);
     }
 
-    /// Calls a request off.
+    /// Cancels a request.
     #[track_caller]
     pub(crate) fn cancel(&self, id: &Value) {
         self.notify("notifications/cancelled", &json!({"requestId": id, "reason": "enough"}));

@@ -81,7 +81,7 @@ fn a_call_that_ran_when_it_was_killed_has_one_receipt_after_the_next_start() {
     let (world, mut served) = World::wrapped("");
     let session = served.door.open_with(&json!({"elicitation": {"form": {}}}));
     let mut call = session.start_call("test_elicitation", &json!({"message": "Your name?"}));
-    // Nobody is asked anything before it is known that the call has begun.
+    // No client is asked anything before it is known that the call has begun.
     call.hears("elicitation/create");
     served.server.kill();
     assert_eq!(call.message(), None);

@@ -42,7 +42,7 @@ fn a_session_has_one_notification_stream() {
     until("the stream to be free", || (session.send(Request::get()).status == 200).then_some(()));
 }
 
-/// Comes back as soon as nobody else listens.
+/// Comes back as soon as no other request listens.
 #[track_caller]
 fn listen_from(session: &Session, last: &str) -> Stream {
     let answer = until("the stream to be free", || {
@@ -67,7 +67,7 @@ fn notifications_are_sent_again_from_the_event_that_is_named() {
         seen.push(stream.event().unwrap());
     }
     drop(stream);
-    // What happens while nobody listens is kept.
+    // What happens while no request listens is kept.
     touch(&session);
     let mut stream = listen_from(&session, &seen[3].id);
     seen.push(stream.event().unwrap());
@@ -116,7 +116,7 @@ fn events_that_were_never_sent_or_are_anothers_are_a_conflict() {
         let message = session.come_back(last).check_for(409, last).json();
         assert_eq!(message["error"]["code"], -32600, "{message}");
     }
-    // Nobody else's stream was taken away.
+    // No other client's stream was taken away.
     watching(&other);
     touch(&other);
     stream.hears(UPDATED);
@@ -142,7 +142,7 @@ fn events_that_are_no_longer_kept_are_a_conflict() {
     for last in [&begin, &old] {
         session.come_back(last).is(409);
     }
-    // Whoever names no event begins anew.
+    // A client that names no event begins anew.
     let mut stream = session.listen();
     touch(&session);
     stream.hears(UPDATED);

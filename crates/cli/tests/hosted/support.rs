@@ -55,7 +55,7 @@ impl World {
         let mut words = vec!["up", "--listen", "127.0.0.1:0", "--data", "s"];
         words.extend(options.split_whitespace());
         let server = Server::spawn(self.becoming(&words).stdout(Stdio::null()));
-        // It tells other commands where it is, when somebody can come in.
+        // It tells other commands where it is, when a client can come in.
         let endpoint = until("an endpoint", || {
             let text = std::fs::read(self.folder.path("s/endpoint.json")).ok()?;
             serde_json::from_slice::<Value>(&text).ok()
@@ -63,7 +63,7 @@ impl World {
         self.served(server, endpoint["mcp"].as_str().unwrap())
     }
 
-    /// A world where the fixture is served to everybody, with these options.
+    /// A world where the fixture is served to every client, with these options.
     pub(crate) fn wrapped(options: &str) -> (Self, Served) {
         let world = Self::new();
         let served = world.wrap(&format!("--policy permissive --anonymous default {options}"));

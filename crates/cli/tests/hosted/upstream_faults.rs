@@ -59,7 +59,7 @@ fn a_server_that_crashes_in_a_call_fails_that_call_and_is_started_again() {
         tries += 1;
         (result["isError"] != true).then(|| assert_eq!(text_of(&result), "back"))
     });
-    // Whoever has a server of their own has not noticed.
+    // A session with a server of its own has not noticed.
     check_works(&other);
     let calls = world.calls();
     assert_eq!(calls.len(), tries + 1, "{calls:?}");

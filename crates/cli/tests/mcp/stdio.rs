@@ -38,7 +38,7 @@ fn a_client_lists_and_calls_and_every_call_has_its_receipt() {
 fn a_server_that_cannot_run_twice_at_once_works_as_it_does_without_us() {
     let world = World::new();
     let fixture = fixture().to_str().unwrap();
-    // Whoever has the folder runs, until its input ends.
+    // The server that has the folder runs, until its input ends.
     let script = format!("mkdir alone || exit 7; '{fixture}'; rmdir alone");
     let words = ["mcp", "serve", "--data", "s", "--", "sh", "-c", script.as_str()];
     let mut client = Client::new(&mut world.command(&words));
@@ -106,7 +106,7 @@ fn the_policy_says_which_tools_there_are_and_what_they_may_do() {
     let result = client.call("echo", &json!({"text": "a"}));
     assert_eq!(result["_meta"]["chio"]["name"], "budget_exhausted", "{result}");
     client.end();
-    // Whoever starts it again is the same caller, and has no second allowance.
+    // A client that starts it again is the same caller, and has no second allowance.
     let mut client = Client::new(&mut serve(&world, &options));
     assert_eq!(client.call("echo", &json!({"text": "a"}))["isError"], true);
     client.end();
@@ -149,7 +149,7 @@ fn the_user_of_the_client_approves_only_where_the_policy_lets_them() {
         let asked = client.notices.iter().any(|it| it["method"] == "elicitation/create");
         assert_eq!(asked, ask, "{:?}", client.notices);
         client.end();
-        // Whoever answered is not taken for the operator.
+        // The user who answered is not taken for the operator.
         let receipt = world.receipts("s").remove(0).to_string();
         let operator = world.folder.read_key("s/approver.key").public_key().to_hex();
         assert!(!receipt.contains(&operator), "{receipt}");

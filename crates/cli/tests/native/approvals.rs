@@ -1,4 +1,4 @@
-//! Calls that wait until somebody approves, and the commands that answer them.
+//! Calls that wait until an approver approves, and the commands that answer them.
 
 use chio_core::capability::{CapabilityToken, ToolGrant};
 use chio_core::receipt::{ChioReceipt, Decision};
@@ -133,7 +133,7 @@ fn a_call_that_waited_when_its_kernel_was_killed_is_cancelled_at_the_next_start(
     server.kill();
     assert_ne!(call.end().code, 0);
     assert!(world.receipts("killed-1").is_empty());
-    // Nobody is there to see it, and nobody will be.
+    // No kernel is there to see it, and none will be.
     world.line(&format!("approvals approve {id} --data s")).ends(0);
 
     let mut server = world.serve("");

@@ -1,4 +1,4 @@
-//! Who may approve: the store's approver, others whom a kernel trusts, and nobody twice.
+//! Who may approve: the store's approver, others whom a kernel trusts; one answer counts.
 
 use std::thread;
 
@@ -141,7 +141,7 @@ fn no_key_has_two_parts_to_play() {
         let run = world.line(&format!("approvals approve {id} --key {key} --data s")).ends(1);
         run.complains("expected an approver's key of its own");
     }
-    // Whoever had the wrong key at hand can still answer.
+    // An approver who had the wrong key at hand can still answer.
     world.line(&format!("approvals approve {id} --data s")).ends(0);
     call.end().ends(0);
 }

@@ -1,4 +1,4 @@
-//! Audits of stores that somebody has changed.
+//! Audits of stores that were changed.
 
 use chio_testkit::key;
 use chio_testkit::process::until;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// A store of eight receipts under two checkpoints, that nobody serves any more.
+/// A store of eight receipts under two checkpoints, that no process serves any more.
 fn closed() -> World {
     let world = World::new();
     for turn in ["a", "b"] {

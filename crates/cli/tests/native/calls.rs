@@ -48,7 +48,7 @@ fn what_the_kernel_sends_is_canonical_and_its_receipt_verifies_elsewhere() {
     shared.world.run(&["receipt", "verify", name, "--trusted-key", &kernel]).ends(0);
 }
 
-/// Members that nobody signed change nothing and go nowhere.
+/// Members that were not signed change nothing and go nowhere.
 // covers: WIRE-021, WIRE-047
 #[test]
 fn unsigned_extras_in_a_message_and_its_token_are_not_trusted_and_not_kept() {

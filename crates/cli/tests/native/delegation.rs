@@ -105,7 +105,7 @@ fn a_chain_that_widens_or_is_another_is_denied() {
     let response = wire.call("1", &wide, "now", json!({}));
     assert_eq!(written(&response.result)["error"]["code"], "capability_denied");
     world.check_receipt(&response);
-    // A link that somebody else signed.
+    // A link that another key signed.
     let mut forged = honest;
     forged.id = "forged-1".to_owned();
     forged.delegation_chain[0].timestamp += 1;

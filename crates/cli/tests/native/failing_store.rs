@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{World, written};
 
-/// Takes the right to write away from everybody else.
+/// Takes the right to write away from every other process.
 fn lock(world: &World) -> Connection {
     let database = Connection::open(world.folder.path("s/store.db")).unwrap();
     database.busy_timeout(Duration::from_secs(5)).unwrap();
@@ -30,7 +30,7 @@ fn an_answer_waits_for_its_receipt() {
         assert!(other.is_alive());
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Whoever only reads does not wait for those who write.
+    // A process that only reads does not wait for those that write.
     assert_eq!(world.receipts("late-1").len(), 1);
     database.execute_batch("ROLLBACK").unwrap();
     let response = wire.response();

@@ -47,7 +47,7 @@ fn a_peer_is_handed_what_the_policy_says_once() {
     call("now", "{}").ends(0);
     call("now", "{}").ends(1).complains("invocation budget exhausted");
     call("note_count", "{}").ends(1).complains("[capability_denied");
-    // Whoever connects again, even after a restart, has the same.
+    // A client that connects again, even after a restart, has the same.
     assert_eq!(ids(&listed(&world)), ids(&tokens));
     server.end();
     let _server = world.serve("--policy hand.yaml --peer agent.key");

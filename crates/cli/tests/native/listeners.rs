@@ -68,7 +68,7 @@ fn calls_go_over_tcp_too() {
 fn a_stale_socket_is_replaced_and_a_live_one_is_left_alone() {
     let world = World::new();
     let socket = world.folder.path("a.sock");
-    // Nobody listens any more, but the file is still there.
+    // No process listens any more, but the file is still there.
     drop(UnixListener::bind(&socket).unwrap());
     let server = world.serve("");
     assert!(server.connect().is_alive());

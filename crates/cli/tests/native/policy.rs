@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{World, written};
 use crate::up::up;
 
-/// A secret, in pieces, so that nobody takes it for one that has leaked.
+/// A secret, in pieces, so that no reader takes it for one that has leaked.
 fn secret() -> String {
     ["ghp", "_", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3gH5"].concat()
 }
@@ -328,7 +328,7 @@ fn a_policy_hands_the_demo_agent_what_it_says() {
     call("token-2.json", "note_put", note).ends(1);
     call("token.json", "note_put", note).ends(0);
     call("token.json", "note_put", note).ends(1).complains("invocation budget exhausted");
-    // The next time the same tokens are there: nobody gets a second allowance by a restart.
+    // The next time the same tokens are there: no agent gets a second allowance by a restart.
     let tokens =
         || ["token.json", "token-2.json"].map(|it| world.folder.read(&format!(".chio/demo/{it}")));
     let before = tokens();

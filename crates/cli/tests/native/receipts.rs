@@ -180,7 +180,7 @@ fn an_export_verifies_from_the_authoritys_public_key_alone() {
 
     let kernel = server.kernel_key();
     elsewhere.line(&format!("receipt verify --bundle all.json --trusted-key {kernel}")).ends(0);
-    // Whoever trusts nobody, or somebody else, is not convinced.
+    // A reader that trusts no authority, or another one, is not convinced.
     let run = elsewhere.line("receipt verify --bundle all.json").ends(1);
     run.complains("no trusted authority vouches");
     let stranger = key(66).public_key().to_hex();

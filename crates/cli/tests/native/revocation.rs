@@ -62,7 +62,7 @@ fn a_revocation_is_enforced_on_the_very_next_call() {
     let mut wire = server.connect();
     wire.call("1", &token, "echo", json!({"text": "hi"}));
     world.line("capability revoke revoked-2 --data s").ends(0).says("revoked-2");
-    // Another connection, that nobody has told.
+    // Another connection, that was not told.
     let mut fresh = server.connect();
     let note = json!({"name": "n", "text": "x"});
     for (id, tool, params) in [("2", "echo", json!({"text": "hi"})), ("3", "note_put", note)] {

@@ -45,7 +45,7 @@ fn while_it_ends_nobody_new_comes_in() {
     let mut idle = server.connect();
     assert!(idle.is_alive());
     server.signal("INT");
-    // Whoever waits for nothing is let go at once.
+    // A client that waits for nothing is let go at once.
     assert_eq!(idle.message(), None);
     let socket = world.folder.path("a.sock");
     until("the door to close", || {

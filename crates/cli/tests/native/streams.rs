@@ -86,7 +86,7 @@ fn a_call_is_cancelled_when_its_caller_hangs_up() {
     assert!(reason.starts_with("called off"), "{reason}");
 }
 
-/// On a socket, whoever sends no more is gone: there is no message to call off one call.
+/// On a socket, a client that sends no more is gone: there is no message to cancel one call.
 // covers: WIRE-036
 #[test]
 fn a_call_is_cancelled_when_its_caller_sends_no_more_and_the_answer_says_so() {
@@ -111,7 +111,7 @@ fn a_stream_whose_caller_hangs_up_is_cancelled() {
     wire.send_call("s", &token, "count_to", json!({"n": 10_000}));
     assert!(matches!(wire.message(), Some(KernelMessage::ToolCallChunk { .. })));
     drop(wire);
-    // It may also have been quick enough to end before anybody noticed.
+    // It may also have been quick enough to end before the kernel noticed.
     let decision = awaited(&shared, "gone-3");
     let decision = serde_json::to_value(decision).unwrap();
     assert!(["cancelled", "allow"].contains(&decision["verdict"].as_str().unwrap()), "{decision}");

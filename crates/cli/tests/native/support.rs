@@ -84,7 +84,7 @@ impl World {
         self.token_for(agent().public_key(), id, grants)
     }
 
-    /// A token for somebody.
+    /// A token for a subject.
     pub(crate) fn token_for(
         &self,
         subject: &PublicKey,
@@ -186,7 +186,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The world that everybody shares. Tests tell their receipts apart by their tokens.
+    /// The world that all of them share. Tests tell their receipts apart by their tokens.
     pub(crate) fn get() -> Arc<Self> {
         static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -30,7 +30,7 @@ fn two_processes_have_slots_and_logs_of_their_own_and_one_truth() {
     assert_ne!(kernels[0]["log_id"], kernels[1]["log_id"]);
     assert!(kernels.iter().all(|kernel| kernel["receipts"] == 1), "{listed}");
 
-    // Revoked by somebody else, told and enforced by both.
+    // Revoked by a third process, told and enforced by both.
     world.line("capability revoke both-1 --data s").ends(0);
     for wire in [&mut one, &mut other] {
         let told = wire.message();

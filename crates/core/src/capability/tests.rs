@@ -232,7 +232,7 @@ fn full_value() -> Value {
     })
 }
 
-/// The object at `pointer` gets a member that nobody knows.
+/// The object at `pointer` gets an unknown member.
 fn with_unknown_member(pointer: &str) -> Value {
     let mut value = full_value();
     let object = value.pointer_mut(pointer).unwrap().as_object_mut().unwrap();

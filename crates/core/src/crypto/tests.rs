@@ -462,7 +462,7 @@ fn keys_of_small_order_are_judged_as_another_implementation_does() {
             accepted += usize::from(expected);
         }
     }
-    // Anybody can sign as such a key: whoever trusts one trusts everybody.
+    // Signing as such a key needs no secret: to trust one is to trust every signer.
     assert!(accepted > 0);
 }
 

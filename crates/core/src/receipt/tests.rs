@@ -282,7 +282,7 @@ fn each_check_can_fail_alone() {
     let wrapped = json!({"id": renamed.id, "body": content(&renamed)});
     renamed.signature = key(KERNEL).sign(&canonical::to_vec(&wrapped).unwrap());
     assert_eq!(failing(&renamed), ["id"]);
-    // The right id, signed by nobody or by another.
+    // The right id, with no signature or another one.
     for signature in [Signature::blank(), key(1).sign(b""), draft().signature] {
         assert_eq!(failing(&ChioReceipt { signature, ..receipt() }), ["signature"]);
     }

@@ -12,7 +12,7 @@ pub(super) enum Condition {
     Withheld,
     /// Nothing here can answer in the protocol that it is called by.
     NoExecutor,
-    /// Somebody has to approve each call.
+    /// An approver has to approve each call.
     Approval,
     /// A call changes something.
     SideEffects,
@@ -75,7 +75,7 @@ const MCP: Table = Table {
 /// A function's output is one string.
 const OPEN_AI: Table = Table { refusals: &[], caveats: &[COLLECTED, NO_PARTS, NO_CANCEL] };
 
-/// One operation, one response: an upstream API has no way to stream or to call off.
+/// One operation, one response: an upstream API has no way to stream or to cancel.
 const OPEN_API: Table = Table {
     refusals: &[
         (&[Streams], "an HTTP operation returns one whole response and cannot stream"),

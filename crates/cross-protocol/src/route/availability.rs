@@ -31,7 +31,7 @@ impl RouteAvailabilityStatus {
         self.available
     }
 
-    /// Why it cannot, if somebody said so.
+    /// Why it cannot, if a reason was given.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()

@@ -1,4 +1,4 @@
-//! What somebody sends who has no token, or a lawful one and bad intentions: the log stays small
+//! What a caller sends who has no token, or a lawful one and bad intentions: the log stays small
 //! and readable.
 
 use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, Validity};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::{AGENT, ELSEWHERE, World, continued, key};
 
-/// The most that a receipt of somebody without a token may weigh.
+/// The most that a receipt of a caller without a token may weigh.
 const SMALL: usize = 16 << 10;
 
-/// A token of an issuer that nobody trusts.
+/// A token of an issuer that the kernel does not trust.
 fn forged(world: &World, grants: Vec<ToolGrant>, id: &str) -> CapabilityToken {
     let scope = ChioScope { grants, ..ChioScope::default() };
     let now = world.kernel.clock().unix_seconds();

@@ -357,7 +357,7 @@ async fn a_continuation_joins_the_trace_of_a_trusted_kernel_and_of_no_other() {
     let chain = &metadata(&receipt)["governed_transaction"]["call_chain"];
     assert_eq!(chain["evidenceClass"], "verified");
     assert_eq!(chain["continuationTokenId"], "cont-1");
-    // Somebody else's word neither joins nor runs.
+    // An untrusted kernel's word neither joins nor runs.
     let mut request = world.request("r", "plain");
     request.governed_intent = Some(Box::new(continued(9, now)));
     let (call, _) = world.run(&orchestrator, request, DiscoveryProtocol::A2a).await;

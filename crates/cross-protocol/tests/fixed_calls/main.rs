@@ -2,7 +2,7 @@
 //!
 //! Clock, randomness and keys are fixed, so each receipt is, too. The golden files were written by
 //! the release that is named in `spec/vectors/receipts/README.md`. A receipt is signed and kept for
-//! years: whoever changes one byte of it changes a format, and says so there.
+//! years: a change of one byte of it changes a format, and the README has to say so.
 #![cfg(test)]
 
 mod calls;

@@ -1,5 +1,5 @@
-//! Deferred tasks, on every kind of store: taken on now, run once when their owner asks, whoever
-//! asks how often and in however many processes.
+//! Deferred tasks, on every kind of store: taken on now, run once when their owner asks, however
+//! often and in however many processes.
 #![cfg(test)]
 
 mod support;
@@ -317,7 +317,7 @@ async fn a_proof_of_possession_comes_with_the_poll_and_is_never_kept() {
             ..request("work", json!({}))
         };
         let id = process.defer(asked()).await.id;
-        // Whoever asks without one spoils nothing for the one who has it.
+        // A request without one spoils nothing for the one that has it.
         let waits = process.poll(&id).await;
         assert_eq!((waits.state, process.told.runs()), (TaskState::Waiting, 0));
         let presented = Presented { dpop_proof: proof("late"), approval: None };

@@ -36,7 +36,7 @@ pub(crate) fn approver() -> Keypair {
     key(8)
 }
 
-/// A clock that stands until somebody sets it.
+/// A clock that stands until a test sets it.
 #[derive(Debug)]
 pub(crate) struct StandingClock(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Socket files: taken over only when nobody answers.
+//! Socket files: taken over only when no process answers.
 
 use super::*;
 

@@ -46,7 +46,7 @@ impl Mount {
 /// What the door asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asks {
-    /// Whether everybody has to show something.
+    /// Whether every client has to show something.
     pub(crate) required: bool,
     /// Whether a capability will do.
     pub(crate) capabilities: bool,

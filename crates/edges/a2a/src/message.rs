@@ -21,12 +21,12 @@ pub(crate) enum Content {
 /// Who is shown a part of a result. Chio's own dialect knows only texts and data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Everybody.
+    /// Every client.
     #[default]
     Everywhere,
-    /// Those who speak Chio's own dialect.
+    /// Clients that speak Chio's own dialect.
     InSeed,
-    /// Those who speak A2A.
+    /// Clients that speak A2A.
     InA2a,
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
     registered(RpcError::INVALID_PARAMS, message, ErrorCode::InvalidRequestShape)
 }
 
-/// Somebody whom nobody knows.
+/// A client that is not known.
 pub(crate) fn unauthenticated(message: impl Into<String>) -> RpcError {
     registered(RpcError::INVALID_REQUEST, message, ErrorCode::AuthMissingOrInvalid)
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A stream of a session: the number of its first event.
 pub(crate) type StreamId = u64;
 
-/// How many times as many bytes are kept while nobody has read them yet.
+/// How many times as many bytes are kept while no client has read them yet.
 const UNREAD: usize = 32;
 
 /// The stream of what belongs to no request.
@@ -48,7 +48,7 @@ pub(crate) struct EventLog {
     window: Window,
     all: Arc<Retained>,
     state: Mutex<State>,
-    /// The number of the newest event, for those who wait.
+    /// The number of the newest event, for the readers that wait.
     newest: watch::Sender<u64>,
     /// Changes when a reader has taken something.
     taken: watch::Sender<()>,
@@ -86,7 +86,7 @@ enum Body {
 /// A stream that has not ended.
 #[derive(Debug, Default)]
 struct Open {
-    /// Cancelled when somebody else reads on.
+    /// Cancelled when another request reads on.
     reader: CancellationToken,
     is_read: bool,
     unread: usize,
@@ -95,7 +95,7 @@ struct Open {
 /// Why a stream cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conflict {
-    /// Somebody reads the notification stream already.
+    /// Another request reads the notification stream already.
     Busy,
     /// The event is not of this session, or no longer kept.
     Outside,
@@ -129,7 +129,7 @@ pub(crate) enum Next {
     Event(String),
     /// Nothing will come any more.
     Ended,
-    /// An event was not kept long enough, or somebody else reads on.
+    /// An event was not kept long enough, or another request reads on.
     Lost,
 }
 
@@ -159,7 +159,7 @@ impl EventLog {
     /// Sends a message. One that may be lost is dropped when too many wait for their reader.
     pub(crate) fn send(&self, stream: StreamId, text: &str, may_be_lost: bool) {
         let mut state = self.state.lock();
-        // What comes after the end of its stream belongs to nobody.
+        // What comes after the end of its stream belongs to no request.
         let Some(open) = state.streams.get(&stream) else { return };
         if may_be_lost && open.unread >= self.window.queued {
             return;
@@ -225,7 +225,7 @@ impl EventLog {
         self.drop_bodies(state, most, |kept| kept.read);
     }
 
-    /// Drops the bodies of the oldest events, also of those that nobody has read yet, never that of
+    /// Drops the bodies of the oldest events, also of those that are not read yet, never that of
     /// the newest.
     fn drop_oldest(&self, state: &mut State, most: usize) {
         self.drop_bodies(state, most, |_| true);
@@ -315,12 +315,12 @@ impl EventLog {
     }
 
     /// Drops everything that was read, or everything at all, the newest included, because all
-    /// sessions together keep too much. Whoever comes back for it finds it gone.
+    /// sessions together keep too much. A client that comes back for it finds it gone.
     pub(crate) fn shed(&self, unread_too: bool) {
         let mut state = self.state.lock();
         let State { events, bytes, streams, .. } = &mut *state;
         for kept in events.iter_mut() {
-            // What somebody still waits for goes last.
+            // What a client still waits for goes last.
             let waited_for = streams.get(&kept.stream).is_some_and(|open| open.is_read);
             if let Body::Message(text) = &kept.body
                 && (kept.read || (unread_too && !waited_for))
@@ -332,7 +332,7 @@ impl EventLog {
         }
     }
 
-    /// Whether somebody reads the notification stream.
+    /// Whether a request reads the notification stream.
     pub(crate) fn is_watched(&self) -> bool {
         self.state.lock().is_read(NOTIFICATIONS)
     }
@@ -364,7 +364,7 @@ impl State {
         self.streams.get(&stream).is_some_and(|open| open.is_read)
     }
 
-    /// Somebody reads a stream from now on; whoever read it before reads no more.
+    /// A request reads a stream from now on; the one that read it before reads no more.
     fn begin_reading(&mut self, stream: StreamId) -> CancellationToken {
         let replaced = CancellationToken::new();
         if let Some(open) = self.streams.get_mut(&stream) {
@@ -383,7 +383,7 @@ pub(crate) struct EventReader {
     stream: StreamId,
     /// Everything up to here was looked at.
     after: u64,
-    /// Cancelled when somebody else reads on.
+    /// Cancelled when another request reads on.
     replaced: CancellationToken,
     news: watch::Receiver<u64>,
 }
@@ -398,7 +398,7 @@ impl EventReader {
             return Some(Next::Lost);
         }
         if self.after + 1 < state.first {
-            // Some events are gone; whether they were this stream's nobody knows any more.
+            // Some events are gone; whether they were this stream's is not known any more.
             let missed = self.stream != NOTIFICATIONS;
             self.after = state.first - 1;
             if missed && is_open {

@@ -22,7 +22,7 @@ use crate::names::Names;
 use crate::negotiation::SUPPORTED;
 use crate::sessions::Sessions;
 
-/// How often sessions that nobody uses are looked for.
+/// How often sessions that no client uses are looked for.
 const BEAT: Duration = Duration::from_millis(250);
 
 /// How long running requests may take to end when everything ends.

@@ -40,7 +40,7 @@ pub(crate) enum Stage {
     Draining,
     /// Ended by its client.
     Deleted,
-    /// Ended because nobody used it.
+    /// Ended because its client did not use it.
     Expired,
     /// Ended with the server.
     Closed,
@@ -184,17 +184,17 @@ impl McpSession {
         }
     }
 
-    /// Notes that somebody uses the session.
+    /// Notes that the client uses the session.
     pub(crate) fn touch(&self) {
         *self.last_used.lock() = Instant::now();
     }
 
-    /// When somebody has used the session.
+    /// When the client last used the session.
     pub(crate) fn last_used(&self) -> Instant {
         *self.last_used.lock()
     }
 
-    /// Whether nobody has used the session for so long: nothing runs, and nobody listens.
+    /// Whether the client has not used the session for so long: nothing runs, and nothing listens.
     pub(crate) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let listens = match &self.outlet {
             Outlet::Events(events) => events.is_watched(),
@@ -252,7 +252,7 @@ impl McpSession {
         Ok((token, Running { session: Arc::clone(self), id: id.clone() }))
     }
 
-    /// Calls off a running request.
+    /// Cancels a running request.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(token) = self.running.lock().get(id) {
             token.cancel();
@@ -346,7 +346,7 @@ impl McpSession {
     }
 }
 
-/// A question that waits. When nobody waits for its answer any more, the client is told.
+/// A question that waits. When no call waits for its answer any more, the client is told.
 struct Asked<'a> {
     session: &'a McpSession,
     stream: StreamId,

@@ -94,7 +94,7 @@ impl Sessions {
         }
     }
 
-    /// Ends those that nobody has used for so long.
+    /// Ends those that their client has not used for so long.
     pub(crate) fn expire(&self, idle: Duration) {
         let now = Instant::now();
         let expired: Vec<_> = {
@@ -108,7 +108,7 @@ impl Sessions {
         self.0.lock().forget(now);
     }
 
-    /// Makes room when all together keep too much: those that nobody has used for longest first.
+    /// Makes room when all together keep too much: those that were not used for longest first.
     pub(crate) fn make_room(&self, retained: &Retained, most: usize) {
         if retained.bytes() <= most {
             return;

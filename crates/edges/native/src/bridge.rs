@@ -61,7 +61,7 @@ fn refusal(request: &ToolCallRequest<PresentedToken>, has_own_id: bool) -> Optio
     if let Err(conflict) = request.check_approvals() {
         return Some(denial("session_authorization", conflict.to_string()));
     }
-    // Whoever sends one of these relies on its being looked at.
+    // A client that sends one of these relies on its being looked at.
     let unsupported = [
         (!request.approval_tokens.is_empty(), "approval_tokens"),
         (request.execution_nonce.is_some(), "execution_nonce"),

@@ -1,4 +1,4 @@
-//! The one who called over the native transport, as the kernel sees them.
+//! A caller over the native transport, as the kernel sees it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Link {
     }
 }
 
-/// The one who made one call.
+/// The caller of one call.
 pub(crate) struct NativeCaller {
     link: Arc<Link>,
     id: String,
@@ -60,7 +60,7 @@ impl NativeCaller {
         Self { link, id, owns_id, weight }
     }
 
-    /// Sends the end of the call. That nobody takes it any more is no error: it is in the log.
+    /// Sends the end of the call. That its client has gone is no error: the end is in the log.
     pub(crate) async fn respond(&self, evaluation: Evaluation) -> Result<(), NativeError> {
         let receipt = &evaluation.receipt.bytes;
         let payload = encode_response(&self.id, &result::result(evaluation.outcome), receipt)
@@ -72,7 +72,7 @@ impl NativeCaller {
         } else {
             payload
         };
-        // Before the answer leaves: whoever has it may use the id again.
+        // Before the answer leaves: a client that has it may use the id again.
         if self.owns_id {
             self.link.release_id(&self.id);
         }

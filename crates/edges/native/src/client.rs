@@ -22,7 +22,7 @@ use chio_edge::Endpoint;
 
 /// How many bytes of requests wait to be written.
 const MAX_QUEUED: usize = 1024 * 1024;
-/// How many revocations are kept for somebody who does not look.
+/// How many revocations are kept for a caller that does not look.
 const KEPT_REVOCATIONS: usize = 256;
 
 /// Why a kernel did not answer.
@@ -69,7 +69,7 @@ impl NativeClient {
     /// Connects to a kernel.
     ///
     /// # Errors
-    /// When nobody answers there.
+    /// When no kernel answers there.
     pub async fn connect(endpoint: &Endpoint) -> Result<Self, ClientError> {
         let connected: io::Result<Self> = async {
             Ok(match endpoint {
@@ -196,7 +196,7 @@ impl Shared {
                 KernelMessage::ToolCallResponse(response) => self.waiting.response(response).await,
                 KernelMessage::CapabilityList { capabilities } => self.waiting.listed(capabilities),
                 KernelMessage::CapabilityRevoked { id } => {
-                    // Nobody has to look.
+                    // No caller has to look.
                     let _ = self.revoked.send(id);
                 }
                 KernelMessage::Heartbeat => self.waiting.alive(),
@@ -248,7 +248,7 @@ mod tests {
             });
             let error = outcome.unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
-            // Everybody who comes later hears the same.
+            // Every later caller hears the same.
             assert_eq!(client.heartbeat().await.unwrap_err().to_string(), error);
         }
     }

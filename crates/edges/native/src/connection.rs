@@ -107,7 +107,7 @@ where
     let outbox = Outbox::new(options.limits.max_queued_bytes);
     let subject = options.session.principal.subject.clone();
     let link = Arc::new(Link::new(options.session, outbox));
-    // Whoever drops this future is gone, too.
+    // When this future is dropped, the client is gone, too.
     let _gone = link.cancellation.clone().drop_guard();
     let mut writers = JoinSet::new();
     let outgoing = Arc::clone(&link);
@@ -129,7 +129,7 @@ where
     connection.link.outbox.finish();
     let hurried = end.calls_off || shutdown.is_cancelled();
     let written = connection.flush(&mut writers, hurried, &shutdown).await;
-    // Whoever is gone takes nothing more; that is no error.
+    // A client that is gone takes nothing more; that is no error.
     if end.calls_off { end.outcome } else { end.outcome.and(written) }
 }
 
@@ -150,7 +150,7 @@ impl From<NativeError> for End {
 struct Done {
     /// The size of the message that it was for.
     weight: usize,
-    /// Tokens that the one at the other end holds.
+    /// Tokens that the client holds.
     held: Vec<CapabilityToken>,
 }
 
@@ -284,7 +284,7 @@ impl<T: Road> Connection<T> {
         });
     }
 
-    /// Answers with the capabilities of the one at the other end; nobody has none.
+    /// Answers with the capabilities of the client; an unknown client has none.
     fn list(&mut self, weight: usize) {
         let (road, link, peer) =
             (Arc::clone(&self.road), Arc::clone(&self.link), self.subject.clone());
@@ -305,7 +305,7 @@ impl<T: Road> Connection<T> {
         });
     }
 
-    /// Learns which tokens the one at the other end holds, to tell them of revocations.
+    /// Learns which tokens the client holds, to tell it of revocations.
     fn look_up_held(&mut self) {
         let Some(subject) = self.subject.clone() else { return };
         let road = Arc::clone(&self.road);
@@ -319,7 +319,7 @@ impl<T: Road> Connection<T> {
     fn send(&mut self, message: KernelMessage, weight: usize) {
         let link = Arc::clone(&self.link);
         self.tasks.spawn(async move {
-            // That nobody takes it any more is seen by whoever writes.
+            // The task that writes sees when the client takes it no more.
             let _ = link.outbox.send(&message).await;
             Ok(Done { weight, held: Vec::new() })
         });
@@ -368,7 +368,7 @@ impl<T: Road> Connection<T> {
         frames: &mut FrameReader<R>,
     ) -> End {
         let link = Arc::clone(&self.link);
-        // Nothing more is begun, but going away still calls off, and so does not taking answers.
+        // Nothing more is begun, but a client that leaves, or takes no answers, still cancels.
         let mut watches = self.on_eof == OnEof::Cancel;
         let mut deadline = None;
         let mut stalled_at = None;

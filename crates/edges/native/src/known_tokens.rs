@@ -9,7 +9,7 @@ const MAX_TOKENS: usize = 256;
 /// How large they may be together, in bytes of JSON.
 const MAX_WEIGHT: usize = 4 * 1024 * 1024;
 
-/// The tokens that were presented on a connection, or are held by the one at its other end. When
+/// The tokens that were presented on a connection, or are held by its client. When
 /// there are too many, the oldest are forgotten: their revocation is not announced, but is
 /// enforced all the same.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct KnownTokens {
 
 struct Known {
     token: CapabilityToken,
-    /// Whether the kernel itself named it; else somebody presented it, who may have made it up.
+    /// Whether the kernel itself named it; else the client presented it, and may have made it up.
     listed: bool,
     weight: usize,
     told: bool,
@@ -34,7 +34,7 @@ impl KnownTokens {
         self.remember(token, weight, false);
     }
 
-    /// Remembers a token that the kernel says the one at the other end holds.
+    /// Remembers a token that the kernel says the client holds.
     pub(crate) fn listed(&mut self, token: &CapabilityToken, weight: usize) {
         self.remember(token, weight, true);
     }

@@ -1,6 +1,6 @@
 //! The one way out of a connection: a bounded queue of frames and the task that writes them.
 //!
-//! Whoever has a frame waits until there is room for it. All frames that have gathered while the
+//! A task with a frame waits until there is room for it. All frames that have gathered while the
 //! last ones were written are written together.
 
 use std::io;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Why a frame does not go out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SendError {
-    /// Nobody takes it.
+    /// The other end takes nothing more.
     #[error("the connection is closed")]
     Closed,
     /// It is no frame.

@@ -1,5 +1,5 @@
-//! The calls of one connection that wait for an approval. They run nothing, so they take nobody's
-//! place.
+//! The calls of one connection that wait for an approval. They run nothing, so they take no
+//! running call's place.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

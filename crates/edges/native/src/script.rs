@@ -150,7 +150,7 @@ impl Script {
     }
 }
 
-/// Whether a gate opens before the caller calls off.
+/// Whether a gate opens before the caller cancels.
 async fn pass(gate: &Semaphore, caller: &dyn Caller) -> bool {
     tokio::select! {
         permit = gate.acquire() => {

@@ -24,7 +24,7 @@ pub(crate) fn in_memory(scale: Scale) {
     report(what, median(floors), median(ours), Some(0.85));
 }
 
-/// Somebody who speaks another protocol than the tool, so that the call crosses a bridge.
+/// A caller that speaks another protocol than the tool, so that the call crosses a bridge.
 fn bridged() -> Arc<dyn Caller> {
     let session = Session::anonymous("bench", DiscoveryProtocol::A2a);
     Arc::new(NoCaller::new(session))

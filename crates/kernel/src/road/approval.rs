@@ -1,4 +1,4 @@
-//! Approval: somebody else has to say yes to exactly this call, once.
+//! Approval: an approver has to say yes to exactly this call, once.
 //!
 //! A call that comes with an approval goes on with it. One that comes without waits in the inbox:
 //! it is a durable row there, holds nothing, and ends when it is answered, cancelled or too old.
@@ -27,7 +27,7 @@ const GUARD: &str = "approval";
 /// How often an unanswered request is looked at, should no news come.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Somebody asks for an approval.
+/// A guard or the kernel asks for an approval.
 #[derive(Debug)]
 pub(crate) struct Need {
     /// A guard's name, or the kernel's.
@@ -133,7 +133,7 @@ impl Inner {
         // An answer that counts is recorded, whatever it says.
         let counts = match &checked {
             Ok(()) => true,
-            // A no is found before anybody looks at whose it is.
+            // The check finds a no before it looks at whose it is.
             Err(ApprovalError::Denied) => {
                 self.config.trusted_approvers.contains(&token.approver)
                     && token.check_signature().is_ok()
@@ -167,9 +167,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Why somebody cannot approve this call, whoever trusts them.
+    /// Why an approver cannot approve this call, even a trusted one.
     fn barred(&self, token: &ApprovalToken, call: &ToolCall) -> Option<Denial> {
-        // Whoever handed the token on could have kept it, and may be the caller by another name.
+        // A delegator could have kept the token, and may be the caller by another name.
         let mut chain = call.token.delegation_chain.iter();
         let is_caller = token.approver == call.token.subject
             || chain.any(|link| [&link.delegator, &link.delegatee].contains(&&token.approver));
@@ -183,7 +183,7 @@ impl Inner {
             .then(|| deny("expected an approver's key, found a kernel's"))
     }
 
-    /// Waits in the inbox until somebody answers, and goes on with a yes.
+    /// Waits in the inbox until an approver answers, and goes on with a yes.
     pub(super) async fn park(
         &self,
         call: &ToolCall,

@@ -175,7 +175,7 @@ fn satisfied<'a>(
     Ok(satisfied)
 }
 
-/// Why a grant's constraints do not hold. A constraint that nobody here enforces does not hold.
+/// Why a grant's constraints do not hold. A constraint that is not enforced here does not hold.
 fn violation(
     call: &ToolCall,
     grant: &ToolGrant,

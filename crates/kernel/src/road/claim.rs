@@ -21,7 +21,7 @@ impl Inner {
         // Others may run what this kernel cannot take on now.
         self.check_serving().map_err(KernelError::NotNow)?;
         let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.started_at };
-        // Nobody has looked at the token yet; a receipt about no more than the claim says so.
+        // The token is not verified yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();
         metadata.distrust(MAX_UNVERIFIED);
         let intent = Intent { metadata: Written::of(&metadata)?, ..draft.intent()? };

@@ -20,12 +20,12 @@ use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenInten
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
 
-/// The deepest nesting of arguments and outputs. Whoever reads a receipt, a message or a log must
-/// be able to, whatever stands around them.
+/// The deepest nesting of arguments and outputs. Receipts, messages and logs must stay readable,
+/// whatever stands around them.
 pub(crate) const MAX_NESTING: usize = 64;
 
 /// The most bytes of arguments, and of each thing else that was handed in, that a receipt keeps for
-/// somebody who has no token that holds.
+/// a caller that has no token that holds.
 pub(super) const MAX_UNVERIFIED: usize = 4096;
 
 /// Arguments of this size and hash, which a receipt does not keep.
@@ -33,7 +33,7 @@ fn omitted(size: usize, hash: &str) -> Result<ToolCallAction, KernelError> {
     Ok(ToolCallAction::new(json!({"omitted_bytes": size, "sha256": hash}))?)
 }
 
-/// What of a call is larger than a receipt may carry.
+/// The part of a call that is larger than a receipt may carry.
 fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
     let names = [
         (&call.token.id, "a token id of at most 256 bytes"),
@@ -212,7 +212,7 @@ impl Draft {
     }
 
     /// Says that the token did not hold, so that its names are only claims; and keeps no more of
-    /// the arguments than anybody may put into the log.
+    /// the arguments than any caller may put into the log.
     pub(crate) fn distrust(&mut self) -> Result<(), KernelError> {
         self.metadata.distrust(MAX_UNVERIFIED);
         if self.redaction == RedactionMode::None {

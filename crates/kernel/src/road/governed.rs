@@ -152,8 +152,8 @@ impl Inner {
     }
 }
 
-/// Evidence of a call chain is held against the chain that the intent names; without one, nobody
-/// would look at it.
+/// Evidence of a call chain is held against the chain that the intent names; without one, it
+/// would not be checked.
 fn check_unnamed(intent: &GovernedTransactionIntent) -> Result<(), Denial> {
     if matches!((intent.upstream_proof(), intent.continuation()), (Ok(None), Ok(None))) {
         return Ok(());
@@ -197,7 +197,7 @@ pub(super) fn made_intent(call: &ToolCall) -> Result<GovernedTransactionIntent, 
     Ok(intent)
 }
 
-/// What a caller's runtime says of itself: nobody here has verified it.
+/// What a caller's runtime says of itself: it is not verified here.
 fn asserted(attestation: &RuntimeAttestation) -> Value {
     let mut recorded = serde_json::to_value(attestation).unwrap_or_default();
     if let Value::Object(members) = &mut recorded {

@@ -68,7 +68,7 @@ impl Inner {
                 Verdict::Deny(reason) => return Err(Denial::by_guard(name, reason)),
                 Verdict::AwaitApproval(_) if approved => {}
                 Verdict::AwaitApproval(reason) => {
-                    // Those after it may still deny; then nobody need be asked.
+                    // Those after it may still deny; then no approver need be asked.
                     let reason = shortened(reason);
                     need = need.or(Some(Need { asked_by: name.to_owned(), reason }));
                 }

@@ -42,7 +42,7 @@ pub enum ReadOutcome {
         /// The server's words.
         message: String,
     },
-    /// Called off.
+    /// It was cancelled.
     Cancelled(String),
 }
 

@@ -168,8 +168,8 @@ impl Inner {
         }
     }
 
-    /// Signs and appends the receipt of a call that nobody finishes. Tells whether it was still
-    /// open.
+    /// Signs and appends the receipt of a call that was left unfinished. Tells whether it was
+    /// still open.
     pub(crate) async fn close_orphan(
         &self,
         open: OpenIntent,
@@ -183,7 +183,7 @@ impl Inner {
             draft.set_grant(grant_index);
         }
         if let Some(price) = price {
-            // Nobody knows what it cost: all that was reserved.
+            // What it cost is unknown: all that was reserved is charged.
             let settlement = Settlement { charged: Some(price), refunds: vec![], excess: None };
             if let Some(financial) = settlement.record() {
                 draft.metadata.insert("financial", financial);

@@ -68,7 +68,7 @@ impl<'a> Reviewers<'a> {
         Self { pipeline, input }
     }
 
-    /// Whether anybody looks at output.
+    /// Whether any guard looks at output.
     pub(crate) const fn look(&self) -> bool {
         self.pipeline.reviews()
     }

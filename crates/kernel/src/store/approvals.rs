@@ -1,4 +1,4 @@
-//! The inbox: calls that wait for somebody to say yes.
+//! The inbox: calls that wait for an approver to say yes.
 
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreResult;
 
-/// What somebody is asked to approve.
+/// What an approver is asked to approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// The name of this request for approval.
@@ -31,11 +31,11 @@ pub struct ApprovalRequest {
     pub intent_hash: String,
     /// Who asks for the approval: a guard's name, or the kernel's.
     pub asked_by: String,
-    /// The reason, for the one who approves.
+    /// The reason, for the approver.
     pub reason: String,
     /// When, in Unix seconds.
     pub requested_at: u64,
-    /// The first second in which nobody waits any more.
+    /// The first second in which the call waits no more.
     pub expires_at: u64,
     /// The trace that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,13 +46,13 @@ pub struct ApprovalRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// Nobody has answered.
+    /// No approver has answered.
     Pending,
-    /// Somebody said yes; the call goes on when its kernel sees it.
+    /// An approver said yes; the call goes on when its kernel sees it.
     Approved,
-    /// Somebody said no.
+    /// An approver said no.
     Denied,
-    /// Nobody answered in time.
+    /// No approver answered in time.
     Expired,
     /// The call ended for another reason: it was cancelled, or its kernel stopped.
     Cancelled,
@@ -100,7 +100,7 @@ pub struct Approval {
     pub receipt_id: Option<String>,
 }
 
-/// Which rows somebody asks for.
+/// Which rows are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalQuery {
     /// In this state; any when absent.
@@ -122,7 +122,7 @@ pub enum Answered {
     Over(ApprovalState),
 }
 
-/// The inbox, for those who answer and those who wait.
+/// The inbox, for approvers that answer and calls that wait.
 #[async_trait]
 pub trait ApprovalStore: Send + Sync {
     /// The request with this id.

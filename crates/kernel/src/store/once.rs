@@ -8,7 +8,7 @@ pub struct ProofUse {
     /// When it was made, in Unix seconds. A store that forgets when it ends refuses those made
     /// before it began.
     pub issued_at: u64,
-    /// The first second in which nobody accepts it any more; until then it is remembered.
+    /// The first second in which it is not accepted any more; until then it is remembered.
     pub expires_at: u64,
     /// The time now, in Unix seconds.
     pub now: u64,
@@ -26,7 +26,7 @@ pub struct ApprovalUse {
     /// When it was made, in Unix seconds. A store that forgets when it ends refuses those made
     /// before it began.
     pub issued_at: u64,
-    /// The first second in which nobody accepts it any more; until then it is remembered.
+    /// The first second in which it is not accepted any more; until then it is remembered.
     pub expires_at: u64,
     /// The time now, in Unix seconds.
     pub now: u64,

@@ -1,4 +1,4 @@
-//! Deferred tasks: calls that were taken on and run when somebody asks for their result.
+//! Deferred tasks: calls that were taken on and run when their owner asks for the result.
 
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
@@ -38,7 +38,7 @@ pub enum TaskState {
     Completed,
     /// It was denied, failed, or its kernel stopped while it ran.
     Failed,
-    /// Its owner called it off.
+    /// Its owner cancelled it.
     Cancelled,
 }
 
@@ -101,7 +101,7 @@ pub enum TaskRefused {
     /// No such task, or no more.
     #[error("there is no such task")]
     Unknown,
-    /// It belongs to somebody else.
+    /// It belongs to another owner.
     #[error("the task belongs to somebody else")]
     NotOwner,
     /// A kernel runs it.
@@ -121,7 +121,7 @@ pub enum TaskRefused {
 /// The most bytes of a request or a result that a list of tasks has.
 pub const MAX_LISTED: usize = 64 << 10;
 
-/// The table of deferred tasks. Whatever has expired is gone for everybody, unless it runs.
+/// The table of deferred tasks. A task that has expired is gone for every caller, unless it runs.
 #[async_trait]
 pub trait TaskStore: Send + Sync {
     /// Takes a task on, unless its owner has this many that are not over.
@@ -136,8 +136,8 @@ pub trait TaskStore: Send + Sync {
         now: u64,
     ) -> StoreResult<Result<Task, TaskRefused>>;
 
-    /// Forgets a task of this owner that is over. False when there is none: whoever is told true is
-    /// the only one.
+    /// Forgets a task of this owner that is over. False when there is none: only one caller is
+    /// told true.
     async fn forget_task(&self, id: &str, owner: &PublicKey) -> StoreResult<bool>;
 
     /// The tasks of an owner on a protocol, the latest first, at most this many. Requests and results
@@ -150,14 +150,14 @@ pub trait TaskStore: Send + Sync {
         most: usize,
     ) -> StoreResult<Vec<Task>>;
 
-    /// This many numbers in a row that were never given to anybody before. Gives the first.
+    /// This many numbers in a row that were never given out before. Gives the first.
     async fn take_numbers(&self, count: u32) -> StoreResult<u64>;
 
     /// Forgets tasks that have expired and do not run, with all that was kept of them. Tells how
     /// many; a next call may find more.
     async fn forget_expired(&self, now: u64) -> StoreResult<u64>;
 
-    /// Calls off a task that nobody runs yet. Calling off twice is no error.
+    /// Cancels a task that no kernel runs yet. To cancel twice is no error.
     async fn cancel_task(
         &self,
         id: &str,

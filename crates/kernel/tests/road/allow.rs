@@ -170,7 +170,7 @@ async fn the_scope_that_the_route_kept_decides_and_the_presented_grant_is_counte
         let ended = world.run(call(kept(&[counted("echo", 2)]))).await;
         assert_eq!(metadata(&ended, "attribution")["grant_index"], json!(1));
     }
-    // What the route left out is not there, and what was counted is used up for everybody.
+    // What the route left out is not there, and what was counted is used up for every call.
     for scope in [kept(&[counted("effect", 9)]), kept(&[counted("echo", 2)]), kept(&[]), None] {
         assert!(matches!(world.run(call(scope)).await.outcome, Outcome::Denied(_)));
     }

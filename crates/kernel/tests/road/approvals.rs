@@ -271,7 +271,7 @@ const BAD: [Bad; 11] = [
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_count_denies_for_its_own_reason() {
-    // Even if somebody lists them as approvers, the caller and the kernel are none.
+    // Even if the operator lists them as approvers, the caller and the kernel are none.
     let setup = Setup::default().approvers(&[approver(), agent(), key(7)]).key(key(7));
     let world = setup.guard(careful()).start().await;
     for (words, bad) in BAD {

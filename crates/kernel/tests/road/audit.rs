@@ -65,7 +65,7 @@ fn checkpoints(
     });
 }
 
-/// The entry as somebody with another key would write it.
+/// The entry as the holder of another key would write it.
 fn resigned(entry: &LogEntry) -> Vec<u8> {
     let LoggedReceipt::Call(mut receipt) = LoggedReceipt::from_slice(&entry.body).unwrap() else {
         panic!("expected a call")
@@ -294,7 +294,7 @@ async fn a_pinned_kernel_needs_no_authority() {
         (vec![world.authority()], vec![], true),
         (vec![other.clone()], vec![kernel.clone()], true),
         (vec![other.clone()], vec![other], false),
-        // Whoever trusts nobody finds nothing clean, whatever vouches for itself.
+        // An auditor that trusts no key finds nothing clean, whatever vouches for itself.
         (vec![], vec![], false),
         (vec![], vec![key(9).public_key().clone()], false),
     ] {

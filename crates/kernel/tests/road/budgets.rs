@@ -1,4 +1,4 @@
-//! Counted calls: exactly as many as granted, whoever asks and however many at once.
+//! Counted calls: exactly as many as granted, however many callers ask at once.
 
 use std::sync::Arc;
 

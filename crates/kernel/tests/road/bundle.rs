@@ -186,7 +186,7 @@ async fn every_change_to_a_bundle_is_refused() {
     assert!(accepted.is_empty(), "{accepted:#?}");
 }
 
-// Whoever adds up what receipts tell, costs for one, must not be given one of them twice.
+// A reader that adds up what receipts tell, costs for one, must not be given one of them twice.
 #[tokio::test]
 async fn a_receipt_that_is_in_a_bundle_twice_is_refused() {
     let world = world().await;

@@ -47,7 +47,7 @@ async fn a_remembered_token_loses_with_its_issuers_trust() {
     let parent = token("parent", &[grant("echo")]);
     world.run(world.call(&parent, "echo", json!(1))).await;
     let handed_on = child("child", &parent, &agent(), &key(3), &[grant("echo")]);
-    // The child is re-issued by somebody else, who stays trusted.
+    // The child is re-issued by another issuer, which stays trusted.
     let other = Token { issuer: key(9).public_key().clone(), ..handed_on }.signed(&key(9)).unwrap();
     let trusts = |keys: Vec<u8>| {
         let keys = keys.into_iter().map(|seed| key(seed).public_key().clone()).collect();

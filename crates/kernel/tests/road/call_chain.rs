@@ -80,7 +80,7 @@ async fn a_callers_word_alone_is_an_assertion() {
     let (world, [parent, _]) = (world().await, family());
     let ended = run(&world, &parent, continues(context(), &[])).await;
     assert_eq!(known(&ended), (json!("asserted"), json!(null)));
-    // A receipt that nobody here has changes nothing.
+    // A receipt that is not in this store changes nothing.
     let unknown = CallChainContext { parent_receipt_id: Some("rcpt-x".to_owned()), ..context() };
     let ended = run(&world, &parent, continues(unknown, &[])).await;
     assert_eq!(known(&ended), (json!("asserted"), json!(null)));

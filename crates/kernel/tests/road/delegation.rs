@@ -93,7 +93,7 @@ async fn whoever_revokes_an_ancestor_revokes_all_that_come_from_it() {
     let ended = world.run(world.call(&parent, "echo", json!(1))).await;
     assert!(matches!(ended.outcome, Outcome::Value(_)));
     assert!(world.kernel.is_revoked(&last) && !world.kernel.is_revoked(&parent));
-    // A child that nobody has seen before is denied for the same reason.
+    // A child that was never seen before is denied for the same reason.
     world.kernel.revoke("parent").await.unwrap();
     let unseen = child("unseen", &parent, &agent(), &key(4), &[grant("echo")]);
     let ended = world.run(world.call(&unseen, "echo", json!(1))).await;

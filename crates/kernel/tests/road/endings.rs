@@ -136,7 +136,7 @@ async fn a_drain_waits_for_running_calls_and_calls_off_the_rest() {
     assert_eq!(world.checkpoints().await.last().unwrap().body.batch_end_seq, 2);
 }
 
-/// A caller that takes no more from chunk 1 on calls off; the tool has ended by then.
+/// A caller that takes no more from chunk 1 on cancels; the tool has ended by then.
 async fn call_off_after_the_tool(setup: Setup, arguments: serde_json::Value) {
     let world = setup.start().await;
     let caller = Arc::new(world.caller().stuck_at(1));
@@ -176,7 +176,7 @@ async fn a_caller_that_never_takes_the_last_value_meets_the_deadline() {
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. }));
 }
 
-/// A caller calls off while this guard thinks.
+/// A caller cancels while this guard thinks.
 async fn call_off_during(guard: crate::support::guards::Scripted, event: &str) {
     let setup = Setup::default();
     let guard = guard.telling(&setup.journal).hangs();

@@ -155,7 +155,7 @@ async fn a_grant_asks_for_approval_from_what_a_call_may_cost() {
         ("paid", None, billed(SettlementMode::MustPrepay), 21, false),
         ("paid", None, billed(SettlementMode::HoldCapture), 20, false),
     ];
-    // Nobody may approve here, so a call that needs it is denied for that.
+    // No approver is trusted here, so a call that needs it is denied for that.
     let world = World::new().await;
     for (tool, ceiling, intent, threshold_units, asks) in cases {
         let above = Constraint::RequireApprovalAbove(ApprovalThreshold { threshold_units });
@@ -290,7 +290,7 @@ async fn a_token_of_no_use_makes_no_use_of_an_intent() {
     assert_eq!(metadata(&ended, "governed_transaction"), &json!(null));
 }
 
-/// A token of somebody whom nobody trusts to issue.
+/// A token of an issuer that the kernel does not trust.
 fn untrusted() -> CapabilityToken {
     use chio_core::signed::Signed as _;
     let mut token = token("cap-x", &[grant("*")]);

@@ -180,7 +180,7 @@ async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
     world.check(&request_id, &ended).await;
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     assert_eq!(world.open_intents().await, 0, "the receipt closes the intent of its call");
-    // Whoever starts next finds nothing to recover.
+    // The kernel that starts next finds nothing to recover.
     let next = world.shut_down().await.start().await;
     assert_eq!(next.receipts_of(&request_id).await.len(), 1, "one call, one receipt");
     assert!(next.audit().await.is_clean());

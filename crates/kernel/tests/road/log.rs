@@ -218,7 +218,7 @@ async fn a_receipt_whose_answer_is_late_leaves_no_gap() {
     let world = Setup::default().config(|it| it.checkpoint_interval = beat).start().await;
     let call = world.call(&token("cap-1", &[grant("*")]), "echo", json!(1));
     let caller = std::sync::Arc::new(world.caller());
-    // It is durable as number 1, but whoever appended it does not know yet.
+    // It is durable as number 1, but the call that appended it does not know yet.
     world.ledger.appending.answer_late_once();
     let late = world.spawn(call, &caller);
     world.until("append").await;

@@ -1,4 +1,4 @@
-//! Nobody but the kernel makes a permit: going around it does not compile.
+//! Only the kernel makes a permit: going around it does not compile.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,7 +16,7 @@ use crate::support::tokens::token;
 use crate::support::world::{Ended, assert_denied_by, value};
 use crate::support::{NOW, Setup, World, grant, guard};
 
-/// Leave to call a tool for whoever proves to be the one.
+/// Leave to call a tool for an agent that proves to be the subject.
 fn proven(tool: &str) -> ToolGrant {
     ToolGrant { dpop_required: Some(true), ..grant(tool) }
 }

@@ -1,4 +1,4 @@
-//! Approvals that come with a call: each is for one call, and is used once by whomever.
+//! Approvals that come with a call: each is for one call, and is used only once.
 
 use chio_core::canonical;
 use chio_core::capability::CapabilityToken;
@@ -191,7 +191,7 @@ async fn what_was_given_in_the_inbox_cannot_be_carried_to_another_call() {
     call.governed_intent = Some(Box::new(loose.clone()));
     let parked = world.park(call).await;
     let answer = world.approve(&parked).await;
-    // The caller calls off before the kernel has seen the answer, and keeps it.
+    // The caller cancels before the kernel has seen the answer, and keeps it.
     parked.caller.cancel();
     let (ended, row) = world.ended(parked).await;
     let used = matches!(ended.outcome, Outcome::Value(_));

@@ -144,7 +144,7 @@ fn an_ancestor_pays_for_a_call_that_was_cut_off() {
     });
 }
 
-// Whoever starts next, in this process or in another, waits for this lock.
+// The kernel that starts next, in this process or in another, waits for this lock.
 #[tokio::test(start_paused = true)]
 async fn a_kernel_that_is_dropped_lets_go_of_its_log() {
     let world = World::new().await;

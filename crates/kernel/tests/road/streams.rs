@@ -143,7 +143,7 @@ async fn a_stream_that_is_held_back_has_the_same_bound_of_chunks() {
     assert_eq!(got.len(), 0);
 }
 
-// Whoever holds a stream back holds it in memory: the bound on bytes matters there most.
+// A stream that is held back is held in memory: the bound on bytes matters there most.
 #[tokio::test]
 async fn a_stream_that_is_held_back_has_the_same_bound_of_bytes() {
     let setup = Setup::default().guard(wants_all()).config(|it| it.limits.max_stream_bytes = 10);

@@ -25,7 +25,7 @@ pub(crate) const NOW: u64 = 1_700_000_000;
 /// The server of the test tools.
 pub(crate) const SERVER: &str = "srv";
 
-/// What happened, in order, as everybody who takes part tells it.
+/// What happened, in order, as each participant tells it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
 

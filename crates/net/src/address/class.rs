@@ -42,7 +42,7 @@ pub enum AddressClass {
     Discard,
     /// A segment identifier of a provider's routers.
     SegmentRouting,
-    /// A public IPv4 address in one of the wrappers that nobody needs today: 6to4, Teredo, ISATAP,
+    /// A public IPv4 address in one of the wrappers that are obsolete today: 6to4, Teredo, ISATAP,
     /// IPv4-compatible, IPv4-translated, local NAT64.
     Tunnel,
 }
@@ -266,7 +266,7 @@ pub(super) fn hidden(address: IpAddr) -> Vec<IpAddr> {
     wrapper.iter().flat_map(Wrapper::inner).copied().map(IpAddr::V4).collect()
 }
 
-/// Whether somebody on the way, and not this system, turns the address into another one.
+/// Whether a gateway on the way, and not this system, turns the address into another one.
 pub(super) fn is_translated(address: IpAddr) -> bool {
     matches!(address.to_canonical(), IpAddr::V6(address) if Wrapper::of(address).is_some())
 }

@@ -98,7 +98,7 @@ impl OriginRules {
         let Some(origin) = origins.next() else { return Ok(()) };
         let text = origin.to_str().ok().filter(|_| origins.next().is_none());
         let text = text.ok_or(OriginError::OriginForm)?;
-        // `null` is what sandboxed pages and files send: anybody's.
+        // `null` is what sandboxed pages and files send, of every origin.
         if text == "null" {
             return Err(OriginError::Origin);
         }

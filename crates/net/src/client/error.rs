@@ -48,7 +48,7 @@ pub enum ClientError {
         /// What was expected.
         expected: &'static str,
     },
-    /// The name is not known, or nobody answers who knows.
+    /// The name is not known, or no name server answers.
     #[error("cannot look up `{host}`: {kind}")]
     Resolve {
         /// The host.
@@ -72,7 +72,7 @@ pub enum ClientError {
         /// What is wrong.
         reason: String,
     },
-    /// Nobody to trust.
+    /// No root certificate to trust.
     #[error("expected root certificates for https, found none on this system")]
     NoRoots,
     /// Time ran out.

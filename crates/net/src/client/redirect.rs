@@ -7,8 +7,8 @@ use http::{Method, StatusCode};
 use super::error::ClientError;
 use crate::address::{AddressRules, Destination};
 
-/// What may go to another origin. A list of what may not would miss the header that somebody made
-/// up for a key.
+/// What may go to another origin. A list of what may not would miss a header that a caller
+/// invented for a key.
 const PORTABLE: [HeaderName; 4] =
     [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
 

@@ -140,7 +140,7 @@ async fn next_piece(body: &mut Incoming, from: &Destination) -> Result<Option<By
             host: from.host(),
             found: "a body that breaks off",
         })?;
-        // Trailers say nothing that anybody here asks for.
+        // Trailers say nothing that a caller here asks for.
         if let Ok(piece) = frame.into_data() {
             return Ok(Some(piece));
         }

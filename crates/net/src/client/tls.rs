@@ -76,7 +76,7 @@ impl fmt::Debug for ClientIdentity {
     }
 }
 
-/// How to speak TLS; none when there is nobody to trust.
+/// How to speak TLS; none when there is no root certificate to trust.
 pub(super) fn config(
     roots: &Roots,
     identity: Option<&ClientIdentity>,
@@ -113,7 +113,7 @@ fn store(roots: &Roots) -> Result<RootCertStore, ClientError> {
     };
     let mut store = RootCertStore::empty();
     if system {
-        // Systems carry certificates that nobody can read; one of them is no reason to trust none.
+        // Systems carry certificates that cannot be read; one of them is no reason to trust none.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for certificate in own.into_iter().flat_map(|own| &own.0) {

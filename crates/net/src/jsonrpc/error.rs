@@ -22,7 +22,7 @@ impl RpcError {
     pub const PARSE_ERROR: i64 = -32700;
     /// The code of JSON that is no message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// The code of a method that nobody knows.
+    /// The code of an unknown method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The code of params that do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
@@ -47,7 +47,7 @@ impl RpcError {
         Self::new(Self::INVALID_REQUEST, message)
     }
 
-    /// Nobody knows the method.
+    /// The method is unknown.
     #[must_use]
     pub fn method_not_found() -> Self {
         Self::new(Self::METHOD_NOT_FOUND, "method not found")

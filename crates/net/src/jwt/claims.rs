@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use super::error::JwtError;
 
-/// The longest name of somebody, in bytes (OpenID Connect Core §2 has 255 characters of ASCII).
+/// The longest name of a subject, in bytes (OpenID Connect Core §2 has 255 characters of ASCII).
 const MAX_NAME: usize = 255;
 
 /// Claims that name the tenant, the first that is there counts.
 const TENANT: [&str; 4] = ["tenant_id", "tenant", "tid", "org_id"];
 
 /// The end of the year 9999, after which no time is written. What comes later ends here, so that
-/// whoever reckons with it stays within every type of time.
+/// code that reckons with it stays within every type of time.
 const LAST: u64 = 253_402_300_799;
 
 /// What a verified token says.
@@ -64,7 +64,7 @@ pub(super) fn text(
     }
 }
 
-/// The name of somebody, which must be short and on one line; none when it is empty.
+/// The name of a subject or client, which must be short and on one line; none when it is empty.
 pub(super) fn name(
     claims: &Map<String, Value>,
     name: &'static str,

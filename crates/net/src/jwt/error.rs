@@ -1,10 +1,10 @@
-//! Why a token is not believed.
+//! Why a token is not accepted.
 
 use chio_core::strict::StrictError;
 
 use crate::client::ClientError;
 
-/// Why a token is not believed. Nothing of the token appears in it.
+/// Why a token is not accepted. Nothing of the token appears in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwtError {
@@ -37,10 +37,10 @@ pub enum JwtError {
     /// A claim that must be there is not, or is of another kind.
     #[error("expected a valid claim `{0}`, found none")]
     Claim(&'static str),
-    /// Nobody who is trusted.
+    /// From an issuer that is not trusted.
     #[error("expected a token of a trusted issuer, found another's")]
     Issuer,
-    /// For somebody else.
+    /// For another server.
     #[error("expected a token for this server, found one for another")]
     Audience,
     /// Too late.
@@ -63,7 +63,7 @@ pub enum JwtError {
     Keys(#[from] KeysError),
 }
 
-/// Why an issuer cannot be believed.
+/// Why an issuer cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {

@@ -13,8 +13,8 @@ use super::error::{JwtError, KeysError};
 use super::jwk::{JwkSet, KeyQuery};
 use crate::client::HttpClient;
 
-/// How long the one who fetches waits for it before old keys will do. Long enough for an issuer that
-/// is well, so that a key which it has withdrawn is not believed once more.
+/// How long the task that fetches waits before old keys will do. Long enough for an issuer that is
+/// well, so that a key which it has withdrawn is not trusted once more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// When keys are fetched again. All times are in seconds.
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct RefreshRules {
     /// How old keys may be before they are fetched again.
     pub max_age: u64,
-    /// The least time between two fetches, from the end of one, whoever asks for whatever key.
+    /// The least time between two fetches, from the end of one, for all callers and keys.
     pub interval: u64,
     /// How old keys may be when they cannot be fetched again, or not at once. Then no token is
     /// believed.
@@ -101,7 +101,7 @@ struct Remote {
     source: Source,
     rules: RefreshRules,
     state: Mutex<State>,
-    /// Held by whoever fetches, so that there is one fetch at a time.
+    /// Held by the task that fetches, so that there is one fetch at a time.
     flight: Arc<AsyncMutex<()>>,
 }
 
@@ -132,13 +132,13 @@ impl Remote {
         let old = self.usable(now).filter(|keys| has(keys, wanted));
         let flight = match &old {
             None => Arc::clone(&self.flight).lock_owned().await,
-            // Somebody fetches already, and old keys will do until that has ended.
+            // Another task fetches already, and old keys will do until that has ended.
             Some(keys) => match Arc::clone(&self.flight).try_lock_owned() {
                 Ok(flight) => flight,
                 Err(_) => return Ok(Arc::clone(keys)),
             },
         };
-        // Whoever held it before may have fetched what is wanted.
+        // The task that held it before may have fetched what is wanted.
         if let Some(keys) = self.fresh(wanted, now) {
             return Ok(keys);
         }
@@ -220,7 +220,7 @@ impl Remote {
     }
 
     /// The keys, also old ones as long as they may be used. Those of a moment ahead may be: the
-    /// clock was corrected, or somebody with a later time has fetched them meanwhile.
+    /// clock was corrected, or a caller with a later time has fetched them meanwhile.
     fn usable(&self, now: u64) -> Option<Arc<JwkSet>> {
         let (keys, fetched_at) = self.state().keys?;
         let usable = match now.checked_sub(fetched_at) {

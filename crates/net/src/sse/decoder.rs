@@ -117,7 +117,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Takes a field. A comment has no name, and names that nobody knows are skipped.
+    /// Takes a field. A comment has no name, and unknown names are skipped.
     fn field(&mut self, name: &str, value: &str) -> Result<(), SseError> {
         match name {
             "event" => self.event = Some(value.to_owned()),

@@ -1,4 +1,4 @@
-//! Tokens that are believed, and every reason not to believe one.
+//! Tokens that are accepted, and every reason to refuse one.
 
 use chio_net::client::Limits;
 use chio_net::jwt::{

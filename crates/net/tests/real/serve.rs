@@ -1,4 +1,4 @@
-//! What clients can cost a listener before anybody has looked at what they say.
+//! What clients can cost a listener before a service has looked at what they say.
 
 use std::convert::Infallible;
 use std::future::Future;

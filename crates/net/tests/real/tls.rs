@@ -1,4 +1,4 @@
-//! TLS with certificates of our own: who is believed, and who we are.
+//! TLS with certificates of our own: which server is trusted, and who we are.
 
 use std::sync::Arc;
 use std::time::Duration;

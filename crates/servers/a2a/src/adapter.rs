@@ -117,7 +117,7 @@ impl Inner {
         Ok(known)
     }
 
-    /// Looks whether the agent speaks somewhere else now, unless somebody just did.
+    /// Looks whether the agent speaks somewhere else now, unless another call just did.
     pub(crate) async fn look_again(&self, before: &Known) -> Option<Arc<Known>> {
         let current = self.known();
         if current.interface != before.interface {

@@ -1,4 +1,4 @@
-//! What an agent answers: what it must have, and what of it is told on.
+//! What an agent answers: what an answer must have, and which parts are passed on.
 
 mod old;
 

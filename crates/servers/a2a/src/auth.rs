@@ -29,7 +29,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// What of it must not be repeated.
+    /// The values that must not be repeated.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let pairs = self.headers.iter().chain(&self.query).chain(&self.cookies);
         let tokens = self.tokens.iter().map(|(_, token)| token);
@@ -57,7 +57,7 @@ pub(crate) async fn negotiate(
     known: &Known,
     tool: &Tool,
 ) -> Result<Credentials, A2aError> {
-    // SECURITY: what nobody asked for is not sent.
+    // SECURITY: what the agent did not ask for is not sent.
     let nothing = || Credentials { capability: true, ..Credentials::default() };
     let Some(alternatives) = &tool.requirements else { return Ok(nothing()) };
     if alternatives.is_empty() {
@@ -89,7 +89,7 @@ fn failed(known: &Known, tool: &Tool, problem: &str) -> A2aError {
     ))
 }
 
-/// All that one alternative needs.
+/// The credentials that one alternative needs.
 async fn satisfy(
     transport: &Transport,
     tokens: &Tokens,
@@ -97,7 +97,7 @@ async fn satisfy(
     alternative: &Alternative,
 ) -> Result<Credentials, String> {
     let (mut credentials, config) = (Credentials::default(), transport.config());
-    // SECURITY: our secret goes to nobody while something else is missing. So what needs no network
+    // SECURITY: no secret of ours is sent while something else is missing. So what needs no network
     // comes first.
     for asks_others in [false, true] {
         for asked in alternative {

@@ -129,7 +129,7 @@ impl Inner {
         exchange.stream(outgoing, limits).await.map(Box::new).map(Answered::Stream)
     }
 
-    /// Passes on each event as one chunk, until the task ends or waits for somebody.
+    /// Passes on each event as one chunk, until the task ends or waits for input.
     async fn follow(
         &self,
         call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! An agent's card, of A2A 1.0 or 0.3: what of it counts here.
+//! An agent's card, of A2A 1.0 or 0.3: the parts that count here.
 
 pub(crate) mod security;
 
@@ -14,7 +14,7 @@ use security::{Requirements, Scheme};
 /// The most skills that a card may have.
 const MAX_SKILLS: usize = 1000;
 
-/// What of a card counts.
+/// The parts of a card that count.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     pub(crate) name: String,

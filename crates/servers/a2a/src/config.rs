@@ -300,7 +300,7 @@ impl A2aAdapterConfig {
         own.chain(extras).find(|(known, _)| same_name(place, known, name)).map(|(_, value)| value)
     }
 
-    /// Every secret that could be echoed by whoever gets requests.
+    /// Every secret that could be echoed by a server that gets requests.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let extras = [&self.headers, &self.query, &self.cookies].into_iter().flatten();
         let keys = self.api_keys.iter().map(|(_, _, value)| value);

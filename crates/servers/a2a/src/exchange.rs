@@ -41,7 +41,7 @@ impl Exchange<'_> {
         Ok(result.map(|result| self.without_credentials(result)))
     }
 
-    /// SECURITY: an agent may echo what it was shown; whoever calls it is not to see that.
+    /// SECURITY: an agent may echo what it was shown; the caller must not see that.
     fn without_credentials(&self, mut value: Value) -> Value {
         hide(&mut value, self.credentials.secrets());
         value
@@ -155,7 +155,7 @@ impl Exchange<'_> {
         }
         let error = envelope.remove("error").filter(|error| !error.is_null());
         let names_ours = envelope.get("id").is_some_and(|id| *id == json!(self.id));
-        // Whoever could not read a request cannot name it either.
+        // An agent that could not read a request cannot name it either.
         let names_none = envelope.get("id").is_none_or(Value::is_null);
         let answers = names_ours || (names_none && error.is_some());
         if !answers {

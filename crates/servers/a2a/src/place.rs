@@ -122,7 +122,7 @@ pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Checks a URL to which somebody else is to send notifications.
+/// Checks a URL to which the agent is to send notifications.
 ///
 /// # Errors
 /// When it is neither https nor on this machine, or has a user name or a fragment.
@@ -152,7 +152,7 @@ pub(crate) fn check_callback(text: &str) -> Result<(), A2aError> {
 /// # Errors
 /// When it would lead to another path.
 pub(crate) fn segment(member: &str, text: &str) -> Result<String, A2aError> {
-    // SECURITY: readers of URLs resolve these before anybody looks.
+    // SECURITY: URL parsers resolve these before any check sees them.
     if matches!(text, "" | "." | "..") {
         let problem = format!("expected an id in `{member}`, found a path");
         return Err(A2aError::InvalidToolInput(problem));

@@ -55,7 +55,7 @@ pub(crate) struct Bound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<String>,
     pub(crate) partner: String,
-    /// Who called; a task of nobody in particular is nobody's.
+    /// The caller; a task without one belongs to no caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
 }
@@ -98,11 +98,11 @@ pub(crate) struct Registry(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// All tasks; with a file, those that it does not have yet. They are over: hardly anybody asks
+    /// All tasks; with a file, those that it does not have yet. They are over: callers hardly ask
     /// for them again, and each would have the whole file written.
     rows: Mutex<Rows>,
     file: Option<RegistryFile>,
-    /// Somebody will write them soon.
+    /// A write of them is about to come.
     awaited: AtomicBool,
 }
 
@@ -153,7 +153,7 @@ impl Registry {
             let inner = Arc::downgrade(&self.0);
             tokio::spawn(async move {
                 tokio::time::sleep(SOON).await;
-                // Whoever drops the last handle writes first.
+                // When the last handle was dropped before, that has written them.
                 let Some(inner) = inner.upgrade() else { return };
                 inner.awaited.store(false, Ordering::Relaxed);
                 let _ = tokio::task::spawn_blocking(move || inner.write(|_| Ok(()))).await;
@@ -162,7 +162,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Does what may wait for a disk away from everybody else; what cannot wait, here.
+    /// Does what may wait for a disk on a thread that may block; what cannot wait, here.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, A2aError> + Send + 'static,
@@ -236,7 +236,7 @@ impl Inner {
         let waiting = self.rows.lock().clone();
         file.change(|rows| {
             for (id, row) in &waiting {
-                // SECURITY: whoever bound a task first has it.
+                // SECURITY: a task stays with what it was bound to first.
                 if rows.get(id).is_none_or(|known| known.bound == row.bound) {
                     make_room(rows, id);
                     rows.insert(id.clone(), row.clone());
@@ -252,7 +252,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.rows.lock().is_empty() {
-            // What cannot be written is refused later, as a task that nobody has seen.
+            // What cannot be written is refused later, as a task that was never seen.
             let _ = self.write(|_| Ok(()));
         }
     }

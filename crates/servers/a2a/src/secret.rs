@@ -6,10 +6,10 @@ use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
 use zeroize::Zeroizing;
 
-/// What stands for a secret in text that somebody reads.
+/// What stands for a secret in text that people read.
 const HIDDEN: &str = "[secret]";
 
-/// The shortest secret that is looked for in somebody else's words: shorter ones are everywhere.
+/// The shortest secret that is looked for in a remote server's words: shorter ones are everywhere.
 const SHORTEST: usize = 6;
 
 /// The shortest secret that is looked for in results, which are more than words.

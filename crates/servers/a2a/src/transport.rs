@@ -1,4 +1,4 @@
-//! Requests on their way out, and what comes back, before anybody asks what it means.
+//! Requests on their way out, and what comes back, before its meaning is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,7 +210,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// The error of whoever was asked.
+    /// The error of the server that was asked.
     pub(crate) fn of(self, whom: &str) -> A2aError {
         let Self { status, words } = self;
         let detail = format!("{whom}: HTTP {status}: {words}");

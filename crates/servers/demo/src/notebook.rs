@@ -32,7 +32,7 @@ impl NoteError {
         match self {
             Self::Unknown => "there is no note of this name".to_owned(),
             Self::Full => "the notebook is full".to_owned(),
-            // Only the kind: paths are nobody's business.
+            // Only the kind: the caller must not learn paths.
             Self::Io(error) => format!("the notebook cannot be used: {}", error.kind()),
         }
     }
@@ -103,7 +103,7 @@ impl Notebook {
         self.with(|pages| Ok(Counts { notes: pages.notes.len(), puts: pages.puts }))
     }
 
-    /// Does something with all that was put so far, by whomever, while nobody else puts.
+    /// Does something with all that any process has put so far, while no other puts.
     fn with<T>(
         &self,
         act: impl FnOnce(&mut Pages) -> Result<T, NoteError>,

@@ -73,7 +73,7 @@ impl DemoServer {
         }))
     }
 
-    /// Works on the notes where waiting for a disk holds up nobody else.
+    /// Works on the notes where waiting for a disk holds up no other call.
     async fn on_notes<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Notebook) -> Result<T, NoteError> + Send + 'static,
@@ -85,7 +85,7 @@ impl DemoServer {
     }
 }
 
-/// Somebody who takes chunks: the kernel's line, or a test.
+/// A receiver of chunks: the kernel's line, or a test.
 trait Chunks: Sync {
     fn chunk(&self, data: Value) -> impl Future<Output = Result<(), Gone>> + Send;
 }
@@ -133,7 +133,7 @@ impl Tool {
             "count_to" => Self::CountTo { n: arguments.number("n", MAX_CHUNKS)? },
             "sleep" => Self::Sleep { ms: arguments.number("ms", MAX_SLEEP_MS)? },
             "paid" => Self::Paid { text: arguments.optional_text("text")? },
-            // That somebody has approved is for the kernel to see to.
+            // The kernel has seen to the approval.
             "needs_approval" => Self::NeedsApproval { text: arguments.text("text")? },
             _ => return Err(failure("there is no tool of this name")),
         };

@@ -55,7 +55,7 @@ pub(crate) async fn call_as_task(
     attended(running, events, context, work).await
 }
 
-/// A task that somebody waits for. It is cancelled with the wait.
+/// A task whose end a call waits for. It is cancelled with the wait.
 struct Task<'a> {
     conversation: &'a Conversation,
     id: String,
@@ -77,7 +77,7 @@ impl Drop for Task<'_> {
 }
 
 /// The parameters with what the server is told about the call, and with the name under which
-/// progress is told, if anybody wants to know.
+/// progress is told, if the caller wants to know.
 fn with_meta(
     mut params: Map<String, Value>,
     about: Option<Value>,

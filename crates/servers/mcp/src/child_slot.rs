@@ -38,7 +38,7 @@ struct Taken {
 }
 
 impl ChildSlot {
-    /// The slot that belongs to nobody.
+    /// The slot that sessions share.
     pub(crate) fn shared(settings: Arc<McpServerOptions>, manifests: Arc<Manifests>) -> Self {
         let subscriptions = Arc::<Subscriptions>::default();
         let home = Home::Shared(Arc::clone(&subscriptions));

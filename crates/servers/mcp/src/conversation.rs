@@ -1,4 +1,4 @@
-//! The conversation with one child: which answer is whose, and whom what it says is for.
+//! The conversation with one child: which request it answers, and who gets what else it says.
 //!
 //! Nothing here waits for a reader: a message is sorted at once, or dropped where its reader is too
 //! slow.
@@ -72,7 +72,7 @@ struct Pending {
     can_cancel: bool,
 }
 
-/// A request that waits for its answer. Whoever drops it first calls the request off.
+/// A request that waits for its answer. To drop it before cancels the request.
 struct Waiting<'a> {
     conversation: &'a Conversation,
     id: u64,
@@ -123,7 +123,7 @@ impl Conversation {
         self.state.lock().end.as_ref().map(|(_, at)| *at)
     }
 
-    /// The child is gone: nobody waits for it any more.
+    /// The child is gone: no request waits for it any more.
     pub(crate) fn end(&self, error: &McpError) {
         let pending: Vec<Pending> = {
             let mut state = self.state.lock();
@@ -139,7 +139,7 @@ impl Conversation {
         self.over.cancel();
     }
 
-    /// Lets every request that waits fail, because nobody knows whose answer was lost.
+    /// Lets every request that waits fail, because it is unknown whose answer was lost.
     pub(crate) fn fail_all(&self, error: &McpError) {
         let pending: Vec<(u64, Pending)> = self.state.lock().pending.drain().collect();
         for (id, Pending { answer, can_cancel }) in pending {
@@ -155,7 +155,7 @@ impl Conversation {
         self.notify("notifications/cancelled", Some(&wire::members(params)));
     }
 
-    /// Asks the child something and waits for the answer. Whoever stops waiting calls it off.
+    /// Asks the child something and waits for the answer. A caller that stops waiting cancels it.
     ///
     /// # Errors
     /// When there is no answer, or an error.
@@ -201,18 +201,18 @@ impl Conversation {
         Err(McpError::Deaf)
     }
 
-    /// Asks the child for something that nobody waits for.
+    /// Asks the child for something without waiting for the answer.
     pub(crate) fn request_blindly(&self, method: &str, params: &Map<String, Value>) {
         let id = self.state.lock().next_id();
         self.outbox.push_urgent(&wire::request(id, method, params));
     }
 
-    /// Lets the child know something; tells whether it could be queued.
+    /// Sends the child a notice; tells whether it could be queued.
     pub(crate) fn notify(&self, method: &str, params: Option<&Map<String, Value>>) -> bool {
         self.outbox.push_urgent(&wire::notification(method, params))
     }
 
-    /// Gives an answer to whoever waits for it. A late one is nobody's.
+    /// Gives an answer to the request that waits for it. A late one is dropped.
     fn resolve(&self, id: u64, outcome: Answer) {
         let pending = self.state.lock().pending.remove(&id);
         if let Some(Pending { answer, .. }) = pending {

@@ -9,7 +9,7 @@
 //!
 //! A *slot* is where one child at a time works: one slot is shared, and each session may have its
 //! own. What a child says in the course of a call reaches that call; what else it says reaches the
-//! session that the child belongs to; what the shared child says reaches nobody who did not ask.
+//! session that the child belongs to; what the shared child says reaches only sessions that asked.
 //! Entries, schemas and results pass through as the server wrote them.
 
 mod backoff;

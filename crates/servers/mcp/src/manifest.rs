@@ -31,7 +31,7 @@ struct Parts {
 
 struct List {
     tools: Vec<ToolDefinition>,
-    /// Whose list it is: sessions by their names, and nobody's.
+    /// Whose list it is: sessions by their names, none for a child of no session.
     owners: HashSet<Option<String>>,
     /// When a child offered it last.
     seen: u64,
@@ -91,7 +91,7 @@ impl Manifests {
         self.change(|manifest| manifest.tools = tools);
     }
 
-    /// Puts another manifest in place, if it is another: whoever holds one knows by that.
+    /// Puts another manifest in place, if it is another: a holder of the old one can tell by that.
     fn change(&self, change: impl FnOnce(&mut ToolManifest)) {
         let mut current = self.current.write();
         let mut manifest = (**current).clone();

@@ -19,7 +19,7 @@ pub enum Sharing {
     PerSession,
     /// All sessions have one.
     Shared,
-    /// There will be one session, and nobody calls but in it: the child that tells what the server
+    /// There will be one session, which makes every call: the child that tells what the server
     /// offers ends before the session's begins. Some servers cannot run twice at once.
     Single,
 }
@@ -47,7 +47,7 @@ pub struct McpServerOptions {
 
 impl McpServerOptions {
     /// A server with a child for each session, nothing added to its environment, and a log that
-    /// nobody reads.
+    /// is thrown away.
     pub fn new(
         server_id: impl Into<String>,
         command: impl IntoIterator<Item = impl Into<String>>,

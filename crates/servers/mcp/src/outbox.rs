@@ -1,6 +1,6 @@
 //! What is on its way to a child: a bounded queue of lines and the task that writes them.
 //!
-//! Nobody waits for a child that does not read: what does not fit is refused at once.
+//! No call waits for a child that does not read: what does not fit is refused at once.
 
 use std::io;
 use std::mem;

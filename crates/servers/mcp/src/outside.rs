@@ -1,4 +1,4 @@
-//! What a child says outside of any call: to the session that it belongs to, and to nobody else.
+//! What a child says outside of any call: to the session that it belongs to, and to no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ const MAX_QUESTIONS: usize = 8;
 /// How long changes of lists are gathered.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Whom a child belongs to.
+/// Which sessions a child serves.
 pub(crate) enum Home {
-    /// A session.
+    /// One session.
     Session(SessionContext),
-    /// Nobody; some have asked to be told when a resource changes.
+    /// All sessions; some have asked to be told when a resource changes.
     Shared(Arc<Subscriptions>),
 }
 
@@ -41,7 +41,7 @@ impl Home {
         Some(client.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// Lets those know something whom it is for.
+    /// Passes a notice on to the sessions that it is for.
     async fn tell(&self, server_id: &str, notice: ServerNotification) {
         match self {
             Self::Session(line) => line.notice(server_id, notice).await,

@@ -117,12 +117,12 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.0 {
-            // Whoever is gone needs no signal.
+            // A process that is gone needs no signal.
             let _ = kill_process_group(pid, signal);
         }
     }
 
-    /// Kills whoever is left, once: the number may be another's before long.
+    /// Kills the processes that are left, once: the number may be another's before long.
     fn end(&mut self) {
         self.signal(Signal::KILL);
         self.0 = None;

@@ -12,7 +12,7 @@ pub(crate) struct Subscriptions(Mutex<ByUri>);
 type ByUri = BTreeMap<String, BTreeMap<String, SessionContext>>;
 
 impl Subscriptions {
-    /// Whether anybody wants to be told of a resource.
+    /// Whether any session wants to be told of a resource.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.0.lock().contains_key(uri)
     }
@@ -27,7 +27,7 @@ impl Subscriptions {
         self.0.lock().entry(uri.to_owned()).or_default().insert(session_id, line);
     }
 
-    /// A session wants to be told no more. Tells whether nobody else does.
+    /// A session wants to be told no more. Tells whether no other session does.
     pub(crate) fn remove(&self, uri: &str, session_id: &str) -> bool {
         let mut by_uri = self.0.lock();
         let Some(lines) = by_uri.get_mut(uri) else { return true };
@@ -39,7 +39,7 @@ impl Subscriptions {
         last
     }
 
-    /// A session is gone. Gives the resources of which nobody else wants to be told.
+    /// A session is gone. Gives the resources of which no other session wants to be told.
     pub(crate) fn remove_session(&self, session_id: &str) -> Vec<String> {
         let uris = self.uris();
         uris.into_iter()
@@ -51,7 +51,7 @@ impl Subscriptions {
             .collect()
     }
 
-    /// Every resource that somebody wants to be told of.
+    /// Every resource that a session wants to be told of.
     pub(crate) fn uris(&self) -> Vec<String> {
         self.0.lock().keys().cloned().collect()
     }

@@ -25,9 +25,9 @@ pub(crate) const VERSIONS: [&str; 4] = [VERSION, "2025-06-18", "2025-03-26", "20
 pub(crate) enum Incoming {
     /// It asks something; the id is for it alone to understand.
     Request { id: Value, method: String, params: Map<String, Value> },
-    /// It lets something be known.
+    /// It is a notice.
     Notification { method: String, params: Map<String, Value> },
-    /// It answers. An id that none of ours has is no number.
+    /// It answers. An id that is no number is left out.
     Answer { id: Option<u64>, outcome: Result<Value, McpError> },
 }
 

@@ -1,6 +1,6 @@
 //! Proofs and approvals that were used, in this process.
 //!
-//! Nobody knows what was used before it began, so what was made before is refused. One thing stays
+//! What was used before it began is unknown, so what was made before is refused. One thing stays
 //! open: a proof by a clock that is ahead of ours bears a time after our beginning, and may have
 //! been used before it.
 

@@ -41,9 +41,9 @@ pub(crate) struct Checkpointer {
 /// What is known of the write-ahead log.
 #[derive(Default)]
 struct Log {
-    /// Its length in bytes when somebody looked.
+    /// Its length in bytes when the thread last looked.
     length: AtomicI64,
-    /// Held by whoever moves it, since two at once would only get in each other's way.
+    /// Held by the thread that moves it, since two at once would only get in each other's way.
     moving: Mutex<()>,
 }
 
@@ -99,7 +99,7 @@ impl Checkpointer {
     }
 }
 
-/// Moves what can be moved without waiting for anybody.
+/// Moves what can be moved without waiting for readers or writers.
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 
 impl Log {

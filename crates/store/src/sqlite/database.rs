@@ -29,7 +29,7 @@ pub(crate) struct Database {
     epoch_file: Arc<EpochFile>,
     /// Where each log of this process goes on. Forgotten whenever something is undone.
     heads: HashMap<i64, Head>,
-    /// Bytes written since somebody asked.
+    /// Bytes written since [`Database::take_written`] was last called.
     written: usize,
     /// The most proofs that are remembered at once.
     pub(crate) most_proofs: u64,
@@ -157,7 +157,7 @@ impl Database {
     pub(crate) fn undo_to_savepoint(&mut self) -> StoreResult<()> {
         self.heads.clear();
         self.execute("ROLLBACK TO member", [])?;
-        // Still alone: a epoch_file that was ahead is put right.
+        // Still alone: an epoch file that was ahead is put right.
         self.show_epoch()
     }
 
@@ -165,7 +165,7 @@ impl Database {
     pub(crate) fn undo(&mut self) {
         self.heads.clear();
         if !self.is_undone() {
-            // Should even this fail, then so does the next `begin`, and everybody is told.
+            // Should even this fail, then so does the next `begin`, and every caller is told.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
@@ -391,7 +391,7 @@ impl Database {
         }
     }
 
-    /// Lets those who look at the epoch know that there is something new.
+    /// Lets readers of the epoch know that there is something new.
     pub(crate) fn next_epoch(&self) -> StoreResult<()> {
         self.execute("UPDATE meta SET value = value + 1 WHERE key = 'epoch'", [])?;
         self.show_epoch()

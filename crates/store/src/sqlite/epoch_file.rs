@@ -3,10 +3,10 @@
 //! Every call looks at the epoch before it runs. To ask the database for it takes locks and a
 //! transaction; to read eight bytes that are in the system's cache takes next to nothing.
 //!
-//! Whoever revokes writes the new epoch here while it alone may write the database, and before it
-//! commits. So nobody is ever told that something is revoked before the epoch_file says that there is
-//! something new. A epoch_file that is ahead, after a commit that failed, costs those who look a
-//! question to the database; one that is behind, after a power cut, is behind what everybody has
+//! The process that revokes writes the new epoch here while it alone may write the database, and
+//! before it commits. So no caller is ever told that something is revoked before the file says that
+//! there is something new. A file that is ahead, after a commit that failed, costs each reader a
+//! question to the database; one that is behind, after a power cut, is behind what every reader has
 //! read by then.
 
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ const LENGTH: u64 = 8;
 pub(crate) struct EpochFile(File);
 
 impl EpochFile {
-    /// The epoch_file at this path, made when absent. Tells whether it has yet to be set.
+    /// The epoch file at this path, made when absent. Tells whether it has yet to be set.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, bool)> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -35,7 +35,7 @@ impl EpochFile {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Sets the epoch. Only for whoever alone may write the database.
+    /// Sets the epoch. Only for the caller that alone may write the database.
     pub(crate) fn set(&self, epoch: u64) -> io::Result<()> {
         self.0.write_all_at(&epoch.to_le_bytes(), 0)
     }

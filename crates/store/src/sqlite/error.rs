@@ -1,4 +1,4 @@
-//! What the database's errors mean to those who use a store.
+//! What the database's errors mean to the users of a store.
 
 use chio_kernel::store::StoreError;
 use rusqlite::{Error, ErrorCode};

@@ -25,7 +25,7 @@ pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// Whom a key of the whole store is for.
+/// What a key of the whole store is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Role {
     /// Issues tokens and certifies kernels.
@@ -141,7 +141,7 @@ impl Folder {
         read_secret(&self.path.join(role.file()))
     }
 
-    /// Makes the key of a role. Whoever calls this keeps others from doing the same.
+    /// Makes the key of a role. The caller keeps others from doing the same.
     pub(crate) fn make_key(&self, role: Role) -> StoreResult<Keypair> {
         let (key, path) = (Keypair::generate(), self.path.join(role.file()));
         write_secret(&self.path, role.file(), &key).map_err(|error| unreachable(&path, &error))?;
@@ -177,7 +177,7 @@ impl Folder {
     }
 
     /// Makes a slot for this key and takes it. It appears with key and lock in place, or not at
-    /// all. Whoever calls this has [`Folder::lock_slots`].
+    /// all. The caller has [`Folder::lock_slots`].
     pub(crate) fn add_slot(&self, key: &NewSlot<'_>) -> StoreResult<File> {
         let kernels = self.path.join(KERNELS);
         try_add_slot(&kernels, key).map_err(|error| unreachable(&kernels, &error))
@@ -213,13 +213,13 @@ impl SlotFolder {
         Ok(Some(SlotKey::Elsewhere(key)))
     }
 
-    /// The slot's lock, unless somebody has it.
+    /// The slot's lock, unless it is held.
     pub(crate) fn try_lock(&self) -> StoreResult<Option<File>> {
         try_lock(&self.path.join(LOCK))
     }
 }
 
-/// Locks a file, made when absent; none when somebody else has it.
+/// Locks a file, made when absent; none when the lock is held elsewhere.
 pub(crate) fn try_lock(path: &Path) -> StoreResult<Option<File>> {
     let file = open_lock(path)?;
     match file.try_lock() {

@@ -1,7 +1,7 @@
 //! Receipts by what they are about: an index in a file of its own, that can be made again.
 //!
-//! Whoever holds the file lock advances it: the indexer thread of some process, or a query when
-//! nobody else does. An answer includes all that was durable when it was asked for.
+//! The holder of the file lock advances it: the indexer thread of some process, or a query when
+//! the lock is free. An answer includes all that was durable when it was asked for.
 
 mod advance;
 mod indexer;
@@ -25,7 +25,7 @@ use super::index_backpressure::IndexBackpressure;
 use super::read::heads;
 use advance::Advancer;
 
-/// How long a query waits for whoever advances the index.
+/// How long a query waits for another process to advance the index.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long it waits before it looks again.
@@ -116,7 +116,7 @@ impl Index {
         if wanted.iter().all(has) { ask(&moment).map(Some) } else { Ok(None) }
     }
 
-    /// Advances the index up to here, if that is for us to do.
+    /// Advances the index up to here, if the lock is free or ours.
     fn catch_up(&self, store: &Connection, wanted: &[(i64, i64)]) -> StoreResult<bool> {
         let mut advancer = self.advancer.lock();
         let was_ours = advancer.is_ours();

@@ -23,7 +23,7 @@ pub(crate) struct IndexBackpressure {
     /// The logs that this process writes.
     logs: Mutex<Vec<Weak<LogHandle>>>,
     advanced: Notify,
-    /// The index is going nowhere; nobody waits for it.
+    /// The index does not advance; no writer waits for it.
     stuck: AtomicBool,
     stopped: AtomicBool,
     /// There is something new.
@@ -72,7 +72,7 @@ impl IndexBackpressure {
         logs.iter().filter_map(Weak::upgrade).any(|log| log.lag() > 0)
     }
 
-    /// Says whether the index is going nowhere.
+    /// Says whether the index does not advance.
     pub(crate) fn set_stuck(&self, stuck: bool) {
         self.stuck.store(stuck, Ordering::Relaxed);
         if stuck {

@@ -155,7 +155,7 @@ fn open_intents(database: &Connection, log: i64) -> StoreResult<Vec<OpenIntent>>
     Ok(intents)
 }
 
-/// Finds logs with open intents whose slot nobody holds, and holds it.
+/// Finds logs with open intents whose slot no kernel holds, and holds it.
 fn abandoned(store: &SqliteStore, own: i64) -> StoreResult<Vec<Abandoned>> {
     let logs = store.readers.with(|database| logs_with_intents(database, own))?;
     if logs.is_empty() {

@@ -31,7 +31,7 @@ impl Database {
         Ok(is_full.then_some(UseRefused::ProofsFull))
     }
 
-    /// Uses proofs that nothing refused, and forgets some that nobody accepts any more.
+    /// Uses proofs that nothing refused, and forgets some that are not accepted any more.
     pub(crate) fn use_proofs(&self, proofs: &[ProofUse]) -> StoreResult<()> {
         let Some(now) = proofs.first().map(|proof| clamped(proof.now)) else { return Ok(()) };
         let pruned = self.execute(
@@ -57,7 +57,7 @@ impl Database {
             || self.exists(by_pair, [&approval.request_id, &approval.intent_hash])?)
     }
 
-    /// Uses an approval that was not used, and forgets some that nobody accepts any more.
+    /// Uses an approval that was not used, and forgets some that are not accepted any more.
     pub(crate) fn use_approval(&self, approval: &ApprovalUse) -> StoreResult<()> {
         let long_over = clamped(approval.now).saturating_sub(clamped(USE_GRACE));
         self.execute(

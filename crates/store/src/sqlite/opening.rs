@@ -119,8 +119,8 @@ impl Database {
         row.resumes.map_or(Ok(()), |IntentId(intent)| self.go_on(intent))
     }
 
-    /// Closes an intent, and ends what belongs to it; false when it is not open. Whoever's log it
-    /// is in: sweepers close those of others.
+    /// Closes an intent, and ends what belongs to it; false when it is not open. It may
+    /// be in another kernel's log: sweepers close those of others.
     pub(crate) fn close_intent(&self, closing: &Closing) -> StoreResult<bool> {
         let IntentId(intent) = closing.intent;
         // Nothing belongs to most intents, and then this is all.

@@ -2,7 +2,7 @@
 //!
 //! When many call at once, a group that is written as soon as the one before is durable has few
 //! members, and a sync for each few of them costs more than all else. A group that waits for
-//! everybody leaves the processors idle while it is written. So most of those who call
+//! every caller leaves the processors idle while it is written. So most of the callers
 //! gather: while they are written, the others are at work.
 
 use std::mem;
@@ -16,7 +16,7 @@ const MAX_GROUP: usize = 512;
 /// From this many callers on, a group gathers.
 const MANY: usize = 8;
 
-/// The longest that a group gathers, should those who called not call again.
+/// The longest that a group gathers, should the callers not call again.
 const GATHER: Duration = Duration::from_millis(2);
 
 pub(crate) struct Queue<T> {
@@ -26,7 +26,7 @@ pub(crate) struct Queue<T> {
 
 struct Waiting<T> {
     members: Vec<T>,
-    /// This many wake whoever waits for them.
+    /// This many wake the writer, which waits for them.
     wanted: usize,
     closed: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct BatchSizing {
 }
 
 impl BatchSizing {
-    /// How many should gather: three quarters of those who call.
+    /// How many should gather: three quarters of the callers.
     const fn wanted(&self) -> usize {
         if self.callers < MANY { 1 } else { self.callers - self.callers / 4 }
     }
@@ -65,7 +65,7 @@ impl<T> Queue<T> {
             return false;
         }
         waiting.members.push(member);
-        // Whoever takes is woken once for a group, not by each of its members.
+        // The writer is woken once for a group, not by each of its members.
         let enough = waiting.members.len() == waiting.wanted;
         drop(waiting);
         if enough {
@@ -74,8 +74,8 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Counts those who call: a group that was written, before any of it is answered, and all who
-    /// came meanwhile. Nobody is in both.
+    /// Counts the callers: those of a group that was written, before any is answered, and those
+    /// that came meanwhile. No caller is in both.
     pub(crate) fn count(&self, written: &[T], batch_sizing: &mut BatchSizing) {
         batch_sizing.callers = written.len().saturating_add(self.waiting.lock().members.len());
     }
@@ -87,7 +87,7 @@ impl<T> Queue<T> {
         self.enough.wait_while(&mut waiting, |waiting| waiting.are_few());
         waiting.wanted = batch_sizing.wanted().min(MAX_GROUP);
         self.enough.wait_while_for(&mut waiting, |waiting| waiting.are_few(), GATHER);
-        // Until it comes back for more, nobody need wake it.
+        // Until the writer comes back for more, no caller need wake it.
         waiting.wanted = 0;
         mem::swap(&mut waiting.members, group);
         if group.len() > MAX_GROUP {
@@ -96,7 +96,7 @@ impl<T> Queue<T> {
         !group.is_empty()
     }
 
-    /// From now on nobody can add to it; what is in it is still taken.
+    /// From now on no caller can add to it; what is in it is still taken.
     pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
         self.enough.notify_one();

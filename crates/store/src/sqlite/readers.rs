@@ -1,4 +1,4 @@
-//! Connections that only read, shared by whoever needs one for a moment.
+//! Connections that only read, shared by the callers that need one for a moment.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ impl Readers {
         Self { path, idle: Mutex::new(Vec::new()) }
     }
 
-    /// Reads with a connection of one's own.
+    /// Reads with a connection that no other reader uses.
     pub(crate) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> StoreResult<T>,
@@ -40,13 +40,13 @@ impl Readers {
         found
     }
 
-    /// Closes those that nobody uses.
+    /// Closes those that are not in use.
     pub(crate) fn close(&self) {
         self.idle.lock().clear();
     }
 }
 
-/// Runs what blocks where it holds nobody up.
+/// Runs what blocks on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {

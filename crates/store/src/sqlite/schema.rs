@@ -1,4 +1,4 @@
-//! The shared database: its tables, how it is opened, and whose it is.
+//! The shared database: its tables, how it is opened, and how it is known as ours.
 
 use std::path::Path;
 use std::thread;
@@ -186,7 +186,7 @@ pub(crate) fn connect(path: &Path, access: OpenFlags) -> StoreResult<Connection>
     Ok(connection)
 }
 
-/// Waits its turn. Shorter and more even naps than the database's own, because the one who has it
+/// Waits its turn. Shorter and more even naps than the database's own, because the holder
 /// gives it back within milliseconds.
 fn wait_while_busy(tries: i32) -> bool {
     thread::sleep(Duration::from_millis(1));
@@ -229,10 +229,10 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -32_768)
 }
 
-/// Makes the tables, or those that an older program has not made, unless somebody has, also while
-/// others do the same.
+/// Makes the tables, or those that an older program has not made, unless they are there, also
+/// while other processes do the same.
 fn bring_up(connection: &Connection, new_store_id: &dyn Fn() -> String) -> StoreResult<()> {
-    // Whoever only reads does not wait for those who write.
+    // A process that only reads does not wait for writers.
     if version(connection)? >= VERSION {
         return Ok(());
     }

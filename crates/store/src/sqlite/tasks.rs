@@ -94,7 +94,7 @@ impl Database {
     }
 
     /// Has the database overwrite what it moves or removes meanwhile. Requests carry tokens, which
-    /// must not lie about in pages that nobody uses; for all the rest that would only cost time.
+    /// must not lie about in unused pages; for all the rest that would only cost time.
     /// What the write-ahead log still has goes when it begins anew.
     fn without_trace<T>(&self, write: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
         let overwrite = |how| self.connection().pragma_update(None, "secure_delete", how);
@@ -121,8 +121,8 @@ impl Database {
         Ok(Ok(()))
     }
 
-    /// Forgets at most this many tasks that have expired, and no more bytes at once than nobody minds
-    /// waiting for. Tells how many.
+    /// Forgets at most this many expired tasks, and so few bytes at once that other writers do not
+    /// wait long. Tells how many.
     fn forget_tasks(&self, now: i64, most: usize) -> StoreResult<u64> {
         let gone = self.expired_tasks(now, most)?;
         if gone.is_empty() {
@@ -154,7 +154,7 @@ impl Database {
         Ok(gone)
     }
 
-    /// Numbers that nobody had before, kept with the store: whoever opens it next goes on after them.
+    /// Numbers never given out before. The store keeps count: its next user goes on after them.
     fn take_numbers(&self, count_of: u32) -> StoreResult<u64> {
         let sql = "INSERT INTO meta VALUES ('numbers', ?1)
                    ON CONFLICT(key) DO UPDATE SET value = value + ?1 RETURNING value";
@@ -313,7 +313,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn forget_expired(&self, now: u64) -> StoreResult<u64> {
-        // Every kernel asks once in a second, and mostly there is nothing: then nobody writes.
+        // Every kernel asks once in a second, and mostly there is nothing: then nothing is written.
         if !self.read(move |database| has_expired(database, now)).await? {
             return Ok(0);
         }

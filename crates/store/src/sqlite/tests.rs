@@ -203,7 +203,7 @@ async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
     let slot = SqliteStore::take_slot(&store, None).unwrap();
-    // Whoever looked into one of these would fail.
+    // A call that looked into one of these would fail.
     let drop_them = |database: &mut Database| {
         let tables = ["proofs", "approval_uses", "approvals", "tasks"];
         let sql: String = tables.map(|table| format!("DROP TABLE {table};")).concat();
@@ -284,7 +284,7 @@ async fn nobody_writes_when_there_is_no_task_to_forget() {
     create_task(&store, "a", 10).await;
     store.writer.stop();
     assert_eq!(store.forget_expired(99).await, Ok(0));
-    // Whoever writes now is refused.
+    // A write is refused now.
     assert!(matches!(store.forget_expired(100).await, Err(StoreError::Unavailable(_))));
 }
 

@@ -30,7 +30,7 @@ trait Member: Send {
     /// fail half-way.
     fn run(&mut self, database: &mut Database) -> StoreResult<()>;
 
-    /// Tells the one who asked what came of it, given what became of the group.
+    /// Tells the caller what came of it, given what became of the group.
     fn answer(self: Box<Self>, group: &StoreResult<()>);
 }
 
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// The answer to those who come after the end.
+/// The answer to callers that come after the end.
 pub(crate) fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
@@ -88,12 +88,12 @@ impl Writer {
         F: Fn(&mut Database) -> StoreResult<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        // Whoever asked may have gone by then; what happened has happened.
+        // The caller may have gone by then; what happened has happened.
         self.submit(work, move |outcome| drop(reply.send(outcome)))?;
         answer.await.map_err(|_| closed())?
     }
 
-    /// As [`Writer::run`], for those who can block.
+    /// As [`Writer::run`], for callers that can block.
     pub(crate) fn run_blocking<T, F>(&self, work: F) -> StoreResult<T>
     where
         T: Send + 'static,
@@ -126,7 +126,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Nobody is left who could ask.
+        // No caller is left.
         self.queue.close();
     }
 }
@@ -143,7 +143,7 @@ fn serve(queue: &Queue<Box<dyn Member>>, mut database: Database, after_group: &A
     }
 }
 
-/// However the thread ends, nobody waits for an answer that never comes.
+/// However the thread ends, no caller waits for an answer that never comes.
 struct Ended<'a>(&'a Queue<Box<dyn Member>>);
 
 impl Drop for Ended<'_> {

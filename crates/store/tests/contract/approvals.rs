@@ -209,7 +209,7 @@ async fn what_is_unanswered_ends_as_the_receipt_says() {
         (None, ApprovalState::Expired, ApprovalState::Expired),
         (None, ApprovalState::Cancelled, ApprovalState::Cancelled),
         (None, ApprovalState::Denied, ApprovalState::Denied),
-        // Nobody would close it any more.
+        // Nothing would close it any more.
         (None, ApprovalState::Pending, ApprovalState::Cancelled),
         (Some(ApprovalDecision::Approved), ApprovalState::Expired, ApprovalState::Expired),
         (Some(ApprovalDecision::Denied), ApprovalState::Expired, ApprovalState::Denied),

@@ -1,4 +1,4 @@
-//! Money and counts: never more than granted, whoever asks at once.
+//! Money and counts: never more than granted, however many callers ask at once.
 
 use std::sync::Arc;
 

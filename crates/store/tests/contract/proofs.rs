@@ -119,7 +119,7 @@ async fn a_proof_is_remembered_until_nobody_accepts_it() {
         held(ledger.reserve(with(proof("b", last))).await.unwrap());
         let again = ledger.reserve(with(proof("a", last))).await.unwrap();
         assert_eq!(again, Reserved::Refused(USED));
-        // Whoever comes next makes room for it.
+        // The next reservation makes room for it.
         held(ledger.reserve(with(proof("c", over))).await.unwrap());
         held(ledger.reserve(with(proof("a", over))).await.unwrap());
     })

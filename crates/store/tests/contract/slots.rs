@@ -1,4 +1,4 @@
-//! Slots: nobody writes a log that another holds, and what a kernel left open is found.
+//! Slots: no kernel writes a log that another holds, and what a kernel left open is found.
 
 use chio_core::checkpoint::log_id;
 use chio_core::crypto::Keypair;
@@ -52,7 +52,7 @@ async fn a_key_of_ones_own_has_its_own_slot() {
         );
         append(slot.ledger.as_ref(), &receipt(1)).await;
         drop(slot);
-        // The store does not have its secret, so nobody else gets it.
+        // The store does not have its secret, so no other kernel gets it.
         let other = world.store.take_slot(None).unwrap();
         assert_ne!(other.certificate.log_id, log_id(key().public_key()));
         let again = world.store.take_slot(Some(key())).unwrap();
@@ -78,7 +78,7 @@ async fn what_a_kernel_left_open_is_swept_by_another() {
         assert_eq!(abandoned[0].log_id, lost_log);
         let ids: Vec<_> = abandoned[0].intents.iter().map(|intent| intent.id).collect();
         assert_eq!(ids, [intent]);
-        // While somebody sweeps, nobody else does, and the kernel cannot start.
+        // While one kernel sweeps, no other does, and the kernel that left it cannot start.
         assert_eq!(survivor.ledger.abandoned().await.unwrap().len(), 0);
         let meanwhile = world.store.take_slot(None).unwrap();
         assert_ne!(meanwhile.certificate.log_id, lost_log);

@@ -170,7 +170,7 @@ async fn a_task_ends_with_the_receipt_of_its_call() {
         (Some(ended(TaskState::Completed)), TaskState::Completed),
         (Some(ended(TaskState::Failed)), TaskState::Failed),
         (Some(ended(TaskState::Cancelled)), TaskState::Cancelled),
-        // Nobody would end it any more.
+        // Nothing would end it any more.
         (Some(ended(TaskState::Running)), TaskState::Failed),
         (None, TaskState::Failed),
     ];
@@ -219,7 +219,7 @@ async fn a_task_that_has_ended_keeps_its_result_for_five_minutes_whatever_its_ti
             let id = number.to_string();
             create(world, NewTask { expires_at: NOW + time, ..task(&id) }).await;
             let intent = run(ledger.as_ref(), &id).await;
-            // Also when nobody knows how it ended.
+            // Also when it is unknown how it ended.
             let ending = (number % 2 == 0).then(|| ended(TaskState::Completed));
             let (state, result) = match &ending {
                 Some(end) => (TaskState::Completed, Some(end.result.clone())),

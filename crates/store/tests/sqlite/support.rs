@@ -135,7 +135,7 @@ pub(crate) fn opening() -> Opening {
     Opening { intent: intent(), resumes: None, proofs: Vec::new(), waits_for: None, claims: None }
 }
 
-/// The end of a call that nobody finished.
+/// The end of a call that its kernel did not finish.
 pub(crate) fn closing(number: u64, intent: IntentId) -> Entry {
     let closes = Closing {
         intent,

@@ -32,7 +32,7 @@ impl Wire {
     /// Connects to `unix:PATH` or `tcp:ADDRESS`.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When no process listens there.
     #[must_use]
     pub fn connect(endpoint: &str) -> Self {
         let (kind, place) = endpoint.split_once(':').expect("an endpoint");
@@ -79,7 +79,7 @@ impl Wire {
     /// Sends bytes that need not be a frame.
     ///
     /// # Errors
-    /// When nobody takes them.
+    /// When the peer does not take them.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.stream {
             Stream::Unix(stream) => stream.write_all(bytes),

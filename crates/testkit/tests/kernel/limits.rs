@@ -1,4 +1,4 @@
-//! Limits of one connection: calls at once, their bytes, and answers that nobody reads.
+//! Limits of one connection: calls at once, their bytes, and answers that the client does not read.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -63,7 +63,7 @@ fn answers_wait_for_a_slow_reader_in_little_memory() {
     let mut wire = world.connect();
     let params = json!({"n": 300, "bytes": 10_000});
     wire.send_call("1", &token, "test/stream", params);
-    // Three megabytes fit nowhere: the tool waits until somebody reads.
+    // Three megabytes fit nowhere: the tool waits until the client reads.
     std::thread::sleep(Duration::from_millis(200));
     assert!(world.receipts("slow-1").is_empty());
     assert!(world.connect().is_alive());

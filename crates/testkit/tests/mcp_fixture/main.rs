@@ -124,7 +124,7 @@ fn a_call_that_is_cancelled_is_never_answered() {
     let cancelled = client.message();
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
-    // An answer that comes too late is nobody's.
+    // An answer that comes too late is dropped.
     client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {}}));
     assert_eq!(client.text_of("echo", json!({"text": "next"})), "next");
 }

@@ -20,9 +20,9 @@ pub(super) enum Skills {
 /// Who may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
-    /// Whoever comes.
+    /// Every client.
     Anyone,
-    /// Whoever shows the token that was made for the purpose.
+    /// A client that shows the token that was made for the purpose.
     Token,
 }
 

@@ -12,9 +12,9 @@ use crate::suites::folder::Folder;
 use crate::suites::script::script;
 use crate::suites::{Rig, chio, receipts};
 
-/// An access key that nobody has, in two parts so that it is not found here.
+/// A made-up access key, in two parts so that it is not found here.
 const ACCESS_KEY: &str = concat!("AKIA", "Q7ZLM2XW9RTB5KDV");
-/// Where nobody is told anything: the task that it is about is over.
+/// Where no notification is sent: the task that it is about is over.
 const HOOK: &str = "https://example.com/hook";
 
 /// The agent that can neither list nor remove configurations of push notifications by HTTP+JSON.

@@ -1,4 +1,4 @@
-//! Known vulnerabilities, for whoever has a tool that knows them.
+//! Known vulnerabilities, where a tool that knows them is installed.
 
 use anyhow::{Context, Result};
 

@@ -23,7 +23,7 @@ struct Call {
 
 /// The folder with files.
 const FILES: &str = "files";
-/// An access key that nobody has, in two parts so that it is not found here.
+/// A made-up access key, in two parts so that it is not found here.
 const ACCESS_KEY: &str = concat!("AKIA", "Q7ZLM2XW9RTB5KDV");
 
 /// `server-everything`, with the TypeScript client.

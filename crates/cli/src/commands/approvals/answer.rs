@@ -111,7 +111,7 @@ impl AnswerArgs {
     }
 }
 
-/// Refuses a request that nobody waits with any more, before anything is signed.
+/// Refuses a request that no call waits with any more, before anything is signed.
 fn check_waiting(approval: &Approval, now: u64) -> Result<(), Refused> {
     match approval.state {
         ApprovalState::Pending if now < approval.request.expires_at => Ok(()),

@@ -15,8 +15,8 @@ const PREFIX: &str = "appr-";
 
 /// The request with this id, or the only one whose id begins so.
 ///
-/// Requests that are over count as well: whoever typed a beginning had seen one request, and must
-/// not answer another that came later.
+/// Requests that are over count as well: an operator who typed a beginning had seen one request,
+/// and must not answer another that came later.
 pub(super) async fn request(store: &SharedStore, id: &str) -> Result<Approval> {
     let found = look_up(store, id).await?;
     check(&found.request)?;

@@ -40,17 +40,17 @@ pub(crate) struct Args {
 /// How far a request has come, as it is written on the command line.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum StateName {
-    /// Nobody has answered
+    /// No approver has answered
     Pending,
-    /// Somebody said yes; its kernel has not seen it yet
+    /// An approver said yes; its kernel has not seen it yet
     Approved,
-    /// Somebody said no
+    /// An approver said no
     Denied,
-    /// Nobody answered in time
+    /// No approver answered in time
     Expired,
-    /// The call ended before anybody answered
+    /// The call ended before an approver answered
     Cancelled,
-    /// Somebody said yes, and the call went on
+    /// An approver said yes, and the call went on
     Used,
     /// All of them
     Any,

@@ -1,4 +1,4 @@
-//! `chio approvals show`: one request, with all that somebody needs to answer it.
+//! `chio approvals show`: one request, with all that an approver needs to answer it.
 
 use anyhow::Result;
 use chio_core::governance::{ApprovalDecision, GovernedTransactionIntent};
@@ -89,7 +89,7 @@ fn state(approval: &Approval, now: u64) -> String {
     }
 }
 
-/// All of the arguments: what is left out nobody can approve.
+/// All of the arguments: an approver cannot approve what is left out.
 fn show_arguments(io: &mut Io<'_>, request: &ApprovalRequest) -> Result<()> {
     let pretty = serde_json::to_string_pretty(&request.action.parameters)?;
     let mut names = std::iter::once("arguments").chain(std::iter::repeat(""));

@@ -34,7 +34,7 @@ Example:
     --step '{\"type\": \"reduce_budget\", \"server_id\": \"files\", \"tool_name\": \"read_file\",
              \"max_invocations\": 3}' --out delegation.json";
 
-/// Hand a part of a token on to somebody else
+/// Hand a part of a token on to another subject
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {

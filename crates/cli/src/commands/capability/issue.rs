@@ -16,7 +16,7 @@ use crate::io::Io;
 use crate::outcome::{Outcome, Refused};
 use crate::store_args::{StoreArgs, block_on};
 
-/// How long a token holds when nobody says.
+/// How long a token holds when the operator does not say.
 const DEFAULT_TTL: u64 = 3600;
 
 const HELP: &str = "\
@@ -110,7 +110,7 @@ impl Args {
         store.authority()?.context("the store has no authority key: pass --key")
     }
 
-    /// A token that nobody handed on.
+    /// A token that was not handed on.
     fn root(&self, io: &mut Io<'_>) -> Result<CapabilityToken> {
         let Some(scope) = self.scope.read(io)? else {
             bail!("expected --grant or --scope to say what the token allows, found neither");

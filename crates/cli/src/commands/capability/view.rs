@@ -142,7 +142,7 @@ pub(super) fn handed_on(links: &[DelegationLink]) -> String {
     }
 }
 
-/// The chain as a tree: each holder below the one who handed on.
+/// The chain as a tree: each holder below the delegator.
 fn show_chain(io: &mut Io<'_>, links: &[DelegationLink]) -> Result<()> {
     io.field("history", handed_on(links))?;
     let Some(first) = links.first() else { return Ok(()) };

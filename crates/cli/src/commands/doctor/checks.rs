@@ -22,7 +22,7 @@ use crate::io::Io;
 use crate::listeners::Transport;
 use crate::policies::{Source, Unusable};
 
-/// What nobody but the owner may do.
+/// What only the owner may do.
 const OTHERS: u32 = 0o077;
 /// Files that hold secrets, below the folder of a store.
 const SECRETS: [&str; 3] = ["authority.key", "approver.key", "mcp.token"];

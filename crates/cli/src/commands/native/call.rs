@@ -22,7 +22,7 @@ use crate::outcome::{Outcome, Refused};
 use crate::store_args::block_on;
 use crate::text;
 
-/// After which time somebody who looks at the terminal wants to know why nothing happens.
+/// After which time an operator who looks at the terminal wants to know why nothing happens.
 const SOON: Duration = Duration::from_secs(2);
 
 /// What they are told.

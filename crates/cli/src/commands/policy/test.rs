@@ -1,4 +1,4 @@
-//! `chio policy test`: whether a policy makes of calls what somebody expects.
+//! `chio policy test`: whether a policy makes of calls what its author expects.
 
 use std::path::Path;
 

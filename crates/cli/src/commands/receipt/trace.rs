@@ -107,7 +107,7 @@ fn tell(
     Ok(Outcome::Well)
 }
 
-/// The tree of the rows, and those that cannot be read: nobody knows where they stand in it.
+/// The tree of the rows, and those that cannot be read: where they stand in it is unknown.
 fn read(rows: Vec<ReceiptRow>) -> (Tree, Vec<(ReceiptRow, Error)>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for row in rows {

@@ -60,13 +60,13 @@ impl Tokens {
 pub(super) struct Agent {
     key: PublicKey,
     pub(super) tokens: Tokens,
-    /// The first of its tokens, where nobody here can issue another.
+    /// The first of its tokens, where no authority here can issue another.
     only: Option<CapabilityToken>,
     is_renewed: bool,
 }
 
 impl Agent {
-    /// Whoever need not show anything is the demo agent.
+    /// A client that need not show anything is the demo agent.
     pub(super) fn anonymous(&self) -> Anonymous {
         match &self.only {
             _ if self.is_renewed => Anonymous::Key(self.key.clone()),

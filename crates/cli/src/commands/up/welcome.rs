@@ -1,4 +1,4 @@
-//! What somebody reads who has just started it.
+//! What an operator reads who has just started it.
 
 use std::path::Path;
 

@@ -71,7 +71,7 @@ impl Catalog {
         for manifest in &manifests {
             for tool in &manifest.tools {
                 let qualified = counts.get(tool.name.as_str()).is_some_and(|count| *count > 1);
-                // What the kernel does not understand, nobody can call.
+                // No client can call what the kernel does not understand.
                 let Some(known) = definition(&manifest.server_id, &tool.name) else { continue };
                 let Some(mut skill) = skill(&manifest.server_id, &known, qualified) else {
                     continue;

@@ -1,4 +1,4 @@
-//! `GET /.well-known/agent-card.json`: what the agent is. It is for everybody.
+//! `GET /.well-known/agent-card.json`: what the agent is. It is for every client.
 
 use std::collections::HashMap;
 use std::sync::Arc;

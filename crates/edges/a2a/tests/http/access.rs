@@ -145,7 +145,7 @@ async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
     assert_eq!(state(send(params.clone()).send().await.result()), "TASK_STATE_COMPLETED");
     assert_eq!(state(send(params).send().await.result()), "TASK_STATE_REJECTED", "used up");
     send(message("x")).with("DPoP", "nothing").send().await.is(401);
-    // A task that runs later takes the proof of the one who asks.
+    // A task that runs later takes the proof of the client that asks.
     let mut later = message("x");
     later["configuration"] = json!({"returnImmediately": true});
     let task = send(later).send().await.result()["task"].clone();

@@ -69,7 +69,7 @@ async fn a_call_continues_the_trace_of_a_kernel_whose_word_counts() {
     let alone = json!({"continuation": continuation(ELSEWHERE, now)});
     let task = send(&world, alone).await.result()["task"].clone();
     assert_eq!(chain(&task)["evidenceClass"], "verified");
-    // Somebody else's word joins nothing and proves nothing.
+    // An untrusted kernel's word joins nothing and proves nothing.
     let other = json!({"continuation": continuation(9, now)});
     let task = send(&world, other).await.result()["task"].clone();
     assert_eq!(chain(&task)["evidenceClass"], "asserted");

@@ -1,4 +1,4 @@
-//! Messages that are none, methods that nobody has, versions that are not spoken.
+//! Messages that are none, methods that do not exist, versions that are not spoken.
 
 use serde_json::{Value, json};
 

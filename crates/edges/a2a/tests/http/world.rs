@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 pub(crate) use tools::{Told, Tools};
 pub(crate) use wire::{Answer, Ask};
 
-/// The token of somebody whom the door knows.
+/// The token of a client that the door knows.
 pub(crate) const BEARER: &str = "0123456789abcdef0123";
 
 /// The seeds of those who take part.
@@ -39,8 +39,8 @@ pub(crate) const ALICE: u8 = 2;
 pub(crate) const BOB: u8 = 3;
 pub(crate) const ELSEWHERE: u8 = 8;
 
-/// Says who is there: whoever came with a capability is its subject, whoever is known is Bob, and
-/// everybody else is Alice.
+/// Says who is there: a client with a capability is its subject, a client that is known is Bob, and
+/// every other client is Alice.
 struct TestAdmission {
     orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     alice: PresentedToken,
@@ -89,7 +89,7 @@ pub(crate) struct Beginning {
     pub(crate) told: Told,
     pub(crate) servers: Vec<(&'static str, Vec<&'static str>)>,
     pub(crate) options: fn(&mut A2aEdgeConfig),
-    /// Whether everybody has to show something.
+    /// Whether every client has to show something.
     pub(crate) closed: bool,
     /// Whether capabilities are taken.
     pub(crate) capabilities: bool,

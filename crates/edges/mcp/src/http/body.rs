@@ -34,7 +34,7 @@ pub(super) fn stream(reader: EventReader, sending: Sending) -> Body {
 }
 
 async fn pump(mut reader: EventReader, sending: Sending, sender: mpsc::Sender<Bytes>) {
-    // Whoever has no number to go on from cannot come back.
+    // A client that has no number to go on from cannot come back.
     let rotate = sending.rotate.filter(|_| sending.form.priming != Priming::Absent);
     let close_at = rotate.map(|rotate| Instant::now() + rotate);
     loop {

@@ -101,7 +101,7 @@ async fn initialize(endpoint: &Endpoint, principal: Principal, request: Asked) -
         Err(error) => return refusal(StatusCode::BAD_REQUEST, Some(id), error),
     };
     let opener = Arc::clone(shared);
-    // Whoever leaves meanwhile leaves a session that expires, and nothing half open.
+    // A client that leaves meanwhile leaves a session that expires, and nothing half open.
     let opening = tokio::spawn(async move {
         let (window, retained) = (opener.window(), Arc::clone(&opener.retained));
         let events_of = |session_id: &str| {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ClientError;
 
-/// How many chunks of a call wait for whoever takes them. Beyond, nothing more is read.
+/// How many chunks of a call wait for its caller. Beyond, nothing more is read.
 const MAX_EVENTS: usize = 16;
 
 /// Something that happened to a call.
@@ -20,7 +20,7 @@ pub(super) enum Event {
     Response(Box<ToolCallResponse>),
 }
 
-/// Everybody who waits on one connection.
+/// Every caller that waits on one connection.
 #[derive(Default)]
 pub(super) struct Waiting(Arc<Mutex<Inner>>);
 
@@ -33,7 +33,7 @@ struct Inner {
     closed: Option<String>,
 }
 
-/// What happens to one call. When it is dropped, nobody waits for the call any more.
+/// What happens to one call. When it is dropped, no caller waits for the call any more.
 pub(super) struct Events {
     id: String,
     receiver: mpsc::Receiver<Event>,
@@ -81,7 +81,7 @@ impl Waiting {
         Ok(receiver)
     }
 
-    // What nobody waits for is dropped: they went away, or never asked.
+    // What no caller waits for is dropped: it went away, or never asked.
 
     pub(super) async fn chunk(&self, id: &str, index: u64, data: Value) {
         let sender = self.0.lock().calls.get(id).cloned();
@@ -109,7 +109,7 @@ impl Waiting {
         }
     }
 
-    /// Sends everybody away; only the first reason counts.
+    /// Sends every caller away; only the first reason counts.
     pub(super) fn close(&self, problem: &str) {
         let mut inner = self.0.lock();
         inner.closed.get_or_insert_with(|| problem.to_owned());

@@ -161,7 +161,7 @@ async fn a_client_tells_its_own_calls_apart() {
     eventually("a call", || served.road.started.load(Ordering::SeqCst) == 1).await;
     let second = echo(&client, "r", json!(2)).await;
     assert_eq!(second, Err(ClientError::DuplicateId("r".to_owned())));
-    // A call that nobody waits for any more leaves its id free here.
+    // A call that no caller waits for any more leaves its id free here.
     first.abort();
     assert!(first.await.is_err());
     assert!(echo(&client, "s", json!(3)).await.is_ok());

@@ -98,7 +98,7 @@ impl TestCaller {
         self.notices.lock().unwrap().clone()
     }
 
-    /// Calls off.
+    /// Cancels the call.
     pub(crate) fn cancel(&self) {
         self.cancellation.cancel();
     }

@@ -1,4 +1,4 @@
-//! A clock that stands until somebody sets it.
+//! A clock that stands until a test sets it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use chio_kernel::{Clock, Randomness};
 
 use super::NOW;
 
-/// A clock that stands until somebody sets it.
+/// A clock that stands until a test sets it.
 #[derive(Debug)]
 pub(crate) struct ManualClock {
     seconds: AtomicU64,

@@ -40,7 +40,7 @@ impl Fault {
         self.writes_late.store(true, Ordering::SeqCst);
     }
 
-    /// All that comes before a write.
+    /// What every write does first.
     async fn begin(&self) -> StoreResult<()> {
         if self.fails.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("told to fail".to_owned()));

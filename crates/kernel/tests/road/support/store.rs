@@ -199,7 +199,7 @@ impl TaskStore for TestStore {
 
 type Change<T> = Box<dyn Fn(Vec<T>) -> Vec<T> + Send + Sync>;
 
-/// A store whose logs somebody has changed.
+/// A store whose logs were tampered with.
 pub(crate) struct LyingStore {
     inner: SharedStore,
     pub(crate) entries: Change<LogEntry>,

@@ -1,4 +1,4 @@
-//! Tokens of the test world: issued by key 1, held by key 2, handed on to whomever.
+//! Tokens of the test world: issued by key 1, held by key 2, handed on to any key.
 
 use chio_core::capability::{
     CapabilityToken, Child, ChioScope, Constraint, Delegation, Operation, ToolGrant, Validity,
@@ -62,7 +62,7 @@ pub(crate) fn scope(grants: &[ToolGrant]) -> ChioScope {
     ChioScope { grants: grants.to_vec(), ..ChioScope::default() }
 }
 
-/// A token that nobody has signed.
+/// A token that is not signed.
 pub(crate) fn draft(id: &str, grants: &[ToolGrant]) -> CapabilityToken {
     let (issuer, subject) = (issuer().public_key().clone(), agent().public_key().clone());
     CapabilityToken::draft(id, issuer, subject, scope(grants), HOUR)

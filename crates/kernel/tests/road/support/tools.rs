@@ -78,7 +78,7 @@ fn tool(name: &str, has_side_effects: bool, pricing: Option<ToolPricing>) -> Too
     }
 }
 
-/// A tool that nobody may call without an approval.
+/// A tool that no caller may call without an approval.
 fn approved(name: &str) -> ToolDefinition {
     let needs = ("x-chio-approval-required".to_owned(), json!(true));
     ToolDefinition { input_schema: Map::from_iter([needs]), ..tool(name, false, None) }

@@ -13,7 +13,7 @@ use crate::document::{Problems, parse};
 use crate::example::ExampleCall;
 
 /// A server that gives every client one answer and forwards what it was asked. No answer means
-/// that it keeps everybody waiting.
+/// that it keeps every client waiting.
 async fn server(answer: Option<String>) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/judge", listener.local_addr().unwrap());

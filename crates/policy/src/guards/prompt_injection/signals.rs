@@ -295,7 +295,7 @@ pub(super) const HIDDEN_WEIGHT: u32 = 30;
 pub(super) const ABOUT: &str = r"(?i)prompt[- ]injection|jailbreak|\battack(?:s|er|ers|ing)?\b|adversar|red[- ]team|owasp|malicious|payload|guardrail|phrases? (?:like|such as)|such as|for example|for instance|\be\.g\.|\bdetect|\bclassif|\bfilter|test case|example of|chat template|special token|tokeniz|exploit|vulnerab|mitigat|untrusted|sanitiz|defen[cs]e|beispielsweise|angriff|par exemple|attaque|por ejemplo|ataque|攻击|注入|攻撃|инъекц|атак";
 /// Words before a signal that make it no command: it is negated, or describes another actor.
 pub(super) const NEGATED: &str = r"(?i)(?:\b(?:do not|don't|don’t|never|must not|should not|cannot|can't|won't|will not|does not|doesn't|not|refuse(?:s|d)? to|instead of|rather than|(?:my|the|a|some|most|your) (?:model|llm|agent|bot)|models|llms|agents|it|they|we|users?|people)\s+(?:\w+\s+){0,1})$";
-/// Words after a signal that make it no command to everybody.
+/// Words after a signal that make it no command to every reader.
 pub(super) const CONDITIONED: &str = r"(?i)^[^.\n]{0,20}\b(?:if (?:you(?:'ve| have)? (?:already|are not|were not|did not|do not|don't)|you have|it does|your|already|this (?:does|is not))|unless)\b";
 /// Styles and markup that hide text from readers.
 pub(super) const HIDING: &str = r"(?i)<!--|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*(?:0|1px|0\.\d)|opacity\s*:\s*0(?:\.0\d*)?\s*[;\x22']|color\s*:\s*(?:white|#fff(?:fff)?)\b|position\s*:\s*absolute\s*;\s*left\s*:\s*-\d{3,}|aria-hidden|\[//\]: #|<template\b|alt\s*=\s*[\x22']|title\s*=\s*[\x22']";

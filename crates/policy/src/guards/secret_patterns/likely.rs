@@ -73,7 +73,7 @@ pub(super) fn is_long_block(text: &str, _: Option<char>) -> bool {
     text.len() >= 100 && !text.to_ascii_lowercase().contains("example")
 }
 
-/// User name and password of a URL: not the ones that everybody has on their own machine.
+/// User name and password of a URL: not the usual ones of services on a developer's machine.
 pub(super) fn is_login(text: &str, _: Option<char>) -> bool {
     let Some((user, password)) = text.split_once(':') else { return false };
     let is_common = ["pass", "postgres", "root", "admin", "test", "guest", "user", "pwd", "token"];

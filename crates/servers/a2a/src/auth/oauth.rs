@@ -57,7 +57,7 @@ pub(crate) struct TokenKey {
     scopes: Vec<String>,
 }
 
-/// Tokens that are still good. Whoever needs one waits for whoever gets it.
+/// Tokens that are still good. While one call gets a token, others that need one wait.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     kept: Mutex<HashMap<TokenKey, Kept>>,

@@ -97,7 +97,7 @@ impl A2aAdapterConfig {
         Ok(Some(Secret::new(text)))
     }
 
-    /// Whom to believe over TLS.
+    /// Which authorities to trust over TLS.
     ///
     /// # Errors
     /// When a certificate cannot be read.

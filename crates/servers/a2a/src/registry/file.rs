@@ -69,7 +69,7 @@ impl RegistryFile {
         Ok(rows)
     }
 
-    /// Changes what is in the file, after everybody else who does and before the next.
+    /// Changes what is in the file, after every earlier change and before the next.
     ///
     /// # Errors
     /// When the change is refused, or cannot be made.
@@ -88,7 +88,7 @@ impl RegistryFile {
         Ok(())
     }
 
-    /// Waits until nobody else changes the file. The lock ends with the file that it is on, which
+    /// Waits until no adapter changes the file. The lock ends with the file that it is on, which
     /// is never replaced.
     fn lock(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -128,7 +128,7 @@ impl RegistryFile {
     }
 }
 
-/// Nobody but the owner reads it: ids of tasks are half of what is needed to ask for them.
+/// Only the owner may read it: ids of tasks are half of what is needed to ask for them.
 fn private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -70,7 +70,7 @@ impl Provider {
         self.good.lock().unwrap().clear();
     }
 
-    /// Whoever knows whether a request came with a good token.
+    /// A check whether a request came with a good token.
     pub(crate) fn judge(&self) -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
         let good = Arc::clone(&self.good);
         move |seen| {

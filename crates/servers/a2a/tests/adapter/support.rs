@@ -46,7 +46,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Somebody who calls, and remembers the chunks.
+/// A caller that remembers the chunks.
 pub(crate) struct TestCaller {
     session: Session,
     cancellation: CancellationToken,

@@ -1,4 +1,4 @@
-//! What a child says besides answers, on its way to whoever it is for.
+//! What a child says besides answers, on its way to its receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::Conversation;
 use crate::wire::{self, INTERNAL_ERROR, METHOD_NOT_FOUND};
 
-/// Something that a child lets be known, and what it weighs until somebody has it.
+/// A notice of a child, and what it weighs until it is delivered.
 pub(crate) struct Held {
     pub(crate) notice: ServerNotification,
     pub(super) _weight: OwnedSemaphorePermit,

@@ -1,4 +1,4 @@
-//! Whom what a child says is for.
+//! Who gets what a child says.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ const QUESTIONS: [(&str, &str, OperationKind); 3] = [
 
 /// The member by which a server says whose progress it tells.
 const PROGRESS_TOKEN: &str = "progressToken";
-/// What the kernel lets nobody know if it is larger.
+/// The size above which the kernel drops a notice.
 const MAX_NOTICE: usize = 1 << 20;
 
 impl Conversation {
@@ -70,7 +70,7 @@ impl Conversation {
         let Some((_, capability, kind)) = known else {
             return refuse(METHOD_NOT_FOUND, "the client has no such method");
         };
-        // SECURITY: a child that has no client of its own has nobody to ask.
+        // SECURITY: a child that has no client of its own may ask none.
         let client = self.client.as_ref();
         if !client.is_some_and(|client| client.contains_key(*capability)) {
             return refuse(METHOD_NOT_FOUND, "the client does not take this");
@@ -105,7 +105,7 @@ impl Conversation {
         let _ = self.outside.try_send(Outside::Question(asked));
     }
 
-    /// Something that the child lets be known.
+    /// A notice of the child.
     fn noticed(&self, method: String, mut params: Map<String, Value>, size: usize) {
         if let Some(change) = Change::ALL.into_iter().find(|change| change.method() == method) {
             return self.list_changed(change);
@@ -142,8 +142,8 @@ impl Conversation {
         self.changed.notify_one();
     }
 
-    /// Lets the call of this name know something, or the newest. What names a call that is over is
-    /// nobody's; what names none is for the client when there is no call.
+    /// Passes a notice to the call of this name, or the newest. What names a call that is over is
+    /// dropped; what names none is for the client when there is no call.
     fn tell_call(&self, token: Option<u64>, notice: ServerNotification, size: usize) {
         let names_one = notice.method == "notifications/progress";
         let route = {
@@ -167,7 +167,7 @@ impl Conversation {
         }
     }
 
-    /// Lets the client know something outside of any call. What it does not take is lost.
+    /// Sends the client a notice outside of any call. What it does not take is lost.
     fn tell_outside(&self, notice: ServerNotification, size: usize) {
         if let Some(held) = self.hold(notice, size) {
             let _ = self.outside.try_send(Outside::ServerNotification(held));

@@ -1,4 +1,4 @@
-//! Whose child says what to whom.
+//! Which session gets what a child says.
 
 use std::sync::Arc;
 

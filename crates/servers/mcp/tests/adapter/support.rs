@@ -59,7 +59,7 @@ pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T
     found.unwrap_or_else(|_| panic!("{what} never came"))
 }
 
-/// Somebody who calls, and remembers what came back besides the answer.
+/// A caller that remembers what came back besides the answer.
 pub(crate) struct TestCaller {
     session: Session,
     cancellation: CancellationToken,
@@ -344,7 +344,7 @@ pub(crate) fn cap() -> CapabilityToken {
     draft.signed(&issuer).unwrap()
 }
 
-/// Whether a process is still there; one that nobody has buried yet is not.
+/// Whether a process is still there; one that has yet to be reaped is not.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

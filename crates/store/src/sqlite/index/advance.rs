@@ -77,13 +77,13 @@ impl Advancer {
         self.suspect = true;
     }
 
-    /// How far the index is; nothing when that is not ours to know.
+    /// How far the index is; nothing unless we hold the lock.
     pub(super) fn progress(&self) -> &Progress {
         static NONE: std::sync::LazyLock<Progress> = std::sync::LazyLock::new(Progress::new);
         self.held.as_ref().map_or(&NONE, |held| &held.progress)
     }
 
-    /// Indexes a batch. Nothing when somebody else is about it.
+    /// Indexes a batch. None when the lock is held elsewhere.
     pub(super) fn advance(&mut self, store: &Connection) -> StoreResult<Option<Batch>> {
         if !self.hold(store)? {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Advancer {
         advanced.map(Some)
     }
 
-    /// Indexes everything up to these places. False when somebody else is about it.
+    /// Indexes everything up to these places. False when the lock is held elsewhere.
     pub(super) fn catch_up(
         &mut self,
         store: &Connection,
@@ -117,9 +117,9 @@ impl Advancer {
         }
     }
 
-    /// Takes the lock and opens the index, unless we have or somebody else does.
+    /// Takes the lock and opens the index, unless we have it. False when it is held elsewhere.
     fn hold(&mut self, store: &Connection) -> StoreResult<bool> {
-        // An index that somebody has taken away is made again.
+        // An index whose file was removed or replaced is made again.
         let is_gone = |held: &Held| schema::identity(&self.path) != Some(held.identity);
         if self.suspect || self.held.as_ref().is_some_and(is_gone) {
             self.held = None;

@@ -26,7 +26,7 @@ const MANY: usize = 256;
 /// How long it sleeps when this process writes nothing: others may.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// How long an index may stand still before nobody waits for it.
+/// How long an index may stand still before no writer waits for it.
 const STANDSTILL: Duration = Duration::from_secs(5);
 
 /// A running indexer.
@@ -85,15 +85,15 @@ fn follow(index: &Index, store: &Connection) {
     index.advancer.lock().release();
 }
 
-/// What came of one look.
+/// What one step found.
 enum Step {
     /// There is more to do.
     More,
     /// All that was there a moment ago is indexed, and whether that was much.
     Close { many: bool },
-    /// All is indexed, or somebody else is about it.
+    /// All is indexed, or another process indexes it.
     Done,
-    /// Somebody else should be about it, and is not.
+    /// Another process should index it, and does not.
     Stands,
 }
 

@@ -87,7 +87,7 @@ pub(super) fn find(
     Ok(None)
 }
 
-/// Rows as callers name them: a place in this very index, so that nobody goes on in another.
+/// Rows as callers name them: a place in this very index, so that no caller goes on in another.
 #[derive(Debug, Clone, Copy)]
 struct Cursors {
     generation: i64,

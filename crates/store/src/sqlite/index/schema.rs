@@ -79,7 +79,7 @@ pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the index. Whoever still reads it reads what it was.
+/// Removes the index. A reader that has it open still reads what it was.
 pub(super) fn remove(path: &Path) -> StoreResult<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();

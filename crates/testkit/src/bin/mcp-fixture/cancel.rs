@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Shared by a call and whoever may call it off.
+/// Shared by a call and the code that may cancel it.
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
     done: Mutex<bool>,
@@ -11,7 +11,7 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    /// Calls it off.
+    /// Cancels the call.
     pub(crate) fn cancel(&self) {
         *self.done.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Completion of what somebody has begun to type.
+//! Completion of what a user has begun to type.
 
 use serde_json::{Value, json};
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// A request that does not fit the state of the session.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
-/// A method that nobody has.
+/// A method that does not exist.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
-/// A resource that nobody has.
+/// A resource that does not exist.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// Why a request has no result.

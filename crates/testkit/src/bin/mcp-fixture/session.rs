@@ -112,7 +112,7 @@ impl Session {
         self.state().running.remove(&id.to_string());
     }
 
-    /// Calls off a call, if it still runs.
+    /// Cancels a call, if it still runs.
     pub(crate) fn cancel(&self, id: &Value) {
         if let Some(cancel) = self.state().running.get(&id.to_string()) {
             cancel.cancel();

@@ -46,7 +46,7 @@ impl Wire {
     pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         // Locked for the whole line, so that lines of several calls do not mix.
         let mut out = io::stdout().lock();
-        // When nobody reads any more, the input ends as well, and the process with it.
+        // When the client reads no more, the input ends as well, and the process with it.
         let _ = out.write_all(bytes).and_then(|()| out.flush());
     }
 
@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    /// Hands an answer to the question that waits for it; one that nobody waits for is dropped.
+    /// Hands an answer to the question that waits for it; one to no open question is dropped.
     pub(crate) fn answered(&self, answer: Value) {
         let id = answer.get("id").and_then(Value::as_u64);
         let question = id.and_then(|id| self.questions().open.remove(&id));

@@ -42,7 +42,7 @@ struct Args {
     /// The folder of the store; in memory otherwise
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Whoever connects is this subject
+    /// Every client that connects is this subject
     #[arg(long, value_parser = public_key)]
     peer: Option<PublicKey>,
     /// An issuer besides the store's authority

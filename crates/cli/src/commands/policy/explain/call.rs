@@ -1,4 +1,4 @@
-//! A call as somebody describes it on the command line.
+//! A call as the operator describes it on the command line.
 
 use std::sync::Arc;
 

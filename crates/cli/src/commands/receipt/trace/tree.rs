@@ -125,7 +125,7 @@ impl Tree {
             let root = Waiting { depth: 0, stem: String::new(), is_last: true, request_id, found };
             shape.draw(root, &mut lines);
         }
-        // Requests that name one another in a circle are below nobody.
+        // Requests that name one another in a circle are below no root.
         for found in &self.found {
             let (Some(request_id), Some(parent)) = (&found.request_id, &found.parent) else {
                 continue;

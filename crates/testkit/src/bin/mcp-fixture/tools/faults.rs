@@ -64,7 +64,7 @@ pub(super) const TOOLS: &[Tool] = &[
     }),
 ];
 
-/// A caller who wants no progress gets it under a token that nobody has given.
+/// A caller who wants no progress gets it under a token that no caller gave.
 fn flood(call: &Call) -> Outcome {
     let count = call.number("count")?;
     let token: Value = call.progress_token.clone().unwrap_or_else(|| json!("nobody-gave-this"));

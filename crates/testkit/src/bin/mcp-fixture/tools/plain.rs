@@ -6,7 +6,7 @@ use super::{Effects, Tool, required};
 use crate::call::{Call, Outcome, Stop, text};
 use crate::resources::WATCHED;
 
-// Made up, and written in two parts so that nobody who looks for secrets in this file finds any.
+// Made up, and written in two parts so that a search of this file for secrets finds none.
 const ACCESS_KEY: &str = concat!("AKIA", "Q7ZLM2XW9RTB5KDV");
 const SECRET_KEY: &str = concat!("u8Kq2ZtYw4Nf7RbXs1", "Jd9LmVh3PcGe6TaQo5Wi");
 

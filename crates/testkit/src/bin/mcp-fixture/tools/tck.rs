@@ -10,7 +10,7 @@ use crate::call::{Call, Outcome, text};
 
 /// "Generated text content", in base64.
 const FILE: &str = "R2VuZXJhdGVkIHRleHQgY29udGVudA==";
-/// Where a file could be; nobody looks.
+/// Where a file could be; it is never read.
 const FILE_URL: &str = "https://example.com/output.txt";
 
 pub(super) const TOOLS: &[Tool] =
