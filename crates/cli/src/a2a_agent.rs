@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::duration;
 use crate::files::shown;
 use crate::io::Io;
-use crate::store_args::StoreArgs;
+use crate::store_args::{StoreArgs, data_of};
 
 /// The longest file with a secret or a certificate that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;

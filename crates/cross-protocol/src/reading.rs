@@ -66,7 +66,7 @@ impl CrossProtocolOrchestrator<'_> {
         self.kernel().close_session(server_id, session_id).await;
     }
 
-    /// What is on a kind of a server, as it writes it. None for a server that has only tools.
+    /// All entries of one kind that a server has, as it writes them. None for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.

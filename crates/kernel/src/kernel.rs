@@ -207,7 +207,7 @@ impl ChioKernel {
         }
     }
 
-    /// What is on a kind of a server, as it writes it; none for a server that has only tools.
+    /// All entries of one kind that a server has, as it writes them; none for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.

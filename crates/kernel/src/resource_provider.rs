@@ -24,7 +24,7 @@ pub enum ListKind {
     Prompts,
 }
 
-/// How a library is used.
+/// A way to read what a server offers besides tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadKind {
     /// Reads a resource.
@@ -105,7 +105,7 @@ pub trait ResourceProvider: Send + Sync {
     /// A session has ended, and with it all that was kept for it.
     async fn close(&self, session_id: &str);
 
-    /// Everything on a kind, all pages of it.
+    /// All entries of one kind, all pages of them.
     ///
     /// # Errors
     /// [`KernelError::ToolServerError`] when the server does not say.

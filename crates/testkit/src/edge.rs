@@ -1,5 +1,6 @@
 //! A small edge of its own protocol, over HTTP and over lines: `SERVER TOOL ARGUMENTS` is a call, the
-//! answer is the result as JSON. It shows all that an edge takes.
+//! answer is the result as JSON. It shows all that the runtime asks of an edge; a protocol with
+//! cancellation, chunks or questions implements `Caller` where this has [`NoCaller`].
 
 use std::sync::Arc;
 
@@ -8,10 +9,12 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::post;
+use chio_core::capability::DpopProof;
 use chio_cross_protocol::{DiscoveryProtocol, NoCaller, OrchestratedRequest, Outcome, Principal};
 use chio_edge::auth::{Bearer, HttpAuth};
 use chio_edge::body::collect;
 use chio_edge::limits::RateLimiter;
+use chio_edge::tokens::token_for;
 use chio_edge::{
     Carrier, Edge, EdgeContext, EdgeKind, Form, Refusal, Setting, SettingError, StreamError,
     Streams,
@@ -59,12 +62,14 @@ struct WordsEdge {
 struct Endpoint {
     context: Arc<EdgeContext>,
     auth: Arc<HttpAuth>,
+    limiter: Arc<RateLimiter>,
 }
 
 #[async_trait]
 impl Edge for WordsEdge {
     fn routes(&self, auth: Arc<HttpAuth>) -> Option<Router> {
-        let endpoint = Endpoint { context: Arc::clone(&self.context), auth };
+        let (context, limiter) = (Arc::clone(&self.context), Arc::default());
+        let endpoint = Endpoint { context, auth, limiter };
         Some(Router::new().route(EDGE.path, post(handle)).with_state(endpoint))
     }
 
@@ -84,7 +89,7 @@ impl Edge for WordsEdge {
                 () = shutdown.cancelled() => None,
             };
             let Some(line) = line else { return Ok(()) };
-            let answer = call(&self.context, principal.clone(), &line).await;
+            let answer = call(&self.context, principal.clone(), None, &line).await;
             writer.write_all(format!("{answer}\n").as_bytes()).await?;
         }
     }
@@ -98,16 +103,21 @@ async fn handle(State(endpoint): State<Endpoint>, request: Request) -> (StatusCo
 }
 
 async fn answer(endpoint: &Endpoint, request: Request) -> Result<Value, Refusal> {
-    let Endpoint { context, auth } = endpoint;
+    let Endpoint { context, auth, limiter } = endpoint;
     let (head, body) = request.into_parts();
-    let (limiter, now) = (RateLimiter::default(), context.orchestrator.now());
-    let head = auth.authenticate(&head, Bearer::Token, &limiter, now).await?;
+    let now = context.orchestrator.now();
+    let head = auth.authenticate(&head, Bearer::Token, limiter, now).await?;
     let body = collect(body, 1 << 20).await?;
-    Ok(call(context, head.principal?, &String::from_utf8_lossy(&body)).await)
+    Ok(call(context, head.principal?, head.proof?, &String::from_utf8_lossy(&body)).await)
 }
 
 /// Runs one call: admitted, through the orchestrator, answered with its receipt's id.
-async fn call(context: &EdgeContext, principal: Principal, line: &str) -> Value {
+async fn call(
+    context: &EdgeContext,
+    principal: Principal,
+    proof: Option<Box<DpopProof>>,
+    line: &str,
+) -> Value {
     let mut words = line.splitn(3, ' ');
     let (server, tool) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let arguments = serde_json::from_str(words.next().unwrap_or("{}"));
@@ -117,8 +127,11 @@ async fn call(context: &EdgeContext, principal: Principal, line: &str) -> Value 
         Err(refused) => return json!({"error": refused.to_string()}),
     };
     let tokens = context.admission.tokens(&session.principal).await.unwrap_or_default();
-    let Some(token) = tokens.into_iter().next() else { return json!({"error": "no capability"}) };
-    let request = OrchestratedRequest::new("words-1", token, server, tool, arguments);
+    let Some(token) = token_for(&tokens, server, tool).cloned() else {
+        return json!({"error": "no capability"});
+    };
+    let mut request = OrchestratedRequest::new("words-1", token, server, tool, arguments);
+    request.dpop_proof = proof;
     match context.orchestrator.run(request, Arc::new(NoCaller::new(session))).await {
         Ok(ran) => match ran.evaluation.outcome {
             Outcome::Value(value) => json!({"value": value, "receipt": ran.evaluation.receipt.id}),

@@ -78,7 +78,7 @@ impl Child {
         Ok(())
     }
 
-    /// Everything on a kind.
+    /// All entries of one kind.
     ///
     /// # Errors
     /// When the child does not say.

@@ -20,7 +20,7 @@ pub(crate) use events::{Asked, Change, Events, Held, Outside, Running};
 pub(crate) use routing::FORWARDED;
 
 use crate::error::McpError;
-use crate::list::Shelves;
+use crate::list::ListCache;
 use crate::options::McpServerOptions;
 use crate::outbox::Outbox;
 use crate::wire;
@@ -37,7 +37,7 @@ pub(crate) struct Conversation {
     /// What the child was told that its client can do; none for a child that has no client.
     client: Option<Map<String, Value>>,
     pub(crate) outbox: Outbox,
-    pub(crate) shelves: Shelves,
+    pub(crate) list_cache: ListCache,
     /// A permit for each byte that may still wait for a client.
     room: Arc<Semaphore>,
     state: Mutex<State>,
@@ -101,7 +101,7 @@ impl Conversation {
         let conversation = Self {
             client,
             outbox: Outbox::new(limits.max_queued_bytes),
-            shelves: Shelves::default(),
+            list_cache: ListCache::default(),
             room: Arc::new(Semaphore::new(room)),
             state: Mutex::default(),
             outside,

@@ -14,7 +14,7 @@ use crate::wire::METHOD_NOT_FOUND;
 
 /// What is remembered of a child's lists, until it says that they have changed.
 #[derive(Default)]
-pub(crate) struct Shelves(Mutex<HashMap<ListKind, Kept>>);
+pub(crate) struct ListCache(Mutex<HashMap<ListKind, Kept>>);
 
 #[derive(Default)]
 struct Kept {
@@ -23,7 +23,7 @@ struct Kept {
     entries: Option<Arc<Vec<Value>>>,
 }
 
-impl Shelves {
+impl ListCache {
     /// The list has changed.
     pub(crate) fn forget(&self, kind: ListKind) {
         let mut kept = self.0.lock();
@@ -60,7 +60,7 @@ const fn terms(kind: ListKind) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Everything on a kind. A server that does not say that it has such a thing is not asked.
+/// All entries of one kind. A server that does not say that it has such a thing is not asked.
 ///
 /// # Errors
 /// When the server does not answer, or the list has no end.
@@ -73,7 +73,7 @@ pub(crate) async fn entries(
     if !capabilities.contains_key(capability) {
         return Ok(Arc::default());
     }
-    let (changes, kept) = conversation.shelves.look(kind);
+    let (changes, kept) = conversation.list_cache.look(kind);
     if let Some(entries) = kept {
         return Ok(entries);
     }
@@ -87,7 +87,7 @@ pub(crate) async fn entries(
         listed => listed?,
     };
     let entries = Arc::new(entries);
-    conversation.shelves.keep(kind, changes, &entries);
+    conversation.list_cache.keep(kind, changes, &entries);
     Ok(entries)
 }
 
@@ -126,16 +126,16 @@ mod tests {
 
     #[test]
     fn a_list_that_changed_while_it_was_asked_for_is_not_remembered() {
-        let shelves = Shelves::default();
-        let (changes, kept) = shelves.look(ListKind::Tools);
+        let list_cache = ListCache::default();
+        let (changes, kept) = list_cache.look(ListKind::Tools);
         assert_eq!(kept, None);
-        shelves.forget(ListKind::Tools);
-        shelves.keep(ListKind::Tools, changes, &Arc::default());
-        assert_eq!(shelves.look(ListKind::Tools), (1, None));
-        shelves.keep(ListKind::Tools, 1, &Arc::default());
-        assert_eq!(shelves.look(ListKind::Tools), (1, Some(Arc::default())));
-        assert_eq!(shelves.look(ListKind::Prompts), (0, None), "another list");
-        shelves.forget(ListKind::Tools);
-        assert_eq!(shelves.look(ListKind::Tools), (2, None));
+        list_cache.forget(ListKind::Tools);
+        list_cache.keep(ListKind::Tools, changes, &Arc::default());
+        assert_eq!(list_cache.look(ListKind::Tools), (1, None));
+        list_cache.keep(ListKind::Tools, 1, &Arc::default());
+        assert_eq!(list_cache.look(ListKind::Tools), (1, Some(Arc::default())));
+        assert_eq!(list_cache.look(ListKind::Prompts), (0, None), "another list");
+        list_cache.forget(ListKind::Tools);
+        assert_eq!(list_cache.look(ListKind::Tools), (2, None));
     }
 }

@@ -10,7 +10,7 @@ use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use super::RequestContext;
-use crate::error::{invalid_params, registered, unauthenticated};
+use crate::error::{invalid_params, registered};
 use crate::session::McpSession;
 
 /// Answers a request for a list.

@@ -114,7 +114,7 @@ impl Change {
         }
     }
 
-    pub(super) const fn shelves(self) -> &'static [ListKind] {
+    pub(super) const fn kinds(self) -> &'static [ListKind] {
         match self {
             Self::Tools => &[ListKind::Tools],
             Self::Resources => &[ListKind::Resources, ListKind::ResourceTemplates],

@@ -137,7 +137,7 @@ impl Conversation {
     }
 
     fn list_changed(&self, change: Change) {
-        change.shelves().iter().for_each(|kind| self.shelves.forget(*kind));
+        change.kinds().iter().for_each(|kind| self.list_cache.forget(*kind));
         self.changes.lock().insert(change);
         self.changed.notify_one();
     }

@@ -327,7 +327,7 @@ async fn changes_of_lists_are_gathered_and_forget_what_was_remembered() {
     assert!(once(&mut next).await.is_pending());
     talk.notify("notifications/resources/list_changed", &json!({}));
     assert_eq!(next.await, BTreeSet::from([Change::Resources]));
-    assert_eq!(Change::Resources.shelves(), [ListKind::Resources, ListKind::ResourceTemplates]);
+    assert_eq!(Change::Resources.kinds(), [ListKind::Resources, ListKind::ResourceTemplates]);
 }
 
 #[test]
