@@ -70,7 +70,7 @@ mod tests {
     use super::{DetachOnDrop, Panicked};
 
     #[tokio::test]
-    async fn whoever_stays_gets_the_result() {
+    async fn a_caller_that_stays_gets_the_result() {
         assert_eq!(DetachOnDrop::new(async { 7 }).await, Ok(7));
     }
 

@@ -47,7 +47,7 @@ fn problem(case: &Case, judged: &Judged) -> Option<String> {
     if let Some(expected) = &case.by
         && by != Some(expected)
     {
-        let found = by.unwrap_or("nobody");
+        let found = by.unwrap_or("no guard");
         return Some(format!("expected it to be {expected}, found {found}: {reason}"));
     }
     let says = case.says.as_ref()?;

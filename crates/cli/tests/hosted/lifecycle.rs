@@ -76,7 +76,7 @@ fn a_session_that_nobody_uses_expires() {
 
 // covers: WIRE-050, WIRE-071
 #[test]
-fn the_end_of_a_session_ends_its_streams_and_calls_off_what_runs() {
+fn the_end_of_a_session_ends_its_streams_and_cancels_what_runs() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
     let mut listening = session.listen();

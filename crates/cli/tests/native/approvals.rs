@@ -99,7 +99,7 @@ fn nobodys_answer_in_time_is_a_no() {
 }
 
 #[test]
-fn a_caller_that_goes_away_calls_off_and_gives_back_its_budget() {
+fn a_caller_that_goes_away_cancels_and_gives_back_its_budget() {
     let (world, server) = World::served();
     let one = vec![ToolGrant { max_invocations: Some(1), ..grant("needs_approval") }];
     let token = world.token("gone-1", one);

@@ -75,7 +75,7 @@ fn garbage_on_standard_input_ends_the_process_without_an_answer() {
 }
 
 #[test]
-fn a_reader_that_is_gone_ends_the_process_and_calls_off_what_runs() {
+fn a_reader_that_is_gone_ends_the_process_and_cancels_what_runs() {
     let world = World::new();
     let (mut server, mut wire) = serve(&world, "");
     let token = world.token("stdio-2", vec![grant("sleep"), grant("count_to")]);

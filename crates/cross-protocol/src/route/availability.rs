@@ -70,7 +70,7 @@ mod tests {
 
     // covers: CROSS-032
     #[test]
-    fn whoever_is_unavailable_has_a_reason_and_nobody_else() {
+    fn only_an_unavailable_protocol_has_a_reason() {
         let read = |value| serde_json::from_value::<RouteAvailabilityStatus>(value).unwrap();
         assert_eq!(read(json!({"available": true, "reason": "x"})).why_not(), None);
         assert_eq!(RouteAvailabilityStatus::unavailable("down").why_not().unwrap(), "down");

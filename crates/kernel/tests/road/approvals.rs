@@ -128,7 +128,7 @@ async fn a_no_ends_the_call_and_its_receipt_names_who_said_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobodys_answer_in_time_is_a_no() {
+async fn no_answer_in_time_is_a_no() {
     let world = careful_world().await;
     let parked = park(&world).await;
     let id = parked.approval.request.id.clone();
@@ -152,7 +152,7 @@ async fn an_answer_after_the_time_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_calls_off_stops_waiting() {
+async fn a_caller_that_cancels_stops_waiting() {
     let world = careful_world().await;
     let parked = park(&world).await;
     parked.caller.cancel();
@@ -451,7 +451,7 @@ async fn the_intent_of_a_call_without_one_can_be_worked_out_beforehand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_handed_the_token_on_does_not_approve_its_use() {
+async fn a_delegator_does_not_approve_the_use_of_its_token() {
     // The agent is a trusted approver, and hands its authority to a throw-away key of its own.
     let world = Setup::default().approvers(&[approver(), agent()]).guard(careful()).start().await;
     let parent = token("parent", &[grant("*")]);

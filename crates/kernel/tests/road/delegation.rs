@@ -79,7 +79,7 @@ async fn a_grandchild_needs_every_ancestor() {
 
 // covers: WIRE-042
 #[tokio::test]
-async fn whoever_revokes_an_ancestor_revokes_all_that_come_from_it() {
+async fn revoking_an_ancestor_revokes_all_that_come_from_it() {
     let world = World::new().await;
     let [parent, middle, last] = family();
     for token in [&parent, &middle, &last] {

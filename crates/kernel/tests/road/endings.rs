@@ -112,7 +112,7 @@ async fn dropping_the_future_does_not_stop_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_for_running_calls_and_calls_off_the_rest() {
+async fn a_drain_waits_for_running_calls_and_cancels_the_rest() {
     let world = World::new().await;
     let caller = Arc::new(world.caller());
     let token = token("cap-1", &[grant("*")]);

@@ -165,7 +165,7 @@ async fn a_sweep_leaves_running_calls_alone() {
 }
 
 /// A call is cancelled while the store keeps the answer about its intent to itself.
-async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
+async fn cancel_during_the_first_write(setup: Setup, cancels: bool) {
     let world = setup.start().await;
     world.ledger.reserving.answer_late_once();
     let caller = Arc::new(world.caller());
@@ -189,13 +189,13 @@ async fn call_off_during_the_first_write(setup: Setup, cancels: bool) {
 // The intent of a read-only stream is written inside the tool's run, which ends with the call.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_while_its_intent_is_written_has_one_receipt() {
-    call_off_during_the_first_write(Setup::default(), true).await;
+    cancel_during_the_first_write(Setup::default(), true).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_is_up_while_its_intent_is_written_has_one_receipt() {
     let setup = Setup::default().config(|it| it.limits.deadline = Duration::from_secs(1));
-    call_off_during_the_first_write(setup, false).await;
+    cancel_during_the_first_write(setup, false).await;
 }
 
 #[tokio::test(start_paused = true)]

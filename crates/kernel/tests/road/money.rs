@@ -71,7 +71,7 @@ async fn what_a_tool_does_not_use_comes_back() {
 }
 
 #[tokio::test]
-async fn nobody_pays_more_than_was_held() {
+async fn no_call_pays_more_than_was_held() {
     let world = World::new().await;
     let token = token("cap-1", &[priced("*", 100)]);
     let claims: [Value; 3] =

@@ -118,7 +118,7 @@ async fn principals_of_different_kinds_never_meet() {
 }
 
 #[tokio::test]
-async fn whoever_shows_nothing_good_is_not_let_in() {
+async fn a_client_without_a_good_credential_is_not_let_in() {
     let key = Key::ed("k");
     let peers = peers(&key);
     let expired = format!("Bearer {}", key.sign(&claims(&json!({"exp": 1}))));

@@ -106,7 +106,7 @@ async fn a_head_that_never_ends_is_waited_for_no_longer_than_its_time() {
 }
 
 #[tokio::test]
-async fn whoever_comes_beyond_the_limit_waits_until_another_leaves() {
+async fn a_client_beyond_the_limit_waits_until_another_leaves() {
     let served = served(2, LONG).await;
     let mut first = TcpStream::connect(served.address).await.unwrap();
     let mut second = TcpStream::connect(served.address).await.unwrap();

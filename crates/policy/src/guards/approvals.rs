@@ -39,7 +39,7 @@ const RULE: &[Key] = &[
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "approval",
     section: "chio.approvals",
-    about: "Parks calls in the inbox until somebody approves them: tools by name, all that have \
+    about: "Parks calls in the inbox until an approver approves them: tools by name, all that have \
             side effects, calls that write to chosen paths or run chosen commands. All that a rule \
             says has to fit. Tools published with `x-chio-approval-required` always wait.",
     keys: KEYS,

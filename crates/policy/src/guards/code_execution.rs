@@ -16,7 +16,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
     name: "code-execution",
     section: "rules.code_execution",
     about: "Looks at code before a tool runs it: its language, the modules that it imports, whether \
-            it reaches the network, and how long it may run. It reads code as text; whoever wants \
+            it reaches the network, and how long it may run. It reads code as text; an author who wants \
             to hide an import can. A sandbox is the real control.",
     keys: &[
         Key::flag("enabled", "false", "whether it is in force"),

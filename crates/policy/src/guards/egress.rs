@@ -16,7 +16,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
     section: "rules.egress",
     about: "Lets calls reach only the hosts of a list. Every place that a call names has to pass; \
             a place whose host cannot be told is denied. What a name resolves to is the business \
-            of `internal-network` and of whoever connects.",
+            of `internal-network` and of the tool that connects.",
     keys: &[
         Key::ENABLED,
         Key::new(
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_counts_for_hosts_that_nobody_names() {
+    fn the_default_counts_for_hosts_on_no_list() {
         assert_eq!(guard(&[], &[], true).refuses(Some("a.example")), None);
         assert!(guard(&[], &[], false).refuses(Some("a.example")).is_some());
         assert!(guard(&[], &[], true).refuses(None).is_some(), "no host is no allowed host");

@@ -18,14 +18,14 @@ const KEYS: &[Key] = &[
     ),
     Key::new("approve_above_currency", "three letters", "any", "the currency of `approve_above`"),
     Key::new("timeout_seconds", "a time such as `5m`", "the kernel's", "how long a call waits"),
-    Key::new("on_timeout", "`deny`", "deny", "what becomes of a call that nobody answers"),
+    Key::new("on_timeout", "`deny`", "deny", "what becomes of a call that gets no answer"),
 ];
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "human-in-loop",
     section: "rules.human_in_loop",
     about: "Parks calls of chosen tools, and calls that cost more than a threshold, in the inbox \
-            until somebody approves them with `chio approvals approve`.",
+            until an approver approves them with `chio approvals approve`.",
     keys: KEYS,
     always: false,
     build,
@@ -37,7 +37,8 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let currency = section.text("approve_above_currency").map(|item| item.text.to_owned());
     let words = [("deny", true), ("defer", false)];
     if section.one_of("on_timeout", &words) == Some(false) {
-        section.problem("on_timeout", "this kernel denies what nobody answers; write `deny`");
+        section
+            .problem("on_timeout", "this kernel denies a call that gets no answer; write `deny`");
     }
     if currency.is_some() && above.is_none() {
         section.problem("approve_above_currency", "expected `approve_above` beside it");

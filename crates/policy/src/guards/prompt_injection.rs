@@ -19,8 +19,8 @@ pub(crate) const KIND: GuardKind = GuardKind {
     name: "prompt-injection",
     section: "extensions.detection.prompt_injection",
     about: "Screens what tools answer for text that tries to command the model. It knows the forms \
-            of such text that are known, and is the weakest control there is: whoever writes \
-            against it gets through. What really stops an injected command are capabilities, \
+            of such text that are known, and is the weakest control there is: an author who \
+            writes against it gets through. What really stops an injected command are capabilities, \
             `egress` and approvals. A stream is judged chunk by chunk, and of long output the \
             beginning and the end are read.",
     keys: &[

@@ -24,7 +24,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
     section: "chio.rules",
     about: "Rules in Cedar, over agent, server, tool and a context of what the call does and where \
             it comes from. A `forbid` wins over everything; `@id`, `@reason` and `@approval` name \
-            a rule, explain it, and ask somebody instead of denying. A rule that fails denies.",
+            a rule, explain it, and ask an approver instead of denying. A rule that fails denies.",
     keys: &[
         Key::ENABLED,
         Key::new(

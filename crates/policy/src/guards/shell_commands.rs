@@ -22,8 +22,8 @@ pub(crate) const KIND: GuardKind = GuardKind {
     about: "Denies commands that destroy, take over or hide. It looks at a command as a shell would \
             run it: without quotes and escapes, with variables, braces and substitutions followed, \
             and through `sh -c`, `env`, `xargs`, `find -exec`, pipes and here-documents. A command \
-            that no shell could read is denied. What a program does once it runs, nobody can tell \
-            from its name: an allowlist of tools is the stronger control.",
+            that no shell could read is denied. What a program does once it runs, its name \
+            does not say: an allowlist of tools is the stronger control.",
     keys: &[
         Key::ENABLED,
         Key::patterns(

@@ -113,7 +113,7 @@ fn a_question_that_native_callers_cannot_be_asked_leaves_a_child_receipt() {
 }
 
 #[test]
-fn a_shutdown_calls_off_what_outlasts_its_patience() {
+fn a_shutdown_cancels_what_outlasts_its_patience() {
     let mut world = World::new("--patience-ms 100");
     let mut wire = world.connect();
     wire.send_call("1", &world.token("stuck-1"), "test/hang_with_effects", json!({}));

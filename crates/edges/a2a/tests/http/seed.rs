@@ -106,7 +106,7 @@ async fn message_stream_finds_its_skill_as_message_send_does() {
 
 // covers: BRIDGE-023, BRIDGE-091
 #[tokio::test]
-async fn task_cancel_calls_off_what_waits_and_may_be_repeated() {
+async fn task_cancel_cancels_what_waits_and_may_be_repeated() {
     let world = World::with(&["echo"]).await;
     let task = world.rpc("message/stream", text("x")).send().await.result();
     let cancel = || world.rpc("task/cancel", json!({"taskId": task["id"]}));

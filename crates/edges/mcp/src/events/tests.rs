@@ -95,7 +95,7 @@ fn one_reader_at_a_time_has_the_notification_stream_and_the_next_gets_what_waite
 }
 
 #[test]
-fn whoever_goes_on_with_a_stream_takes_it_over() {
+fn a_client_that_resumes_a_stream_takes_it_over() {
     let log = log();
     let stream = log.open();
     let mut first = log.read(stream);

@@ -134,7 +134,7 @@ fn members_with_telling_names_are_kept_out_of_receipts_and_not_denied() {
 }
 
 #[test]
-fn somebodys_own_pattern_replaces_ours_and_is_joined_too() {
+fn an_operators_pattern_replaces_ours_and_is_joined_too() {
     let kind = Kind::written(
         "own".to_owned(),
         Severity::Error,

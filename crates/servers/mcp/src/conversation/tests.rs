@@ -90,7 +90,7 @@ async fn answers_find_who_asked() {
 }
 
 #[tokio::test]
-async fn whoever_stops_waiting_calls_off_and_a_late_answer_is_nobodys() {
+async fn a_call_that_stops_waiting_is_cancelled_and_a_late_answer_is_dropped() {
     let talk = Talk::new(None);
     {
         let mut request = pin!(talk.conversation.request("a", Map::new()));
