@@ -57,7 +57,6 @@ mod prepare;
 mod reading;
 mod registry;
 mod request;
-mod road;
 mod route;
 mod tasks;
 mod trace;
@@ -92,7 +91,6 @@ pub use orchestrator::CrossProtocolOrchestrator;
 pub use reading::ReadRequest;
 pub use registry::TargetProtocolRegistry;
 pub use request::{MAX_ORIGIN_ID, OrchestratedRequest, Parent};
-pub use road::Road;
 pub use route::{
     ProtocolChain, RouteAvailabilityStatus, RouteCandidate, RoutePlanningError,
     RoutePlanningOutcome, RouteSelectionDecision, RouteSelectionEvidence, plan_authoritative_route,

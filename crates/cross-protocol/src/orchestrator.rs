@@ -20,7 +20,6 @@ use crate::orchestrated::{OrchestratedToolCall, Projection};
 use crate::prepare::{PreparedCall, RouteContext};
 use crate::registry::TargetProtocolRegistry;
 use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest};
-use crate::road::Road;
 use crate::route::RouteAvailabilityStatus;
 
 /// Takes calls of every protocol to the kernel. Nothing else does.
@@ -212,6 +211,12 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         self.kernel.is_revoked(token)
     }
 
+    /// Whether exactly this token has been verified here and is remembered.
+    #[must_use]
+    pub fn has_verified(&self, token: &CapabilityToken) -> bool {
+        self.kernel.has_verified(token)
+    }
+
     /// A tool as its server publishes it.
     #[must_use]
     pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
@@ -222,31 +227,5 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     #[must_use]
     pub fn manifests(&self) -> Vec<ToolManifest> {
         self.kernel.manifests()
-    }
-}
-
-impl Road for CrossProtocolOrchestrator<'static> {
-    async fn run(
-        &self,
-        request: OrchestratedRequest,
-        caller: Arc<dyn Caller>,
-    ) -> Result<OrchestratedToolCall, KernelError> {
-        self.run(request, caller).await
-    }
-
-    async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {
-        self.capabilities_of(subject).await
-    }
-
-    fn revocations(&self) -> broadcast::Receiver<String> {
-        self.revocations()
-    }
-
-    fn is_revoked(&self, token: &CapabilityToken) -> bool {
-        self.is_revoked(token)
-    }
-
-    fn has_verified(&self, token: &CapabilityToken) -> bool {
-        self.kernel.has_verified(token)
     }
 }

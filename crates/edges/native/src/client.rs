@@ -225,7 +225,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     use super::*;
-    use crate::script::request;
+    use crate::world::request;
 
     #[tokio::test]
     async fn a_kernel_that_talks_nonsense_is_left() {

@@ -9,7 +9,7 @@ use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::frame::FrameError;
 use chio_core::message::{KernelMessage, ReceivedMessage, TokenCache, ToolCallRequest};
-use chio_cross_protocol::{Road, Session};
+use chio_cross_protocol::{CrossProtocolOrchestrator, Session};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
@@ -92,17 +92,16 @@ pub struct ConnectionOptions {
 /// # Errors
 /// With what ended the connection, unless that was the end of the input between two frames or
 /// the shutdown.
-pub async fn serve_connection<R, W, T>(
+pub async fn serve_connection<R, W>(
     reader: R,
     writer: W,
-    road: Arc<T>,
+    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     options: ConnectionOptions,
     shutdown: CancellationToken,
 ) -> Result<(), NativeError>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
-    T: Road,
 {
     let outbox = Outbox::new(options.limits.max_queued_bytes);
     let subject = options.session.principal.subject.clone();
@@ -113,7 +112,7 @@ where
     let outgoing = Arc::clone(&link);
     writers.spawn(async move { outgoing.outbox.write_to(writer).await });
     let mut connection = Connection {
-        road,
+        orchestrator,
         link,
         subject,
         limits: options.limits,
@@ -127,22 +126,22 @@ where
     let end = connection.read(&mut frames, &shutdown).await;
     let end = connection.finish(end, &mut frames).await;
     connection.link.outbox.finish();
-    let hurried = end.calls_off || shutdown.is_cancelled();
+    let hurried = end.cancels || shutdown.is_cancelled();
     let written = connection.flush(&mut writers, hurried, &shutdown).await;
     // A client that is gone takes nothing more; that is no error.
-    if end.calls_off { end.outcome } else { end.outcome.and(written) }
+    if end.cancels { end.outcome } else { end.outcome.and(written) }
 }
 
 /// How reading ended.
 struct End {
     /// Whether running calls are cancelled.
-    calls_off: bool,
+    cancels: bool,
     outcome: Result<(), NativeError>,
 }
 
 impl From<NativeError> for End {
     fn from(error: NativeError) -> Self {
-        Self { calls_off: true, outcome: Err(error) }
+        Self { cancels: true, outcome: Err(error) }
     }
 }
 
@@ -156,8 +155,8 @@ struct Done {
 
 type Task = Result<Done, NativeError>;
 
-struct Connection<T> {
-    road: Arc<T>,
+struct Connection {
+    orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     link: Arc<Link>,
     subject: Option<PublicKey>,
     limits: Limits,
@@ -169,14 +168,14 @@ struct Connection<T> {
     tokens: TokenCache,
 }
 
-impl<T: Road> Connection<T> {
+impl Connection {
     /// Reads and begins what is asked for, until there is nothing more to read.
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
         frames: &mut FrameReader<R>,
         shutdown: &CancellationToken,
     ) -> End {
-        let mut revocations = Some(self.road.revocations());
+        let mut revocations = Some(self.orchestrator.revocations());
         self.look_up_held();
         let link = Arc::clone(&self.link);
         let mut stopped = pin!(shutdown.cancelled());
@@ -196,16 +195,16 @@ impl<T: Road> Connection<T> {
                 late = Some(Instant::now() + self.limits.arrival);
             }
             if ended && (self.on_eof == OnEof::Cancel || self.has_room()) {
-                let calls_off = self.on_eof == OnEof::Cancel;
+                let cancels = self.on_eof == OnEof::Cancel;
                 return match frames.finish() {
-                    Ok(()) => End { calls_off, outcome: Ok(()) },
+                    Ok(()) => End { cancels, outcome: Ok(()) },
                     Err(error) => NativeError::from(error).into(),
                 };
             }
             let reads = !ended && (self.has_room() || frames.waiting() < READ_AHEAD);
             let step = tokio::select! {
                 biased;
-                () = &mut stopped => return End { calls_off: false, outcome: Ok(()) },
+                () = &mut stopped => return End { cancels: false, outcome: Ok(()) },
                 () = &mut broken => return NativeError::Io(gone()).into(),
                 Some(done) = self.tasks.join_next() => self.reap(done),
                 () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() && reads => {
@@ -275,10 +274,10 @@ impl<T: Road> Connection<T> {
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id, weight);
         self.known.presented(&request.capability_token, weight);
         let request = NativeBridge.call(request, self.subject.as_ref(), owns_id);
-        let road = Arc::clone(&self.road);
+        let orchestrator = Arc::clone(&self.orchestrator);
         self.tasks.spawn(async move {
             let caller = Arc::new(caller);
-            let ended = road.run(request, Arc::clone(&caller) as _).await?;
+            let ended = orchestrator.run(request, Arc::clone(&caller) as _).await?;
             caller.respond(ended.evaluation).await?;
             Ok(Done { weight, held: Vec::new() })
         });
@@ -286,11 +285,11 @@ impl<T: Road> Connection<T> {
 
     /// Answers with the capabilities of the client; an unknown client has none.
     fn list(&mut self, weight: usize) {
-        let (road, link, peer) =
-            (Arc::clone(&self.road), Arc::clone(&self.link), self.subject.clone());
+        let (orchestrator, link, peer) =
+            (Arc::clone(&self.orchestrator), Arc::clone(&self.link), self.subject.clone());
         self.tasks.spawn(async move {
             let held = match peer {
-                Some(peer) => road.capabilities_of(&peer).await?,
+                Some(peer) => orchestrator.capabilities_of(&peer).await?,
                 None => Vec::new(),
             };
             let mut capabilities = held.clone();
@@ -308,9 +307,9 @@ impl<T: Road> Connection<T> {
     /// Learns which tokens the client holds, to tell it of revocations.
     fn look_up_held(&mut self) {
         let Some(subject) = self.subject.clone() else { return };
-        let road = Arc::clone(&self.road);
+        let orchestrator = Arc::clone(&self.orchestrator);
         self.tasks.spawn(async move {
-            let held = road.capabilities_of(&subject).await?;
+            let held = orchestrator.capabilities_of(&subject).await?;
             Ok(Done { weight: 0, held })
         });
     }
@@ -349,12 +348,12 @@ impl<T: Road> Connection<T> {
 
     /// Tells the other end of revocations that matter to it.
     fn announce(&mut self, revoked: Option<String>) {
-        let road = &self.road;
-        let verified = |token: &CapabilityToken| road.has_verified(token);
+        let orchestrator = &self.orchestrator;
+        let verified = |token: &CapabilityToken| orchestrator.has_verified(token);
         let ids = match revoked {
             Some(id) => self.known.newly_revoked(|token| rests_on(token, &id), verified),
             // Some revocations were missed; the kernel knows which tokens they concern.
-            None => self.known.newly_revoked(|token| road.is_revoked(token), verified),
+            None => self.known.newly_revoked(|token| orchestrator.is_revoked(token), verified),
         };
         for id in ids {
             self.send(KernelMessage::CapabilityRevoked { id }, 0);
@@ -374,7 +373,7 @@ impl<T: Road> Connection<T> {
         let mut stalled_at = None;
         let mut next_look = Instant::now() + self.limits.linger;
         loop {
-            if end.calls_off && deadline.is_none() {
+            if end.cancels && deadline.is_none() {
                 link.cancellation.cancel();
                 deadline = Some(Instant::now() + self.limits.linger);
             }
@@ -388,7 +387,7 @@ impl<T: Road> Connection<T> {
                 () = link.outbox.broken().cancelled(), if waits => Err(NativeError::Io(gone())),
                 more = frames.fill(), if waits && watches => {
                     watches = matches!(more, Ok(true)) && frames.waiting() < READ_AHEAD;
-                    end.calls_off = !matches!(more, Ok(true));
+                    end.cancels = !matches!(more, Ok(true));
                     Ok(())
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if !waits => return end,
@@ -400,7 +399,7 @@ impl<T: Road> Connection<T> {
                 }
             };
             if let Err(error) = step {
-                end.calls_off = true;
+                end.cancels = true;
                 end.outcome = end.outcome.and(Err(error));
             }
         }

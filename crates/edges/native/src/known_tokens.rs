@@ -88,13 +88,13 @@ pub(crate) fn rests_on(token: &CapabilityToken, id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::token;
+    use crate::world::{child, token};
 
     #[test]
     fn the_oldest_are_forgotten_when_there_are_too_many() {
         let mut known = KnownTokens::default();
         for number in 0..=MAX_TOKENS {
-            known.presented(&token(&number.to_string(), &[]), 1);
+            known.presented(&token(&number.to_string()), 1);
         }
         assert_eq!(known.tokens.len(), MAX_TOKENS);
         assert!(!known.tokens.contains_key("0"));
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn few_large_ones_are_too_many_too() {
         let mut known = KnownTokens::default();
-        known.presented(&token("beyond", &[]), MAX_WEIGHT + 1);
+        known.presented(&token("beyond"), MAX_WEIGHT + 1);
         assert!(known.tokens.is_empty());
         for id in ["a", "b", "c"] {
-            known.presented(&token(id, &[]), MAX_WEIGHT / 2);
+            known.presented(&token(id), MAX_WEIGHT / 2);
         }
         assert!(!known.tokens.contains_key("a"));
         assert_eq!(known.weight, MAX_WEIGHT);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_token_rests_on_itself_and_its_ancestors() {
-        let token = token("child", &["root", "middle"]);
+        let token = child("child", &child("middle", &token("root")));
         for (id, expected) in [("child", true), ("root", true), ("middle", true), ("r", false)] {
             assert_eq!(rests_on(&token, id), expected, "{id}");
         }

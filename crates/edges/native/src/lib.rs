@@ -16,9 +16,9 @@ mod known_tokens;
 mod outbox;
 mod parked;
 mod result;
-#[cfg(test)]
-mod script;
 mod service;
+#[cfg(test)]
+mod world;
 
 pub use client::{ClientError, NativeClient};
 pub use connection::{ConnectionOptions, Limits, OnEof, serve_connection};

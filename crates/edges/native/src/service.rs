@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chio_cross_protocol::{Admission, CapabilityBridge, Credential, Road};
+use chio_cross_protocol::{Admission, CapabilityBridge, Credential, CrossProtocolOrchestrator};
 use chio_edge::{Carrier, Edge, EdgeKind, StreamError, Streams};
 use tokio_util::sync::CancellationToken;
 
@@ -26,9 +26,9 @@ pub const EDGE: EdgeKind = EdgeKind {
 };
 
 /// What connections are served with.
-pub struct NativeService<T> {
+pub struct NativeService {
     /// Where calls go.
-    pub road: Arc<T>,
+    pub orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     /// Admits principals.
     pub admission: Arc<dyn Admission>,
     /// How much each connection may ask for at once.
@@ -37,11 +37,14 @@ pub struct NativeService<T> {
     pub max_connections: usize,
 }
 
-impl<T: Road> NativeService<T> {
+impl NativeService {
     /// A service with the usual limits.
     #[must_use]
-    pub fn new(road: Arc<T>, admission: Arc<dyn Admission>) -> Self {
-        Self { road, admission, limits: Limits::default(), max_connections: 256 }
+    pub fn new(
+        orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
+        admission: Arc<dyn Admission>,
+    ) -> Self {
+        Self { orchestrator, admission, limits: Limits::default(), max_connections: 256 }
     }
 
     /// Admits and serves one connection.
@@ -60,12 +63,12 @@ impl<T: Road> NativeService<T> {
         };
         let session = self.admission.admit(NativeBridge.protocol(), principal).await?;
         let options = ConnectionOptions { session, limits: self.limits.clone(), on_eof };
-        serve_connection(reader, writer, Arc::clone(&self.road), options, shutdown).await
+        serve_connection(reader, writer, Arc::clone(&self.orchestrator), options, shutdown).await
     }
 }
 
 #[async_trait]
-impl<T: Road> Edge for NativeService<T> {
+impl Edge for NativeService {
     async fn serve_streams(
         &self,
         streams: Streams,

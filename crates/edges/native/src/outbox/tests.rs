@@ -32,7 +32,7 @@ async fn frames_leave_in_order_and_the_end_follows_the_last() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_room_waits_for_it() {
+async fn a_sender_that_finds_no_room_waits_for_it() {
     let (outbox, mut reader) = outbox(100, 1);
     outbox.send_payload(&[0; 96]).await.unwrap();
     let wait = timeout(Duration::from_millis(50), outbox.send_payload(&[0; 1])).await;
@@ -47,7 +47,7 @@ async fn whoever_finds_no_room_waits_for_it() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_sent_away_when_nobody_reads_any_more() {
+async fn a_sender_that_waits_is_sent_away_when_the_reader_is_gone() {
     let (outbox, reader) = outbox(100, 1);
     outbox.send_payload(&[0; 96]).await.unwrap();
     let (sent, ()) = tokio::join!(outbox.send_payload(&[0; 96]), async { drop(reader) });

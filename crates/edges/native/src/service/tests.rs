@@ -3,7 +3,6 @@
 use chio_cross_protocol::DiscoveryProtocol;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +17,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::client::{ClientError, NativeClient};
-use crate::script::{PATIENCE, Script, eventually, request, session};
+use crate::world::{PATIENCE, World, eventually, options, request};
 
 /// Admits every principal, unless it is to refuse, and remembers them.
 #[derive(Default)]
@@ -38,14 +37,14 @@ impl Admission for TestAdmission {
         if self.refuses {
             return Err(Refused("not today".to_owned()));
         }
-        Ok(session(None))
+        Ok(options(None).session)
     }
 }
 
 /// A running listener.
 struct Served {
     endpoint: Endpoint,
-    road: Arc<Script>,
+    world: World,
     admission: Arc<TestAdmission>,
     lines: Arc<Mutex<Vec<String>>>,
     shutdown: CancellationToken,
@@ -56,17 +55,16 @@ impl Served {
     async fn start(endpoint: Endpoint, refuses: bool, max_connections: usize) -> Self {
         let listener = StreamListener::bind(&endpoint).await.unwrap();
         let endpoint = listener.endpoint().clone();
-        let (road, shutdown) = (Script::new(), CancellationToken::new());
+        let (world, shutdown) = (World::new().await, CancellationToken::new());
         let admission = Arc::new(TestAdmission { refuses, ..TestAdmission::default() });
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
-        let service = NativeService {
-            max_connections,
-            ..NativeService::new(Arc::clone(&road), Arc::clone(&admission) as _)
-        };
+        let orchestrator = Arc::clone(&world.orchestrator);
+        let service = NativeService::new(orchestrator, Arc::clone(&admission) as _);
+        let service = NativeService { max_connections, ..service };
         let log = Log::new(move |line| sink.lock().unwrap().push(line.to_owned()));
         let serving = tokio::spawn(listener.serve(Arc::new(service), log, shutdown.clone()));
-        Self { endpoint, road, admission, lines, shutdown, serving }
+        Self { endpoint, world, admission, lines, shutdown, serving }
     }
 
     async fn unix(name: &str) -> Self {
@@ -145,7 +143,7 @@ async fn revocations_reach_a_client_that_is_idle() {
     let client = served.client().await;
     let mut revocations = client.revocations();
     echo(&client, "r", json!({})).await.unwrap();
-    served.road.revoke("cap-1");
+    served.world.revoke("cap-1").await;
     let id = timeout(PATIENCE, revocations.recv()).await.unwrap().unwrap();
     assert_eq!(id, "cap-1");
     served.stop().await;
@@ -158,7 +156,7 @@ async fn a_client_tells_its_own_calls_apart() {
     let waiting = client.clone();
     let first =
         tokio::spawn(async move { waiting.call(request("r", "wait", json!(1)), |_, _| ()).await });
-    eventually("a call", || served.road.started.load(Ordering::SeqCst) == 1).await;
+    eventually("a call", async || served.world.tools.runs() == 1).await;
     let second = echo(&client, "r", json!(2)).await;
     assert_eq!(second, Err(ClientError::DuplicateId("r".to_owned())));
     // A call that no caller waits for any more leaves its id free here.
@@ -171,14 +169,14 @@ async fn a_client_tells_its_own_calls_apart() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dropped_disconnects_and_calls_off() {
+async fn a_client_that_is_dropped_disconnects_and_cancels_its_calls() {
     let served = Served::unix("dropped").await;
     let client = served.client().await;
     let call =
         tokio::spawn(async move { client.call(request("r", "wait", json!({})), |_, _| ()).await });
-    eventually("a call", || served.road.started.load(Ordering::SeqCst) == 1).await;
+    eventually("a call", async || served.world.tools.runs() == 1).await;
     call.abort();
-    eventually("a cancel", || served.road.cancelled.load(Ordering::SeqCst) == 1).await;
+    eventually("a cancel", async || served.world.cancelled().await == 1).await;
     served.stop().await;
 }
 
@@ -186,7 +184,12 @@ async fn a_client_that_is_dropped_disconnects_and_calls_off() {
 async fn what_ends_one_connection_is_told_and_ends_no_other() {
     let served = Served::unix("other").await;
     let (one, other) = (served.client().await, served.client().await);
-    let failed = one.call(request("secret", "fail", json!("secret")), |_, _| ()).await;
+    let call = one.call(request("secret", "wait", json!("secret")), |_, _| ());
+    let (failed, ()) = tokio::join!(call, async {
+        eventually("a call", async || served.world.tools.runs() == 1).await;
+        served.world.recover().await;
+        served.world.tools.release(1);
+    });
     assert!(matches!(failed, Err(ClientError::Closed(_))), "{failed:?}");
     assert!(matches!(one.heartbeat().await, Err(ClientError::Closed(_))));
     assert!(echo(&other, "r", json!(1)).await.is_ok());
@@ -208,11 +211,11 @@ async fn a_client_is_admitted_with_what_the_transport_knows_before_anything_is_r
         let served = Served::start(endpoint, true, 16).await;
         let client = served.client().await;
         assert!(matches!(echo(&client, "r", json!(1)).await, Err(ClientError::Closed(_))));
-        assert_eq!(served.road.started.load(Ordering::SeqCst), 0);
+        assert_eq!(served.world.begun().await, 0);
         let seen = served.admission.seen.lock().unwrap().clone();
         assert_eq!(seen[0].0, DiscoveryProtocol::Native);
         assert!(is_expected(&seen[0].1.credential), "{seen:?}");
-        eventually("a line", || {
+        eventually("a line", async || {
             served.lines.lock().unwrap().iter().any(|line| line.contains("not today"))
         })
         .await;

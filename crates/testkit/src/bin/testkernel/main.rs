@@ -117,7 +117,7 @@ impl KernelArgs {
 }
 
 impl EdgeArgs {
-    fn apply<T>(&self, service: &mut NativeService<T>) {
+    fn apply(&self, service: &mut NativeService) {
         set(&mut service.max_connections, self.max_connections);
         let limits = &mut service.limits;
         set(&mut limits.max_in_flight, self.max_in_flight);

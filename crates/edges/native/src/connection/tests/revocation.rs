@@ -1,17 +1,16 @@
 //! Which revocations an agent is told of.
 
-use std::sync::Arc;
-
 use chio_core::capability::CapabilityToken;
 use chio_core::message::{AgentMessage, KernelMessage};
 use serde_json::json;
+use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::script::{Agent, FORGED, Script, key, options, request, token};
+use crate::world::{Agent, NOW, World, child, eventually, options, request, subject, token};
 
 async fn present(agent: &mut Agent, token: CapabilityToken) {
     let mut request = request(&token.id.clone(), "echo", json!({}));
     request.capability_token = token;
-    agent.send(&AgentMessage::ToolCallRequest(Box::new(request))).await;
+    agent.send_call(request).await;
     agent.response().await;
 }
 
@@ -37,74 +36,80 @@ async fn announced(agent: &mut Agent) -> Vec<String> {
 // covers: WIRE-031
 #[tokio::test]
 async fn revoked_tokens_that_were_presented_are_announced_once() {
-    let road = Script::new();
-    let mut agent = Agent::usual(&road);
-    present(&mut agent, token("root", &[])).await;
-    present(&mut agent, token("child", &["root"])).await;
-    present(&mut agent, token("other", &[])).await;
-    road.revoke("stranger");
+    let world = World::new().await;
+    let mut agent = Agent::usual(&world);
+    present(&mut agent, token("root")).await;
+    present(&mut agent, child("child", &token("root"))).await;
+    present(&mut agent, token("other")).await;
+    world.revoke("stranger").await;
     assert_eq!(announced(&mut agent).await, [""; 0]);
-    road.revoke("root");
+    world.revoke("root").await;
     assert_eq!(announced(&mut agent).await, ["child", "root"]);
-    road.revoke("root");
-    road.revoke("child");
-    present(&mut agent, token("root", &[])).await;
+    world.revoke("root").await;
+    world.revoke("child").await;
+    present(&mut agent, token("root")).await;
     assert_eq!(announced(&mut agent).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_token_that_was_never_verified_is_not_announced() {
-    let road = Script::new();
-    let mut agent = Agent::usual(&road);
-    present(&mut agent, token(FORGED, &[])).await;
-    road.revoke(FORGED);
+    let world = World::new().await;
+    let mut agent = Agent::usual(&world);
+    let forged = CapabilityToken { expires_at: NOW + 1, ..token("forged") };
+    present(&mut agent, forged).await;
+    world.revoke("forged").await;
     assert_eq!(announced(&mut agent).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_token_is_announced_while_its_call_still_runs() {
-    let road = Script::new();
-    let mut agent = Agent::usual(&road);
+    let world = World::new().await;
+    let mut agent = Agent::usual(&world);
     agent.call("r", "wait", json!({})).await;
+    eventually("a call", async || world.tools.runs() == 1).await;
     assert_eq!(announced(&mut agent).await, [""; 0]);
-    road.revoke("cap-1");
+    world.revoke("cap-1").await;
     assert_eq!(announced(&mut agent).await, ["cap-1"]);
 }
 
 #[tokio::test]
 async fn tokens_that_a_known_peer_holds_are_announced() {
-    let road = Script::new();
-    *road.held.lock().unwrap() = vec![token("held", &["root"])];
-    let mut known = Agent::connect(&road, options(Some(key(2))), 4096);
-    let mut unknown = Agent::usual(&road);
+    let world = World::new().await;
+    let held = child("held", &token("root"));
+    world.issue(&held).await;
+    let mut known = Agent::connect(&world, options(Some(subject(2))), 4096);
+    let mut unknown = Agent::usual(&world);
     assert_eq!(announced(&mut known).await, [""; 0]);
-    road.revoke("root");
+    world.revoke("root").await;
     assert_eq!(announced(&mut known).await, ["held"]);
     assert_eq!(announced(&mut unknown).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn tokens_that_were_listed_are_announced() {
-    let road = Script::new();
-    let mut agent = Agent::connect(&road, options(Some(key(2))), 4096);
+    let world = World::new().await;
+    let mut agent = Agent::connect(&world, options(Some(subject(2))), 4096);
     assert_eq!(announced(&mut agent).await, [""; 0]);
-    *road.held.lock().unwrap() = vec![token("later", &[])];
+    world.issue(&token("later")).await;
     agent.send(&AgentMessage::ListCapabilities).await;
     agent.next().await;
     assert_eq!(announced(&mut agent).await, [""; 0]);
-    road.revoke("later");
+    world.revoke("later").await;
     assert_eq!(announced(&mut agent).await, ["later"]);
 }
 
 #[tokio::test]
 async fn more_revocations_than_are_kept_lose_none_that_matter() {
-    let road: Arc<Script> = Script::new();
-    let mut agent = Agent::usual(&road);
-    present(&mut agent, token("mine", &[])).await;
-    road.revoke("mine");
-    // Without a pause, so that the connection cannot look in between.
-    for number in 0..100 {
-        road.revoke(&number.to_string());
+    let world = World::new().await;
+    let mut agent = Agent::usual(&world);
+    present(&mut agent, token("mine")).await;
+    let mut news = world.kernel.revocations();
+    // All at once, so that the connection cannot look in between.
+    assert!(world.kernel.store().revoke("mine", NOW).await.unwrap());
+    for number in 0..2000 {
+        assert!(world.kernel.store().revoke(&number.to_string(), NOW).await.unwrap());
     }
+    world.revoke("last").await;
+    assert!(matches!(news.try_recv(), Err(TryRecvError::Lagged(_))));
     assert_eq!(announced(&mut agent).await, ["mine"]);
 }
