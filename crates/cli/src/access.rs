@@ -27,7 +27,7 @@ const MAX_TOKEN: u64 = 16 * 1024;
 /// Anonymous clients get the capabilities of the policy.
 const DEFAULT: &str = "default";
 
-/// What callers over HTTP have to show.
+/// Options that say how clients over HTTP authenticate.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AccessArgs {
     /// The bearer token that clients must send; others on this machine can see it here, so prefer
@@ -48,7 +48,7 @@ pub(crate) struct AccessArgs {
     anonymous: Option<String>,
 }
 
-/// What clients have to show, as it is configured.
+/// How clients authenticate, as it is configured.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum AccessConfig {
     /// A token of the data directory's own, which is made when it is not there.
@@ -77,7 +77,7 @@ pub(crate) struct JwtConfig {
     pub(crate) keys_file: Option<PathBuf>,
 }
 
-/// What clients have to show.
+/// How clients authenticate, with the tokens and keys that were read from files.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     pub(crate) authenticator: Authenticator,

@@ -24,10 +24,6 @@ mod up;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-pub(crate) use doctor::Check;
-pub(crate) use native::NATIVE_SOCKET;
-pub(crate) use receipt::Summary;
-
 use crate::io::Io;
 use crate::outcome::Outcome;
 

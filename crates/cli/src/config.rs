@@ -13,7 +13,6 @@ use chio_policy::document::Problem;
 use chio_store::StoreUrl;
 
 use crate::access::AccessConfig;
-use crate::commands::NATIVE_SOCKET;
 use crate::edges::EDGES;
 use crate::files::shown;
 use crate::io::Io;
@@ -26,6 +25,8 @@ use crate::text;
 
 /// The configuration file of the current folder.
 pub(crate) const DEFAULT_FILE: &str = "chio.yaml";
+/// The default socket of the native transport, below the data directory.
+pub(crate) const NATIVE_SOCKET: &str = "native.sock";
 /// The default address of the HTTP listener.
 pub(crate) const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);

@@ -18,7 +18,7 @@ const NAME: &str = "endpoint.json";
 /// The edge by which commands call tools.
 pub(crate) const CALLS: &str = "mcp";
 /// How long a process may take to accept a connection.
-const PATIENCE: Duration = Duration::from_millis(200);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Where a process can be reached. The token in it is for users who may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl EndpointFile {
 
     /// Whether a process listens where the file says.
     pub(crate) fn is_running(&self) -> bool {
-        self.address().is_some_and(|at| TcpStream::connect_timeout(&at, PATIENCE).is_ok())
+        self.address().is_some_and(|at| TcpStream::connect_timeout(&at, CONNECT_TIMEOUT).is_ok())
     }
 
     /// Writes it into a data directory, until what is returned is dropped.

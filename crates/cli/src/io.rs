@@ -38,6 +38,16 @@ impl Io<'_> {
         self.say(format_args!("{name:NAME_WIDTH$}{value}"))
     }
 
+    /// Writes a name and its values, a line each.
+    pub(crate) fn list(
+        &mut self,
+        name: &str,
+        lines: impl IntoIterator<Item = impl Display>,
+    ) -> Result<()> {
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        names.zip(lines).try_for_each(|(name, line)| self.field(name, line))
+    }
+
     /// Writes a JSON document to standard output.
     pub(crate) fn json<T: Serialize>(&mut self, document: &T) -> Result<()> {
         self.bytes(text::json(document)?.as_bytes())

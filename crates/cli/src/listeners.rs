@@ -182,12 +182,17 @@ impl Listener {
         }
     }
 
-    /// The endpoint of a socket, as it was configured.
-    pub(crate) const fn endpoint(&self) -> Option<&Endpoint> {
+    /// Where clients find an edge with this path, as people read it: a socket as it was configured.
+    pub(crate) fn address(&self, path: &str) -> Option<String> {
         match &self.bound {
-            Bound::Socket { listener, .. } => Some(listener.endpoint()),
-            _ => None,
+            Bound::Socket { listener, .. } => Some(listener.endpoint().to_string()),
+            _ => self.url(path),
         }
+    }
+
+    /// Whether it is spoken to over HTTP.
+    pub(crate) const fn is_http(&self) -> bool {
+        matches!(self.bound, Bound::Http { .. })
     }
 
     /// Whether clients have to be told how to come in: nothing was configured.

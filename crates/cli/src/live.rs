@@ -15,9 +15,9 @@ use chio_kernel::store::{
 };
 use tokio::sync::mpsc;
 
-use crate::commands::Summary;
 use crate::date::time_of_day;
 use crate::io::Io;
+use crate::receipt_summary::Summary;
 use crate::request_id::made_at;
 
 /// How many receipts wait for a terminal that is slow; more are only counted.

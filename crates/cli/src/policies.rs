@@ -121,7 +121,7 @@ impl Held {
 pub(crate) struct Capabilities(Arc<RwLock<Arc<[DefaultCapability]>>>);
 
 impl Capabilities {
-    /// What they are now.
+    /// The capabilities that the policy in force issues.
     pub(crate) fn now(&self) -> Arc<[DefaultCapability]> {
         Arc::clone(&self.0.read())
     }

@@ -203,10 +203,9 @@ impl Served {
         let log = operator_log();
         for (listener, edges) in &self.listeners {
             for ServedEdge { config, .. } in edges {
-                match (listener.endpoint(), listener.url(config.kind.path)) {
-                    (Some(at), _) => log.line(&format!("{}{at}", config.announcement)),
-                    (None, Some(at)) => log.line(&format!("{}{at}", config.announcement)),
-                    (None, None) => log.line("serving standard input and output"),
+                match listener.address(config.kind.path) {
+                    Some(address) => log.line(&format!("{}{address}", config.announcement)),
+                    None => log.line("serving standard input and output"),
                 }
             }
             if let Some(note) = listener.access().and_then(|access| access.note.as_ref()) {
@@ -242,11 +241,13 @@ impl Served {
         file.write_in(io, data).map(Some)
     }
 
-    /// The URL of an edge.
-    pub(crate) fn url(&self, edge: &str) -> Option<String> {
-        self.listeners.iter().find_map(|(listener, edges)| {
-            let served = edges.iter().find(|served| served.config.kind.name == edge)?;
-            listener.url(served.config.kind.path)
+    /// The name and address of each edge that has one, and whether that is over HTTP.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, String, bool)> {
+        self.listeners.iter().flat_map(|(listener, edges)| {
+            edges.iter().filter_map(|served| {
+                let kind = served.config.kind;
+                Some((kind.name, listener.address(kind.path)?, listener.is_http()))
+            })
         })
     }
 

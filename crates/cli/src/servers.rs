@@ -13,13 +13,13 @@ use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::Log;
 use chio_kernel::{Clock, ToolServerConnection};
-use chio_policy::document::{Item, Key, Section};
+use chio_policy::document::{Item, Key, NodeKind, Section};
 use chio_store::StoreUrl;
 use tokio::task::JoinSet;
 
 pub(crate) use mcp::McpCommand;
 
-use crate::commands::Check;
+use crate::health::Check;
 
 /// A tool server that is configured.
 #[async_trait]
@@ -87,6 +87,33 @@ pub(crate) fn required<'a>(section: &Section<'a>, key: &str, what: &str) -> Opti
         section.problem(key, &format!("expected {what} here"));
     }
     found
+}
+
+/// A list of texts.
+pub(crate) fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
+    section.texts(key).iter().map(|it| it.text.to_owned()).collect()
+}
+
+/// The members of a map of texts.
+fn texts_by_name(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    match section.node(key).map(|node| &node.kind) {
+        None => {}
+        Some(NodeKind::Map(members)) => {
+            for (name, value) in members {
+                match &value.kind {
+                    NodeKind::Text(text) => texts.push((name.text.clone(), text.clone())),
+                    _ => {
+                        let found = value.found();
+                        let problem = format!("`{key}`: expected text (in quotes), found {found}");
+                        section.problem_at(&value.place, &problem);
+                    }
+                }
+            }
+        }
+        Some(_) => section.problem(key, "expected a map, written as `NAME: value`"),
+    }
+    texts
 }
 
 /// Starts tool servers, all at once. If one does not start, none keeps running.

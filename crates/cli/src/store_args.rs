@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use chio_core::crypto::PublicKey;
 use chio_kernel::SystemClock;
 use chio_kernel::store::StoreError;
 use chio_store::{OpenStore, StoreUrl};
@@ -59,11 +58,6 @@ impl StoreArgs {
             other => other.into(),
         })
     }
-}
-
-/// The public key of the store's own authority.
-pub(crate) fn own_authority(store: &OpenStore) -> Result<Option<PublicKey>> {
-    Ok(store.authority_public()?)
 }
 
 /// Runs a command's questions to a store to their end.

@@ -117,6 +117,18 @@ pub struct ToolPricing {
     pub billing_unit: Option<String>,
 }
 
+impl ToolPricing {
+    /// What a call costs, where that does not depend on the call.
+    #[must_use]
+    pub const fn fixed_price(&self) -> Option<&MonetaryAmount> {
+        match self.pricing_model {
+            PricingModel::Flat => self.base_price.as_ref(),
+            PricingModel::PerInvocation => self.unit_price.as_ref(),
+            PricingModel::PerUnit | PricingModel::Hybrid => None,
+        }
+    }
+}
+
 /// How a price is reckoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

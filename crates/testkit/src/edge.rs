@@ -28,9 +28,9 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "words",
     announcement: "words on ",
     path: "/words",
-    // A name that nothing configures by itself: no other test serves it.
     carriers: &[Carrier::Http, Carrier::Stdio],
     admits_ended: false,
+    // A name that nothing configures by itself: no other test serves it.
     default_listener: "words",
     asks_users: false,
     settings: &[Setting::new(

@@ -8,6 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::config::{Config, DEFAULT_FILE};
+use crate::health::{Check, State};
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::runtime::run_server;
@@ -32,68 +33,6 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Fine,
-    /// Worth knowing.
-    Note,
-    Wrong,
-}
-
-impl State {
-    const fn mark(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Note => "note",
-            Self::Wrong => "WRONG",
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Note => "note",
-            Self::Wrong => "wrong",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug)]
-pub(crate) struct Check {
-    state: State,
-    /// What was looked at.
-    what: String,
-    /// What was found.
-    found: String,
-    /// What to do about it.
-    to_do: Option<String>,
-}
-
-impl Check {
-    pub(crate) fn fine(what: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { state: State::Fine, what: what.into(), found: found.into(), to_do: None }
-    }
-
-    pub(crate) fn note(what: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { state: State::Note, ..Self::fine(what, found) }
-    }
-
-    pub(crate) fn wrong(what: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { state: State::Wrong, ..Self::fine(what, found) }
-    }
-
-    pub(crate) fn so(self, to_do: impl Into<String>) -> Self {
-        Self { to_do: Some(to_do.into()), ..self }
-    }
-
-    fn document(&self) -> Value {
-        json!({"check": self.what, "state": self.state.name(), "found": self.found,
-            "todo": self.to_do})
-    }
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
@@ -130,7 +69,7 @@ fn config(args: &Args, io: &mut Io<'_>, checks: &mut Vec<Check>) -> Result<Optio
     let what = file.display().to_string();
     if args.config.is_none() && !io.folder.join(file).exists() {
         let found = "there is none here; what `chio up` uses is checked";
-        checks.push(Check::note(what, found).so("`chio init` writes one"));
+        checks.push(Check::note(what, found).with_advice("`chio init` writes one"));
         return Ok(Some(Config::of_up(io.folder)));
     }
     match Config::read(io, file) {
@@ -149,7 +88,7 @@ fn config(args: &Args, io: &mut Io<'_>, checks: &mut Vec<Check>) -> Result<Optio
         }
         Err(error) => {
             let to_do = "`chio init` writes one, --config names another";
-            checks.push(Check::wrong(what, format!("{error:#}")).so(to_do));
+            checks.push(Check::wrong(what, format!("{error:#}")).with_advice(to_do));
             Ok(None)
         }
     }

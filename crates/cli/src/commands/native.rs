@@ -8,8 +8,6 @@ mod serve;
 use anyhow::Result;
 use clap::Subcommand;
 
-pub(crate) use endpoint::NATIVE_SOCKET;
-
 use crate::io::Io;
 use crate::outcome::Outcome;
 

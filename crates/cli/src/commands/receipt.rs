@@ -13,7 +13,6 @@ mod verify;
 
 pub(super) use bundle::read as read_bundle;
 pub(super) use filter::Filter;
-pub(crate) use row::Summary;
 
 use std::path::Path;
 

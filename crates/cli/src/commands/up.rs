@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use chio_store::StoreUrl;
 
-use super::native::NATIVE_SOCKET;
 use crate::access::AccessConfig;
-use crate::config::{DEFAULT_LISTEN, default_edges};
+use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live;

@@ -14,7 +14,7 @@ use crate::edges::EDGES;
 use crate::listeners::{Admits, ListenerConfig, Transport};
 use crate::policies::DEFAULT;
 use crate::runtime::EdgeConfig;
-use crate::servers::{self, Paths, ToolServer, required};
+use crate::servers::{self, Paths, ToolServer, required, texts};
 use crate::store_args::DEFAULT_FOLDER;
 
 static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
@@ -236,7 +236,7 @@ fn access(section: &Section<'_>, folder: &Path) -> AccessConfig {
         Some(JwtConfig {
             issuer: issuer?,
             audience: audience?,
-            scopes: jwt.texts("scopes").iter().map(|it| it.text.to_owned()).collect(),
+            scopes: texts(&jwt, "scopes"),
             keys_file: jwt.text("keys_file").map(|it| folder.join(it.text)),
         })
     });
@@ -329,10 +329,7 @@ fn value(section: &Section<'_>, key: &'static str, form: Form) -> Option<Setting
         Form::Flag => Some(SettingValue::Flag(section.flag(key, false))),
         Form::Number(most) => section.number(key, 1..=most).map(SettingValue::Number),
         Form::Duration => section.duration(key).map(SettingValue::Duration),
-        Form::Texts => {
-            let texts = section.texts(key).iter().map(|it| it.text.to_owned()).collect();
-            Some(SettingValue::Texts(texts))
-        }
+        Form::Texts => Some(SettingValue::Texts(texts(section, key))),
         Form::TextLists => text_lists(section, key),
     }
 }

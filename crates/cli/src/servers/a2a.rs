@@ -9,12 +9,14 @@ use chio_a2a_adapter::server_id_of;
 use chio_core::crypto::Keypair;
 use chio_kernel::ToolServerConnection;
 use chio_net::address::{AddressPattern, PatternError};
-use chio_policy::document::{Key, NodeKind, Section};
+use chio_policy::document::{Key, Section};
 use chio_store::StoreUrl;
 
-use super::{Connection, ServerContext, ServerKind, ToolServer, required};
+use super::{
+    Connection, ServerContext, ServerKind, ToolServer, mcp, required, texts, texts_by_name,
+};
 use crate::a2a_agent::A2aAgent;
-use crate::commands::Check;
+use crate::health::Check;
 use crate::text;
 
 pub(super) const KIND: ServerKind = ServerKind {
@@ -28,7 +30,7 @@ pub(super) const KIND: ServerKind = ServerKind {
     is: |section| section.has(SECTION),
     read: |section, paths| {
         let agent = section.section(SECTION, AGENT)?;
-        for key in ["command", "env", "folder", "shared"] {
+        for key in mcp::KIND.keys.iter().map(|key| key.name) {
             if section.has(key) {
                 section.problem(key, "expected a command or an agent, found both");
             }
@@ -61,9 +63,8 @@ impl ToolServer for A2aAgent {
                 let found = format!("{} {} answers, {skills}", manifest.name, manifest.version);
                 Check::fine(what, found)
             }
-            Err(error) => {
-                Check::wrong(what, format!("{error:#}")).so("is it running, and reachable?")
-            }
+            Err(error) => Check::wrong(what, format!("{error:#}"))
+                .with_advice("is it running, and reachable?"),
         }
     }
 }
@@ -137,9 +138,9 @@ fn read(
             let password = required(&basic, "password_file", "a file");
             Some((user?.text.to_owned(), password?.text.to_owned()))
         }),
-        header: pairs(section, "headers"),
-        query: pairs(section, "query"),
-        cookie: pairs(section, "cookies"),
+        header: texts_by_name(section, "headers"),
+        query: texts_by_name(section, "query"),
+        cookie: texts_by_name(section, "cookies"),
         tls_ca: file("ca_file"),
         client_cert: file("client_cert_file"),
         client_key: file("client_key_file"),
@@ -192,26 +193,4 @@ fn addresses(section: &Section<'_>) -> Vec<AddressPattern> {
         parsed.map_err(|error: PatternError| section.problem_at(it.place, &error.to_string())).ok()
     });
     parsed.collect()
-}
-
-fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
-    section.texts(key).iter().map(|it| it.text.to_owned()).collect()
-}
-
-/// The members of a map of texts.
-fn pairs(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    match section.node(key).map(|node| &node.kind) {
-        None => {}
-        Some(NodeKind::Map(members)) => {
-            for (name, value) in members {
-                match &value.kind {
-                    NodeKind::Text(text) => pairs.push((name.text.clone(), text.clone())),
-                    _ => section.problem_at(&value.place, "expected text (in quotes)"),
-                }
-            }
-        }
-        Some(_) => section.problem(key, "expected a map, written as `NAME: value`"),
-    }
-    pairs
 }

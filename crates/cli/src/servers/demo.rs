@@ -9,7 +9,8 @@ use chio_demo::{DemoOptions, DemoServer, SERVER_ID};
 use chio_store::StoreUrl;
 
 use super::{Connection, ServerContext, ServerKind, ToolServer};
-use crate::commands::Check;
+use crate::health::Check;
+use crate::store_args::data_of;
 
 /// The folder of its notes, below the store's.
 const NOTES: &str = "notes";
@@ -30,11 +31,7 @@ struct Demo {
 
 /// The demo tools, with their notes beside this store.
 pub(crate) fn server(store: &StoreUrl) -> Arc<dyn ToolServer> {
-    let notes = match store {
-        StoreUrl::Sqlite(folder) => Some(folder.join(NOTES)),
-        StoreUrl::Memory => None,
-    };
-    Arc::new(Demo { notes })
+    Arc::new(Demo { notes: data_of(store).map(|data| data.join(NOTES)) })
 }
 
 #[async_trait]

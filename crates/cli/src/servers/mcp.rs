@@ -10,11 +10,13 @@ use chio_core::crypto::{Keypair, PublicKey};
 use chio_cross_protocol::Log;
 use chio_kernel::ToolServerConnection;
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
-use chio_policy::document::{Key, Node, NodeKind, Section};
+use chio_policy::document::{Key, Section};
 use parking_lot::Mutex;
 
-use super::{Connection, Paths, ServerContext, ServerKind, ToolServer, required};
-use crate::commands::Check;
+use super::{
+    Connection, Paths, ServerContext, ServerKind, ToolServer, required, texts, texts_by_name,
+};
+use crate::health::Check;
 use crate::{program, server_name, text};
 
 /// How many lines of a server that does not start are repeated.
@@ -82,7 +84,7 @@ impl ToolServer for McpCommand {
             && !folder.is_dir()
         {
             let found = format!("there is no folder {} for it to work in", folder.display());
-            return Check::wrong(what, found).so("make it, or name another with `folder`");
+            return Check::wrong(what, found).with_advice("make it, or name another with `folder`");
         }
         // A program with a folder in its name is looked for where the server works.
         let path = match &self.folder {
@@ -91,7 +93,7 @@ impl ToolServer for McpCommand {
         };
         if program::on_path(&path).is_none() {
             let to_do = "install it, or name it with its whole path in `command`";
-            return Check::wrong(what, format!("`{name}` is not found")).so(to_do);
+            return Check::wrong(what, format!("`{name}` is not found")).with_advice(to_do);
         }
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&lines);
@@ -120,7 +122,7 @@ impl ToolServer for McpCommand {
             [] => error,
             lines => format!("{error} It said: {}", lines.join(" | ")),
         };
-        Check::wrong(what, found).so("run its command by hand to see more")
+        Check::wrong(what, found).with_advice("run its command by hand to see more")
     }
 }
 
@@ -142,9 +144,8 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
         section.problem("id", &expected);
         return None;
     }
-    let command: Vec<String> =
-        section.texts("command").iter().map(|it| it.text.to_owned()).collect();
-    let env = env(section);
+    let command = texts(section, "command");
+    let env = texts_by_name(section, "env").into_iter().collect();
     let folder = section.text("folder");
     let folder = folder.map_or(paths.folder.to_owned(), |it| paths.folder.join(it.text));
     let sharing = if section.flag("shared", false) { Sharing::Shared } else { Sharing::PerSession };
@@ -157,28 +158,4 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
     // An empty path is where we are.
     let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
     Some(McpCommand { id: id.text.to_owned(), command, env, folder, sharing })
-}
-
-/// The variables that a server is given.
-fn env(section: &Section<'_>) -> BTreeMap<String, String> {
-    let mut env = BTreeMap::new();
-    match section.node("env").map(|node| &node.kind) {
-        None => {}
-        Some(NodeKind::Map(members)) => {
-            for (name, value) in members {
-                match &value.kind {
-                    NodeKind::Text(text) => {
-                        env.insert(name.text.clone(), text.clone());
-                    }
-                    _ => section.problem_at(&value.place, &no_text(value)),
-                }
-            }
-        }
-        Some(_) => section.problem("env", "expected a map, written as `NAME: value`"),
-    }
-    env
-}
-
-fn no_text(value: &Node) -> String {
-    format!("`env`: expected text (in quotes), found {}", value.found())
 }

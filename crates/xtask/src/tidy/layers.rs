@@ -1,4 +1,4 @@
-//! Who may use whom: the table "Rooms" of the design, as a test.
+//! Which package may use which: the rule of the map in ARCHITECTURE.md, as a test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const EDGE: Uses = Only(&["chio-core", "chio-net", "chio-cross-protocol", "chio-
 const SERVER: Uses = Only(&["chio-core", "chio-net", "chio-kernel"]);
 
 /// Every package, also those that are still to come.
-const ROOMS: &[(&str, Uses)] = &[
+const LAYERS: &[(&str, Uses)] = &[
     ("chio-core", Only(&[])),
     ("chio-kernel", Only(&["chio-core"])),
     ("chio-policy", Only(&["chio-core", "chio-kernel", "chio-net"])),
@@ -65,8 +65,8 @@ pub(super) fn violations(root: &Path) -> Violations {
         let manifest: Table = text.content.parse()?;
         let package = manifest.get("package").and_then(|package| package.get("name"));
         let package = package.and_then(Value::as_str).unwrap_or_default();
-        let problems = match room(package) {
-            None => vec![format!("`{package}` is not in the table of rooms")],
+        let problems = match uses_of(package) {
+            None => vec![format!("`{package}` is not in the table of layers")],
             Some(uses) => problems(&text.path, package, uses, &manifest, &aliases),
         };
         found.extend(problems.into_iter().map(|problem| format!("{}: {problem}", text.path)));
@@ -74,15 +74,15 @@ pub(super) fn violations(root: &Path) -> Violations {
     Ok(found)
 }
 
-fn room(package: &str) -> Option<&'static Uses> {
-    ROOMS.iter().find(|(name, _)| *name == package).map(|(_, uses)| uses)
+fn uses_of(package: &str) -> Option<&'static Uses> {
+    LAYERS.iter().find(|(name, _)| *name == package).map(|(_, uses)| uses)
 }
 
 impl Uses {
     fn allow(&self, package: &str) -> bool {
         match self {
             Self::Only(packages) => packages.contains(&package),
-            Self::Libraries => matches!(room(package), Some(Only(_))),
+            Self::Libraries => matches!(uses_of(package), Some(Only(_))),
             Self::LibrariesAndTestkit => Libraries.allow(package) || package == "chio-testkit",
         }
     }
@@ -95,7 +95,7 @@ fn problems(
     manifest: &Table,
     aliases: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let ours = |name: &String| room(name).is_some() || name.starts_with("chio-");
+    let ours = |name: &String| uses_of(name).is_some() || name.starts_with("chio-");
     let mut problems: Vec<String> = KINDS
         .iter()
         .flat_map(|kind| dependencies(manifest, kind, aliases))
@@ -138,7 +138,7 @@ fn aliases(workspace: &str) -> anyhow::Result<BTreeMap<String, String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Only, ROOMS, room, violations};
+    use super::{LAYERS, Only, uses_of, violations};
     use crate::tidy::fixture::Tree;
 
     fn check(path: &str, package: &str, rest: &str, expected: &[&str]) {
@@ -153,16 +153,16 @@ mod tests {
     #[test]
     fn the_table_names_only_packages_that_it_has_and_has_no_cycle() {
         // With the edges removed whose target comes to rest, nothing may remain.
-        let mut rest: Vec<_> = ROOMS.iter().collect();
+        let mut rest: Vec<_> = LAYERS.iter().collect();
         while !rest.is_empty() {
             let names: Vec<&str> = rest.iter().map(|(name, _)| *name).collect();
             let before = rest.len();
             rest.retain(|(_, uses)| names.iter().any(|name| uses.allow(name)));
             assert!(rest.len() < before, "a cycle among {names:?}");
         }
-        for (name, uses) in ROOMS {
+        for (name, uses) in LAYERS {
             let Only(uses) = uses else { continue };
-            assert!(uses.iter().all(|used| room(used).is_some()), "{name}");
+            assert!(uses.iter().all(|used| uses_of(used).is_some()), "{name}");
         }
     }
 
@@ -219,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_room_is_found() {
-        let problem = ["`chio-misc` is not in the table of rooms"];
+    fn a_package_that_is_not_in_the_table_is_found() {
+        let problem = ["`chio-misc` is not in the table of layers"];
         check("crates/misc/Cargo.toml", "chio-misc", "", &problem);
     }
 }

@@ -15,6 +15,7 @@ use crate::duration;
 use crate::io::Io;
 use crate::outcome::{Outcome, Refused};
 use crate::store_args::{StoreArgs, block_on};
+use crate::text;
 use crate::trust::check_approver;
 
 const APPROVE_HELP: &str = "\
@@ -139,11 +140,7 @@ fn over(approval: &Approval, state: ApprovalState, now: u64) -> Refused {
 }
 
 fn report(io: &mut Io<'_>, request: &ApprovalRequest, token: &ApprovalToken) -> Result<()> {
-    let said = match token.decision {
-        ApprovalDecision::Approved => "approved",
-        ApprovalDecision::Denied => "denied",
-    };
-    io.field(said, &request.id)?;
+    io.field(&text::name(&token.decision), &request.id)?;
     io.field("tool", format_args!("{}/{}", request.server_id, request.tool_name))?;
     io.field("caller", &request.subject)?;
     io.field("approver", &token.approver)?;

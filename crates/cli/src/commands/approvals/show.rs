@@ -1,7 +1,7 @@
 //! `chio approvals show`: one request, with all that an approver needs to answer it.
 
 use anyhow::Result;
-use chio_core::governance::{ApprovalDecision, GovernedTransactionIntent};
+use chio_core::governance::GovernedTransactionIntent;
 use chio_kernel::store::{Approval, ApprovalRequest, ApprovalState};
 use serde_json::Value;
 
@@ -10,9 +10,10 @@ use crate::date::{relative, utc};
 use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
+use crate::text;
 
 const HELP: &str = "\
-Shows who asks, for which tool, with which arguments, why somebody has to say yes, until when, and
+Shows who asks, for which tool, with which arguments, why an approval is needed, until when, and
 what came of it. The beginning of an id will do where only one request has it.
 
 Example:
@@ -62,10 +63,7 @@ fn show(io: &mut Io<'_>, approval: &Approval) -> Result<()> {
         io.field("trace", trace)?;
     }
     if let Some(answer) = &approval.answer {
-        let said = match answer.decision {
-            ApprovalDecision::Approved => "approved",
-            ApprovalDecision::Denied => "denied",
-        };
+        let said = text::name(&answer.decision);
         let when = utc(answer.issued_at);
         io.field("answer", format_args!("{said} {when} by {}", answer.approver))?;
     }
@@ -91,11 +89,7 @@ fn state(approval: &Approval, now: u64) -> String {
 
 /// All of the arguments: an approver cannot approve what is left out.
 fn show_arguments(io: &mut Io<'_>, request: &ApprovalRequest) -> Result<()> {
-    let pretty = serde_json::to_string_pretty(&request.action.parameters)?;
-    let mut names = std::iter::once("arguments").chain(std::iter::repeat(""));
-    for line in pretty.lines() {
-        io.field(names.next().unwrap_or_default(), line)?;
-    }
+    io.list("arguments", serde_json::to_string_pretty(&request.action.parameters)?.lines())?;
     let context = request.intent.context.as_ref();
     let named = context.and_then(|context| context.get("parameterHash")).and_then(Value::as_str);
     if named.is_some_and(|named| named != request.action.parameter_hash) {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::TOKEN;
 use crate::io::Io;
 use crate::outcome::{Outcome, Refused};
-use crate::store_args::{StoreArgs, block_on, own_authority};
+use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
 A token that was handed on is accepted only where the tokens that it comes from are known. Tokens
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let open = args.store.open_existing(io)?;
     let mut trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
-    trusted.extend(own_authority(&open)?);
+    trusted.extend(open.authority_public()?);
     let mut tokens = Vec::new();
     // All are read and checked before any is kept.
     for file in &args.files {

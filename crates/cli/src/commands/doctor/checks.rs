@@ -14,10 +14,10 @@ use chio_kernel::SystemClock;
 use chio_net::auth::{Authenticator, check_bind};
 use chio_store::{OpenStore, StoreUrl};
 
-use super::Check;
 use crate::access::AccessConfig;
 use crate::config::Config;
 use crate::endpoint_file::EndpointFile;
+use crate::health::Check;
 use crate::io::Io;
 use crate::listeners::Transport;
 use crate::policies::{Source, Unusable};
@@ -67,12 +67,12 @@ async fn policy(what: &str, reference: &str, config: &Config) -> Check {
         Ok(policy) => policy,
         Err(problems) => {
             let found = Unusable::Broken(problems).lines().join("; ");
-            return Check::wrong(what, found).so(to_do);
+            return Check::wrong(what, found).with_advice(to_do);
         }
     };
     match policy.proven().await {
         Ok(_) => Check::fine(what, format!("{} holds", source.name(&policy))),
-        Err(unproved) => Check::wrong(what, unproved.to_string()).so(to_do),
+        Err(unproved) => Check::wrong(what, unproved.to_string()).with_advice(to_do),
     }
 }
 
@@ -86,7 +86,8 @@ fn address(
     if !matches!(access, AccessConfig::Tokens { .. })
         && let Err(error) = check_bind(listen, &Authenticator::anonymous())
     {
-        return Check::wrong(what, error.to_string()).so("add `tokens`, or listen on 127.0.0.1");
+        return Check::wrong(what, error.to_string())
+            .with_advice("add `tokens`, or listen on 127.0.0.1");
     }
     match TcpListener::bind(listen) {
         Ok(_) => Check::fine(what, format!("{listen} is free")),
@@ -96,7 +97,7 @@ fn address(
                 return Check::note(what, format!("chio runs already, as process {process}"));
             }
             let port = listen.port();
-            Check::wrong(what, format!("{listen} is taken")).so(format!(
+            Check::wrong(what, format!("{listen} is taken")).with_advice(format!(
                 "`ss -ltnp 'sport = :{port}'` or `lsof -i :{port}` tells by whom; port 0 takes a \
                  free one"
             ))
@@ -118,7 +119,7 @@ fn access(io: &mut Io<'_>, access: &AccessConfig) -> Option<Check> {
                 Some((_, file)) => {
                     let file = file.display();
                     Check::wrong("access", format!("others can read {file}"))
-                        .so(format!("chmod 600 {file}"))
+                        .with_advice(format!("chmod 600 {file}"))
                 }
                 None => Check::fine("access", "every token can be used"),
             })
@@ -133,12 +134,13 @@ fn socket(what: &str, path: &Path, config: &Config) -> Check {
     let length = path.as_os_str().len();
     if length > MAX_SOCKET {
         let found = format!("expected a path of at most {MAX_SOCKET} bytes, found {length}");
-        return Check::wrong(what, found).so("name a shorter one with `listeners.NAME.socket`");
+        return Check::wrong(what, found)
+            .with_advice("name a shorter one with `listeners.NAME.socket`");
     }
     let parent = path.parent().unwrap_or(Path::new("."));
     if !parent.is_dir() && config.data() != Some(parent) {
         let found = format!("there is no folder for the socket {shown}");
-        return Check::wrong(what, found).so("make it, or name another socket");
+        return Check::wrong(what, found).with_advice("make it, or name another socket");
     }
     match UnixStream::connect(path) {
         Ok(_) => Check::note(what, format!("a process answers on {shown} already")),
@@ -154,13 +156,14 @@ fn folder(data: &Path) -> Check {
     }
     if is_exposed(data) {
         return Check::wrong(what, format!("others can look into {shown}"))
-            .so(format!("chmod 700 {shown}"));
+            .with_advice(format!("chmod 700 {shown}"));
     }
     let exposed = SECRETS.iter().map(|name| data.join(name)).find(|file| is_exposed(file));
     match exposed {
         Some(file) => {
             let file = file.display();
-            Check::wrong(what, format!("others can read {file}")).so(format!("chmod 600 {file}"))
+            Check::wrong(what, format!("others can read {file}"))
+                .with_advice(format!("chmod 600 {file}"))
         }
         None => Check::fine(what, format!("{shown} is yours alone")),
     }

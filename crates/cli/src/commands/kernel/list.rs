@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::store_args::{StoreArgs, block_on, own_authority};
+use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
 Example:
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let open = args.store.open_existing(io)?;
-    let (authority, store) = (own_authority(&open)?, open.shared());
+    let (authority, store) = (open.authority_public()?, open.shared());
     let (id, logs, revocations) = block_on(async {
         Ok((store.store_id().await?, store.logs().await?, store.revoked_since(u64::MAX).await?))
     })?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::io::Io;
 use crate::outcome::Outcome;
-use crate::store_args::{StoreArgs, block_on, own_authority};
+use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 
 const HELP: &str = "\
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     };
     let own = trust.authorities.is_empty() && trust.kernels.is_empty();
     if own {
-        trust.authorities.extend(own_authority(&store)?);
+        trust.authorities.extend(store.authority_public()?);
     }
     let start = Instant::now();
     let mut bar = Bar::new(start);

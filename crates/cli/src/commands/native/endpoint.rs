@@ -7,11 +7,9 @@ use anyhow::{Result, bail};
 use chio_edge::Endpoint;
 use chio_native_edge::NativeClient;
 
+use crate::config::NATIVE_SOCKET;
 use crate::io::Io;
 use crate::store_args::DEFAULT_FOLDER;
-
-/// The socket that `chio up` listens at, below the store's folder.
-pub(crate) const NATIVE_SOCKET: &str = "native.sock";
 
 /// Where the kernel listens.
 #[derive(Debug, clap::Args)]

@@ -95,9 +95,8 @@ fn document(name: &str, policy: &Policy, proof: &Result<(), Unproved>) -> Value 
 fn show(io: &mut Io<'_>, name: &str, policy: &Policy, proof: &Result<(), Unproved>) -> Result<()> {
     io.field("policy", name)?;
     io.field("hash", policy.hash())?;
-    let files = policy.files().iter().map(|file| file.display().to_string());
-    list(io, "files", files)?;
-    list(io, "guards", policy.guards().iter().map(|guard| guard.name().to_owned()))?;
+    io.list("files", policy.files().iter().map(|file| file.display()))?;
+    io.list("guards", policy.guards().iter().map(|guard| guard.name()))?;
     let capabilities = policy.capabilities().iter().map(|it| {
         let scope = &it.scope;
         let parts = [
@@ -109,7 +108,7 @@ fn show(io: &mut Io<'_>, name: &str, policy: &Policy, proof: &Result<(), Unprove
         let parts: Vec<String> = parts.map(|(number, noun)| text::count(number, noun)).collect();
         format!("{} for {}", parts.join(", "), span(it.ttl.as_secs()))
     });
-    list(io, "hands out", capabilities)?;
+    io.list("hands out", capabilities)?;
     for note in policy.notes() {
         io.say(format_args!("note: {note}"))?;
     }
@@ -121,13 +120,4 @@ fn show(io: &mut Io<'_>, name: &str, policy: &Policy, proof: &Result<(), Unprove
             Ok(())
         }
     }
-}
-
-/// Lines below one name.
-fn list(io: &mut Io<'_>, name: &str, lines: impl Iterator<Item = String>) -> Result<()> {
-    let names = std::iter::once(name).chain(std::iter::repeat(""));
-    for (name, line) in names.zip(lines) {
-        io.field(name, line)?;
-    }
-    Ok(())
 }

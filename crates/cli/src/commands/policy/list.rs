@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::io::Io;
 use crate::outcome::Outcome;
+use crate::text;
 
 /// Columns of a description.
 const WIDTH: usize = 84;
@@ -31,18 +32,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         return Ok(Outcome::Well);
     }
     for ruleset in RULESETS {
-        let mut name = ruleset.name;
-        let mut line = String::new();
-        for word in description(ruleset).split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                io.field(std::mem::take(&mut name), std::mem::take(&mut line))?;
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        io.field(name, line)?;
+        io.list(ruleset.name, text::wrapped(&description(ruleset), WIDTH))?;
     }
     Ok(Outcome::Well)
 }

@@ -105,13 +105,13 @@ fn show_call(io: &mut Io<'_>, receipt: &ChioReceipt) -> Result<()> {
         Some(kind) => format!("{} ({kind})", actor.actor_id),
         None => actor.actor_id.clone(),
     });
-    show_list(io, "actors", actors)?;
+    io.list("actors", actors)?;
     let evidence = receipt.evidence.iter().map(|evidence| {
         let verdict = if evidence.verdict { "allowed" } else { "denied" };
         let details = evidence.details.as_deref().unwrap_or_default();
         format!("{verdict:8}{}  {details}", evidence.guard_name)
     });
-    show_list(io, "evidence", evidence)?;
+    io.list("evidence", evidence)?;
     show_metadata(io, receipt.metadata.as_ref())?;
     io.field("signer", &receipt.kernel_key)
 }
@@ -152,17 +152,7 @@ fn show_time(io: &mut Io<'_>, timestamp: u64) -> Result<()> {
     io.field("time", format_args!("{} ({distance})", utc(timestamp)))
 }
 
-/// Lines below one name.
-fn show_list(io: &mut Io<'_>, name: &str, lines: impl Iterator<Item = String>) -> Result<()> {
-    let mut names = std::iter::once(name).chain(std::iter::repeat(""));
-    for line in lines {
-        io.field(names.next().unwrap_or_default(), line)?;
-    }
-    Ok(())
-}
-
 fn show_metadata(io: &mut Io<'_>, metadata: Option<&Value>) -> Result<()> {
     let Some(metadata) = metadata else { return Ok(()) };
-    let pretty = serde_json::to_string_pretty(metadata)?;
-    show_list(io, "metadata", pretty.lines().map(str::to_owned))
+    io.list("metadata", serde_json::to_string_pretty(metadata)?.lines())
 }

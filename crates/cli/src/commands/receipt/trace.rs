@@ -14,6 +14,7 @@ use super::row;
 use crate::date::utc;
 use crate::io::Io;
 use crate::outcome::Outcome;
+use crate::receipt_summary::Summary;
 use crate::store_args::{StoreArgs, block_on};
 use look_up::Act;
 use tree::{Found, Line, Tree};
@@ -150,7 +151,7 @@ fn drawn(line: &Line<'_>) -> String {
         let what = if id.starts_with("sess-") { "session" } else { "not here" };
         return format!("{blank:23}  {what:<10}  {branch}{id}");
     };
-    let summary = row::Summary::of(&found.receipt);
+    let summary = Summary::of(&found.receipt);
     let time = utc(found.receipt.timestamp());
     let what = format!("{branch}{}", summary.what);
     let way = found.hops.join(" > ");

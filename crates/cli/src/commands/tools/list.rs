@@ -7,9 +7,10 @@ use crate::io::Io;
 use crate::mcp_client::{McpClient, PlaceArgs};
 use crate::outcome::Outcome;
 use crate::store_args::block_on;
+use crate::text;
 
 /// How much of a description stands on a line.
-const MOST: usize = 72;
+const MAX_ABOUT: usize = 72;
 
 const HELP: &str = "\
 Asks the process that works on .chio (`chio up` or `chio serve`) over MCP, or the endpoint that is
@@ -73,9 +74,5 @@ fn line(client: &McpClient, tool: &Value) -> String {
         (None, tool) => tool.to_owned(),
     };
     let about = text("description").lines().next().unwrap_or_default();
-    let mut shown: String = about.chars().take(MOST).collect();
-    if about.chars().count() > MOST {
-        shown.push('…');
-    }
-    format!("{shown_name:<28}  {shown}")
+    format!("{shown_name:<28}  {}", text::shortened(about, MAX_ABOUT))
 }

@@ -11,6 +11,7 @@ use crate::commands::CommandLine;
 use crate::files::Access;
 use crate::io::Io;
 use crate::outcome;
+use crate::text;
 
 /// Columns of running text.
 const WIDTH: usize = 96;
@@ -54,17 +55,7 @@ impl<'s, 'i> Stage<'s, 'i> {
     /// Writes running text.
     pub(super) fn tell(&mut self, text: &str) -> Result<()> {
         self.line("")?;
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
-                self.line(&std::mem::take(&mut line))?;
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        if line.is_empty() { Ok(()) } else { self.line(&line) }
+        text::wrapped(text, WIDTH).iter().try_for_each(|line| self.line(line))
     }
 
     /// Writes a line as it is.

@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use super::Args;
 use super::agent::Tokens;
-use crate::commands::native::NATIVE_SOCKET;
 use crate::io::Io;
 use crate::program;
 use crate::runtime::{Runtime, Served};
@@ -15,9 +14,6 @@ use crate::text;
 
 /// A call that the policy `default` denies: a key of a cloud is about to be written down.
 const DENIED: &str = "demo note_put '{\"name\": \"keys\", \"text\": \"AKIAQ3EGRT5KLMN2WXYZ\"}'";
-
-/// Where agents look for the card.
-const CARD: &str = "/.well-known/agent-card.json";
 
 /// Tells what was started, and what to try.
 pub(super) fn print(
@@ -29,11 +25,10 @@ pub(super) fn print(
 ) -> Result<()> {
     io.field("kernel", runtime.kernel.public_key())?;
     io.field("state", args.data.display())?;
-    let who = "every client on this machine, as the demo agent";
-    let url = |edge: &str| served.url(edge).unwrap_or_default();
-    io.field("mcp", format_args!("{} ({who})", url("mcp")))?;
-    io.field("a2a", format_args!("{} (the same; card at {CARD})", url("a2a")))?;
-    io.field("native", format_args!("unix:{}", args.data.join(NATIVE_SOCKET).display()))?;
+    for (edge, at, is_open) in served.addresses() {
+        let who = if is_open { " (every client on this machine, as the demo agent)" } else { "" };
+        io.field(edge, format_args!("{at}{who}"))?;
+    }
     for manifest in runtime.kernel.manifests() {
         let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
         io.field("tools", format_args!("{}: {}", manifest.server_id, tools.join(", ")))?;

@@ -8,7 +8,7 @@ use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
 use chio_core::hash::sha256;
-use chio_core::manifest::{PricingModel, ToolDefinition};
+use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::strict::{self, StrictError};
@@ -103,7 +103,8 @@ impl CallArgs {
             call.model = Some(read.map_err(|error| not_run("a model", &error))?);
         }
         call.tool = self.published(&call)?;
-        call.cost = self.cost.clone().or_else(|| price(call.tool.as_ref()?));
+        let fixed = || call.tool.as_ref()?.pricing.as_ref()?.fixed_price().cloned();
+        call.cost = self.cost.clone().or_else(fixed);
         Ok(call)
     }
 
@@ -167,16 +168,6 @@ fn demo_tool(call: &ExampleCall) -> Result<Option<ToolDefinition>> {
     })?;
     let manifest = server.manifest();
     Ok(manifest.tools.iter().find(|tool| tool.name == call.tool_name).cloned())
-}
-
-/// What a call costs whose price is fixed.
-fn price(tool: &ToolDefinition) -> Option<MonetaryAmount> {
-    let pricing = tool.pricing.as_ref()?;
-    match pricing.pricing_model {
-        PricingModel::Flat => pricing.base_price.clone(),
-        PricingModel::PerInvocation => pricing.unit_price.clone(),
-        _ => None,
-    }
 }
 
 /// A tool about which nothing is known.
