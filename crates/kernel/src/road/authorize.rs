@@ -81,7 +81,7 @@ impl Inner {
         stated: Option<&Stated>,
     ) -> Result<Authorized, Denial> {
         let known = Arc::clone(verified.known());
-        let scope = attenuated(call, &known)?;
+        let scope = scope_of_call(call, &known)?;
         let mut candidates = candidates(call, scope, &known);
         candidates.sort_by_key(|candidate| {
             let grant = candidate.presented;
@@ -116,7 +116,7 @@ impl Inner {
 }
 
 /// The scope to decide on: the route's, if it is within the token's.
-fn attenuated<'a>(call: &'a ToolCall, known: &'a KnownToken) -> Result<&'a ChioScope, Denial> {
+fn scope_of_call<'a>(call: &'a ToolCall, known: &'a KnownToken) -> Result<&'a ChioScope, Denial> {
     let Some(scope) = &call.scope else { return Ok(&known.token.scope) };
     if scope.is_subset_of(&known.token.scope) {
         return Ok(scope);
@@ -160,7 +160,7 @@ fn satisfied<'a>(
     let mut satisfied = Vec::with_capacity(candidates.len());
     let mut has_reason = false;
     for candidate in candidates {
-        match violation(call, candidate.kept, stated, patterns)? {
+        match constraint_violation(call, candidate.kept, stated, patterns)? {
             None => satisfied.push(candidate),
             Some(violated) if !has_reason => {
                 reason = violated;
@@ -176,7 +176,7 @@ fn satisfied<'a>(
 }
 
 /// Why a grant's constraints do not hold. A constraint that is not enforced here does not hold.
-fn violation(
+fn constraint_violation(
     call: &ToolCall,
     grant: &ToolGrant,
     stated: Option<&Stated>,
@@ -191,7 +191,7 @@ fn violation(
                 return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
             }
             Match::LeftTo(Stage::Governed) => {
-                if let Some(reason) = governed::violation(constraint, stated) {
+                if let Some(reason) = governed::intent_violation(constraint, stated) {
                     return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
                 }
             }
