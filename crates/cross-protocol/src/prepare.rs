@@ -83,6 +83,7 @@ impl PreparedCall {
             scope: request.scope.take(),
         };
         let context = asked.context.clone();
+        // A name that is refused stays out of what is signed.
         let is_named = request.is_named();
         let named = Named::new(&request, &route, is_named);
         let prepared = if work.refusal.is_none() && is_direct(&request, &asked, &route) {

@@ -125,19 +125,15 @@ struct Decided {
 pub(crate) enum Stop {
     /// It was denied.
     Denied(Denial),
-    /// It ended otherwise.
-    Ended(Ending),
+    /// It was cancelled, by this.
+    Cancelled(&'static str),
 }
 
 impl Stop {
-    fn cancelled(reason: &str) -> Self {
-        Self::Ended(Ending::cancelled(reason))
-    }
-
     fn into_ending(self) -> Ending {
         match self {
             Self::Denied(denial) => Ending::before_dispatch(Outcome::Denied(denial)),
-            Self::Ended(ending) => ending,
+            Self::Cancelled(reason) => Ending::cancelled(reason),
         }
     }
 }

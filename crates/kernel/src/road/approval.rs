@@ -293,7 +293,7 @@ impl Inner {
                 _ = news.changed() => continue,
                 () = tokio::time::sleep(LOOK) => continue,
             };
-            return Err(Stop::cancelled(reason));
+            return Err(Stop::Cancelled(reason));
         }
     }
 }

@@ -101,11 +101,16 @@ impl Inner {
         Ok(Authorized { known, server, tool, alternatives, asks_proof, need })
     }
 
-    fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
-        let Some(server) = self.server(&call.server_id) else {
+    /// The tool server of a call.
+    pub(super) fn find_server(&self, call: &ToolCall) -> Result<Arc<Server>, Denial> {
+        self.server(&call.server_id).ok_or_else(|| {
             let reason = format!("no tool server `{}` is registered", call.server_id);
-            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
-        };
+            Denial::by_kernel(ErrorCode::ToolServerError, reason)
+        })
+    }
+
+    fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
+        let server = self.find_server(call)?;
         let Some(tool) = server.tool(&call.tool_name) else {
             let (server, tool) = (&call.server_id, &call.tool_name);
             let reason = format!("tool server `{server}` has no tool `{tool}`");

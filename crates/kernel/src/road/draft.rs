@@ -14,7 +14,7 @@ use crate::call::ToolCall;
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::metadata::{Attribution, Metadata};
+use crate::metadata::Metadata;
 use crate::pipeline::{GuardMemo, Pipeline};
 use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
 
@@ -163,7 +163,8 @@ impl Draft {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
             metadata.insert("model_metadata", model);
         }
-        let mut draft = Self {
+        metadata.attribute(&call.token);
+        Ok(Self {
             capability_id: bounded(&call.token.id),
             tool_server: bounded(&call.server_id),
             tool_name: bounded(&call.tool_name),
@@ -176,9 +177,7 @@ impl Draft {
             deadline: Instant::now() + kernel.config.limits.deadline,
             oversize: oversize(call, too_long),
             ..Self::blank(call.request_id.clone(), action, kernel.pipeline())
-        };
-        draft.attribute(call);
-        Ok(draft)
+        })
     }
 
     /// A draft that says which call it is of, and nothing else.
@@ -215,18 +214,6 @@ impl Draft {
         }
     }
 
-    /// Says whose authority is used. Before verification that is what the token claims.
-    fn attribute(&mut self, call: &ToolCall) {
-        let token = &call.token;
-        self.metadata.attribute(Attribution {
-            delegation_depth: token.delegation_chain.len(),
-            grant_index: None,
-            issuer_key: token.issuer.clone(),
-            subject_key: token.subject.clone(),
-            verified: None,
-        });
-    }
-
     /// Keeps back what the receipt of a call that was not guarded or not verified must not say.
     pub(crate) fn keep_back(&mut self) -> Result<(), KernelError> {
         if !self.guarded {
@@ -258,11 +245,6 @@ impl Draft {
             self.metadata.insert_written("governed_transaction", Written::of(governed)?);
         }
         Ok(())
-    }
-
-    /// Adds which grant of the token is used.
-    pub(crate) fn set_grant(&mut self, index: u32) {
-        self.metadata.set_grant(index);
     }
 
     /// Keeps the parameters as a guard left them.

@@ -42,7 +42,7 @@ impl Inner {
                 draft.guarded = true;
                 Ok(guarded?)
             }
-            reason = self.cancelled(caller, deadline) => Err(Stop::cancelled(reason)),
+            reason = self.cancelled(caller, deadline) => Err(Stop::Cancelled(reason)),
         }
     }
 

@@ -147,24 +147,18 @@ impl Inner {
         session: &Session,
         parent_request_id: &str,
     ) -> Result<ChildReceipt, KernelError> {
+        use TerminalState::{Cancelled, Completed, Incomplete};
+        let error = |reason: &str| ChildOutcome::Error(reason.to_owned());
         let (outcome, terminal_state) = match &ending.outcome {
-            Outcome::Value(value) => {
-                (ChildOutcome::Result(value.clone()), TerminalState::Completed)
-            }
+            Outcome::Value(value) => (ChildOutcome::Result(value.clone()), Completed),
             Outcome::Cancelled { reason, .. } => {
-                let reason = reason.clone();
-                (ChildOutcome::Error(reason.clone()), TerminalState::Cancelled { reason })
+                (error(reason), Cancelled { reason: reason.clone() })
             }
             Outcome::Incomplete { reason, .. } => {
-                let reason = reason.clone();
-                (ChildOutcome::Error(reason.clone()), TerminalState::Incomplete { reason })
+                (error(reason), Incomplete { reason: reason.clone() })
             }
-            Outcome::Denied(denial) => {
-                (ChildOutcome::Error(denial.reason.clone()), TerminalState::Completed)
-            }
-            Outcome::Stream { .. } => {
-                (ChildOutcome::Error("a stream".to_owned()), TerminalState::Completed)
-            }
+            Outcome::Denied(denial) => (error(&denial.reason), Completed),
+            Outcome::Stream { .. } => (error("a stream"), Completed),
         };
         let mut metadata = outcome.metadata();
         if let Value::Object(members) = &mut metadata {

@@ -187,7 +187,7 @@ impl Inner {
         let Alternative { grant_index, price, .. } =
             taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
         if open.reserved {
-            draft.set_grant(grant_index);
+            draft.metadata.set_grant(grant_index);
         }
         if let Some(price) = price {
             // What it cost is unknown: all that was reserved is charged.
