@@ -7,7 +7,8 @@ use crate::manifest::{LatencyHint, ToolDefinition};
 use crate::protocol::{DiscoveryProtocol, UnknownProtocol};
 
 const PUBLISH: &str = "x-chio-publish";
-const APPROVAL_REQUIRED: &str = "x-chio-approval-required";
+/// The member of a tool's schemas that says whether each call has to be approved.
+pub const APPROVAL_REQUIRED: &str = "x-chio-approval-required";
 const STREAMING: &str = "x-chio-streaming";
 const CANCELLATION: &str = "x-chio-cancellation";
 const PARTIAL_OUTPUT: &str = "x-chio-partial-output";
@@ -74,6 +75,17 @@ impl BridgeSemanticHints {
             partial_output: declared(PARTIAL_OUTPUT).unwrap_or(streams_output),
         }
     }
+}
+
+/// Refuses a tool that seems to ask for approval in a way that is not understood.
+///
+/// # Errors
+/// With what was expected, when a hint is neither true nor false.
+pub fn check_approval_hint(tool: &ToolDefinition) -> Result<(), String> {
+    if extensions(tool, APPROVAL_REQUIRED).all(Value::is_boolean) {
+        return Ok(());
+    }
+    Err(format!("expected true or false as `{APPROVAL_REQUIRED}`"))
 }
 
 /// Why a tool's `x-chio-target-protocol` was refused.

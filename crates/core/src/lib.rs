@@ -29,7 +29,7 @@ pub mod registry;
 pub mod session;
 pub mod signed;
 pub mod strict;
-mod text;
+pub mod text;
 pub mod tier;
 pub mod tool_result;
 pub mod window;

@@ -48,7 +48,7 @@ pub struct ReceiptLineageStatement {
     /// The token with which the call was continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_token_id: Option<String>,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub issued_at: u64,
     /// The kernel, which signs.
     pub kernel_key: PublicKey,

@@ -162,6 +162,28 @@ pub struct RequiredPermissions {
 }
 
 impl ToolManifest {
+    /// The manifest of a server with these tools, without a description and not signed.
+    #[must_use]
+    pub fn unsigned(
+        server_id: impl Into<String>,
+        name: impl Into<String>,
+        version: impl Into<String>,
+        tools: Vec<ToolDefinition>,
+        public_key: PublicKey,
+    ) -> Self {
+        Self {
+            schema: MANIFEST_SCHEMA.to_owned(),
+            server_id: server_id.into(),
+            name: name.into(),
+            description: None,
+            version: version.into(),
+            tools,
+            server_tools: Vec::new(),
+            required_permissions: None,
+            public_key,
+        }
+    }
+
     /// Signs the manifest with the server's key.
     ///
     /// # Errors

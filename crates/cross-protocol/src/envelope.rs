@@ -1,6 +1,7 @@
 //! The authority that crosses a bridge: which token, how far narrowed, for which target.
 
 use chio_core::capability::ChioScope;
+use chio_core::text::snake_case;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,7 +18,7 @@ pub struct CrossProtocolCapabilityEnvelope {
     pub attenuated_scope: ChioScope,
     /// The bridge that it crosses.
     pub bridge_id: String,
-    /// When, in Unix seconds.
+    /// When the call crossed it, in Unix seconds.
     pub bridged_at: u64,
     /// The token.
     pub capability_ref: CrossProtocolCapabilityRef,
@@ -48,18 +49,7 @@ fn read_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ChioScope, D
 }
 
 fn respelled(members: Map<String, Value>) -> Map<String, Value> {
-    members.into_iter().map(|(name, value)| (snake(&name), value)).collect()
-}
-
-fn snake(name: &str) -> String {
-    let mut spelled = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            spelled.push('_');
-        }
-        spelled.push(letter.to_ascii_lowercase());
-    }
-    spelled
+    members.into_iter().map(|(name, value)| (snake_case(&name), value)).collect()
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@
 
 mod admission;
 mod attenuation;
+mod chunks;
 mod envelope;
 mod executor;
 mod executors;
@@ -78,6 +79,7 @@ pub use chio_kernel::{
 
 pub use admission::{Admission, Refused};
 pub use attenuation::attenuated;
+pub use chunks::ChunkCollector;
 pub use envelope::CrossProtocolCapabilityEnvelope;
 pub use executor::{CrossProtocolTargetRequest, TargetProtocolExecutor};
 pub use executors::{

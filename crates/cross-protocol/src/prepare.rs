@@ -7,8 +7,8 @@ use std::sync::Arc;
 use chio_core::canonical::{self, CanonicalError, Scratch, Written};
 use chio_core::capability::ChioScope;
 use chio_core::fidelity::BridgeFidelity;
-use chio_core::hash::sha256_hex;
 use chio_core::registry::ErrorCode;
+use chio_core::text::name_or_hash;
 use chio_kernel::{Denial, ToolCall};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::attenuation::attenuated;
 use crate::envelope::CrossProtocolCapabilityEnvelope;
 use crate::executor::TargetProtocolExecutor;
 use crate::registry::TargetProtocolRegistry;
-use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest, refused};
+use crate::request::{MAX_ORIGIN_ID, OrchestratedRequest, malformed};
 use crate::route::{
     RouteAvailabilityStatus, RoutePlanningOutcome, RouteSelectionEvidence, Wanted, plan,
 };
@@ -44,7 +44,7 @@ pub(crate) struct RouteContext<'a> {
     pub(crate) source: DiscoveryProtocol,
     /// What the tool asks to be addressed as.
     pub(crate) requested: DiscoveryProtocol,
-    /// In Unix seconds.
+    /// The time now, in Unix seconds.
     pub(crate) now: u64,
     /// The trace that the call continues by the word of a kernel elsewhere that counts.
     pub(crate) continued: Option<String>,
@@ -68,12 +68,12 @@ impl PreparedCall {
         mut request: OrchestratedRequest,
         route: RouteContext<'_>,
     ) -> Result<Self, CanonicalError> {
-        let mut refusal = request.refusal.take();
+        let mut work = Work { scratch: Scratch::default(), refusal: request.refusal.take() };
         if let Some(problem) = request.problem(route.source) {
-            refusal.get_or_insert_with(|| refused(problem));
+            work.refuse(problem);
         }
         if let Some(problem) = too_large(&request)? {
-            refusal.get_or_insert_with(|| refused(problem));
+            work.refuse(problem);
             // The token is not checked yet: what is too large is not signed.
             (request.governed_intent, request.model) = (None, None);
         }
@@ -83,17 +83,17 @@ impl PreparedCall {
             scope: request.scope.take(),
         };
         let context = asked.context.clone();
-        let mut scratch = Scratch::default();
-        let prepared = if refusal.is_none() && is_direct(&request, &asked, &route) {
-            prepare_direct(&request, &route, &mut scratch)?
-        } else {
-            prepare_bridged(&request, asked, &route, (&mut scratch, &mut refusal))?
-        };
         // A name that is refused stays out of what is signed.
-        let named = request.is_named();
+        let is_named = request.is_named();
+        let named = Named::new(&request, &route, is_named);
+        let prepared = if work.refusal.is_none() && is_direct(&request, &asked, &route) {
+            named.prepare_direct(&mut work)?
+        } else {
+            named.prepare_bridged(asked, &mut work)?
+        };
         let call = ToolCall {
             request_id: route.request_id,
-            origin_request_id: named.then_some(request.origin_request_id),
+            origin_request_id: is_named.then_some(request.origin_request_id),
             scope: prepared.scope,
             token: request.token,
             agent: request.agent,
@@ -111,7 +111,7 @@ impl PreparedCall {
             trace_id: Some(prepared.trace_id),
             context,
             evidence: prepared.evidence,
-            refusal,
+            refusal: work.refusal,
         };
         Ok(Self { call, executor: prepared.executor })
     }
@@ -141,107 +141,141 @@ fn is_direct(request: &OrchestratedRequest, asked: &Asked, route: &RouteContext<
         && asked.scope.is_none()
 }
 
-/// A call that crosses no bridge: there is a trace to open, and nothing to plan or to narrow.
-fn prepare_direct(
-    request: &OrchestratedRequest,
-    route: &RouteContext<'_>,
-    scratch: &mut Scratch,
-) -> Result<Prepared, CanonicalError> {
-    let target = DiscoveryProtocol::Native;
-    let bridge_id = bridge_id(route.source, target, &request.origin_request_id);
-    let capability_id = bounded(&request.token.id);
-    let crossing = crossing(request, route, (&bridge_id, &capability_id), (None, target));
-    let trace_id = trace_id(request, route, &crossing, scratch)?;
-    let evidence = vec![(EVIDENCE_MEMBER, crossing.direct_evidence(&trace_id, scratch)?)];
-    Ok(Prepared { scope: None, trace_id, target, executor: None, evidence })
+/// What is used and what comes up while a request is prepared.
+struct Work {
+    scratch: Scratch,
+    /// The first denial that was decided on.
+    refusal: Option<Denial>,
 }
 
-/// A call that crosses a bridge: its route is planned, its authority narrowed, and both are told.
-fn prepare_bridged(
-    request: &OrchestratedRequest,
-    asked: Asked,
-    route: &RouteContext<'_>,
-    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
-) -> Result<Prepared, CanonicalError> {
-    let origin = if request.is_named() { &request.origin_request_id } else { &route.request_id };
-    let plan = planned(request, origin, route, (scratch, refusal));
-    let target = plan.as_ref().and_then(|plan| plan.target);
-    let executor = target.and_then(|target| route.registry.executor(target).cloned());
-    let target = target.unwrap_or(route.requested);
-    let mut prepared = cross(request, asked, (plan.as_ref(), target), route, (scratch, refusal))?;
-    prepared.executor = executor;
-    if let Some(plan) = plan {
-        let written = Written::with(scratch, &plan.evidence)?;
-        prepared.evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
+impl Work {
+    fn refuse(&mut self, problem: String) {
+        self.refusal.get_or_insert_with(|| malformed(problem));
     }
-    Ok(prepared)
 }
 
-fn crossing<'a>(
+/// A request under the names that it has in what is signed.
+struct Named<'a> {
     request: &'a OrchestratedRequest,
-    route: &'a RouteContext<'_>,
-    (bridge_id, capability_id): (&'a str, &'a str),
-    (plan, target): (Option<&RoutePlanningOutcome>, DiscoveryProtocol),
-) -> Crossing<'a> {
-    let named = request.is_named();
-    Crossing {
-        origin_request_id: if named { &request.origin_request_id } else { &route.request_id },
-        kernel_request_id: &route.request_id,
-        parent_request_id: request.parent.as_ref().map(|parent| &*parent.request_id),
-        bridge_id,
-        source: route.source,
-        target,
-        denied: plan.is_some_and(|plan| plan.target.is_none()),
-        capability_id,
-        agent: &request.agent,
-        now: route.now,
-    }
+    route: &'a RouteContext<'a>,
+    /// The caller's name of the call; the kernel's where that is refused.
+    origin: &'a str,
+    bridge_id: String,
+    capability_id: Cow<'a, str>,
 }
 
-/// The trace of the call that this one is made for, or that it continues; else a new one.
-fn trace_id(
-    request: &OrchestratedRequest,
-    route: &RouteContext<'_>,
-    crossing: &Crossing<'_>,
-    scratch: &mut Scratch,
-) -> Result<String, CanonicalError> {
-    match (&request.parent, &route.continued) {
-        (Some(parent), _) => Ok(parent.trace_id.clone()),
-        (None, Some(trace_id)) => Ok(trace_id.clone()),
-        (None, None) => crossing.trace_id(scratch),
+impl<'a> Named<'a> {
+    fn new(request: &'a OrchestratedRequest, route: &'a RouteContext<'a>, is_named: bool) -> Self {
+        let origin = if is_named { &request.origin_request_id } else { &route.request_id };
+        Self {
+            request,
+            route,
+            origin,
+            bridge_id: bridge_id(route.source, route.requested, origin),
+            capability_id: name_or_hash(&request.token.id, MAX_ORIGIN_ID),
+        }
     }
-}
 
-/// Narrows the authority to the target, opens or continues the trace, and writes down both.
-fn cross(
-    request: &OrchestratedRequest,
-    asked: Asked,
-    (plan, target): (Option<&RoutePlanningOutcome>, DiscoveryProtocol),
-    route: &RouteContext<'_>,
-    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
-) -> Result<Prepared, CanonicalError> {
-    let named = request.is_named();
-    let origin = if named { &request.origin_request_id } else { &route.request_id };
-    let (bridge_id, capability_id) =
-        (bridge_id(route.source, route.requested, origin), bounded(&request.token.id));
-    let crossing = crossing(request, route, (&bridge_id, &capability_id), (plan, target));
-    let trace_id = trace_id(request, route, &crossing, scratch)?;
-    let mut envelope = envelope(request, asked, &crossing, refusal.is_some())?;
-    let mut evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
-    if evidence.as_str().len() > MAX_EVIDENCE || scratch.size().depth > MAX_DEPTH {
-        let problem = format!(
-            "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes and \
-             {MAX_DEPTH} levels, found more than a receipt can carry"
-        );
-        refusal.get_or_insert_with(|| refused(problem));
-        envelope.attenuated_scope = ChioScope::default();
-        envelope.capability_ref.protocol_context = None;
-        evidence = crossing.evidence(&trace_id, &envelope, scratch)?;
+    /// A call that crosses no bridge: there is a trace to open, and nothing to plan or to narrow.
+    fn prepare_direct(&self, work: &mut Work) -> Result<Prepared, CanonicalError> {
+        let target = DiscoveryProtocol::Native;
+        let crossing = self.crossing(target, false);
+        let trace_id = self.trace_id(&crossing, work)?;
+        let written = crossing.direct_evidence(&trace_id, &mut work.scratch)?;
+        let evidence = vec![(EVIDENCE_MEMBER, written)];
+        Ok(Prepared { scope: None, trace_id, target, executor: None, evidence })
     }
-    let mut members = Vec::with_capacity(2);
-    members.push((EVIDENCE_MEMBER, evidence));
-    let scope = Some(envelope.attenuated_scope);
-    Ok(Prepared { scope, trace_id, target, executor: None, evidence: members })
+
+    /// A call that crosses a bridge: its route is planned, its authority narrowed, and both are told.
+    fn prepare_bridged(&self, asked: Asked, work: &mut Work) -> Result<Prepared, CanonicalError> {
+        let plan = self.plan(work);
+        let target = plan.as_ref().and_then(|plan| plan.target);
+        let crossing = self
+            .crossing(target.unwrap_or(self.route.requested), plan.is_some() && target.is_none());
+        let mut prepared = self.cross(asked, &crossing, work)?;
+        prepared.executor = target.and_then(|it| self.route.registry.executor(it).cloned());
+        if let Some(plan) = plan {
+            let written = Written::with(&mut work.scratch, &plan.evidence)?;
+            prepared.evidence.push((RouteSelectionEvidence::METADATA_MEMBER, written));
+        }
+        Ok(prepared)
+    }
+
+    fn crossing(&self, target: DiscoveryProtocol, denied: bool) -> Crossing<'_> {
+        Crossing {
+            origin_request_id: self.origin,
+            kernel_request_id: &self.route.request_id,
+            parent_request_id: self.request.parent.as_ref().map(|parent| &*parent.request_id),
+            bridge_id: &self.bridge_id,
+            source: self.route.source,
+            target,
+            denied,
+            capability_id: &self.capability_id,
+            agent: &self.request.agent,
+            now: self.route.now,
+        }
+    }
+
+    /// The trace of the call that this one is made for, or that it continues; else a new one.
+    fn trace_id(&self, crossing: &Crossing<'_>, work: &mut Work) -> Result<String, CanonicalError> {
+        match (&self.request.parent, &self.route.continued) {
+            (Some(parent), _) => Ok(parent.trace_id.clone()),
+            (None, Some(trace_id)) => Ok(trace_id.clone()),
+            (None, None) => crossing.trace_id(&mut work.scratch),
+        }
+    }
+
+    /// Narrows the authority to the target, opens or continues the trace, and writes down both.
+    fn cross(
+        &self,
+        asked: Asked,
+        crossing: &Crossing<'_>,
+        work: &mut Work,
+    ) -> Result<Prepared, CanonicalError> {
+        let trace_id = self.trace_id(crossing, work)?;
+        let mut envelope = envelope(self.request, asked, crossing, work.refusal.is_some())?;
+        let mut evidence = crossing.evidence(&trace_id, &envelope, &mut work.scratch)?;
+        if evidence.as_str().len() > MAX_EVIDENCE || work.scratch.size().depth > MAX_DEPTH {
+            work.refuse(format!(
+                "expected a scope for the tool and a context of at most {MAX_EVIDENCE} bytes and \
+                 {MAX_DEPTH} levels, found more than a receipt can carry"
+            ));
+            envelope.attenuated_scope = ChioScope::default();
+            envelope.capability_ref.protocol_context = None;
+            evidence = crossing.evidence(&trace_id, &envelope, &mut work.scratch)?;
+        }
+        let mut members = Vec::with_capacity(2);
+        members.push((EVIDENCE_MEMBER, evidence));
+        let (scope, target) = (Some(envelope.attenuated_scope), crossing.target);
+        Ok(Prepared { scope, trace_id, target, executor: None, evidence: members })
+    }
+
+    /// The route, planned under the caller's name of the call. None when the caller's wishes cannot
+    /// be read.
+    fn plan(&self, work: &mut Work) -> Option<RoutePlanningOutcome> {
+        let Self { request, route, origin, .. } = *self;
+        let wanted = Wanted {
+            request_id: origin,
+            source: route.source,
+            requested: route.requested,
+            governed_intent: request.governed_intent.as_deref(),
+        };
+        match plan(&wanted, route.registry, route.availability, &mut work.scratch) {
+            Ok(plan) => {
+                if plan.target.is_none() {
+                    let reason = plan.evidence.reason.as_deref().unwrap_or("no route is left");
+                    work.refusal.get_or_insert_with(|| {
+                        Denial::by_kernel(ErrorCode::GuardDenied, format!("no route: {reason}"))
+                    });
+                }
+                Some(plan)
+            }
+            Err(error) => {
+                work.refuse(error.to_string());
+                None
+            }
+        }
+    }
 }
 
 /// What of a request is larger than a receipt can carry, if anything is. The envelope is looked at
@@ -264,45 +298,6 @@ fn too_large(request: &OrchestratedRequest) -> Result<Option<String>, CanonicalE
     let speaking = grants.filter(|grant| grant.covers(server, tool)).count();
     Ok((speaking > MAX_GRANTS)
         .then(|| format!("expected at most {MAX_GRANTS} grants for the tool, found {speaking}")))
-}
-
-/// A name as the envelope can carry it: itself, or its hash.
-fn bounded(name: &str) -> Cow<'_, str> {
-    if name.len() <= MAX_ORIGIN_ID {
-        return Cow::Borrowed(name);
-    }
-    Cow::Owned(format!("sha256:{}", sha256_hex(name.as_bytes())))
-}
-
-/// The route, planned under the caller's name of the call. None when the caller's wishes cannot be
-/// read.
-fn planned(
-    request: &OrchestratedRequest,
-    origin: &str,
-    route: &RouteContext<'_>,
-    (scratch, refusal): (&mut Scratch, &mut Option<Denial>),
-) -> Option<RoutePlanningOutcome> {
-    let wanted = Wanted {
-        request_id: origin,
-        source: route.source,
-        requested: route.requested,
-        governed_intent: request.governed_intent.as_deref(),
-    };
-    match plan(&wanted, route.registry, route.availability, scratch) {
-        Ok(plan) => {
-            if plan.target.is_none() {
-                let reason = plan.evidence.reason.as_deref().unwrap_or("no route is left");
-                refusal.get_or_insert_with(|| {
-                    Denial::by_kernel(ErrorCode::GuardDenied, format!("no route: {reason}"))
-                });
-            }
-            Some(plan)
-        }
-        Err(error) => {
-            refusal.get_or_insert_with(|| refused(error.to_string()));
-            None
-        }
-    }
 }
 
 /// What the caller said about the authority that it uses.

@@ -120,7 +120,7 @@ impl OrchestratedRequest {
 }
 
 /// The denial of a request that is not as it should be.
-pub(crate) fn refused(reason: String) -> Denial {
+pub(crate) fn malformed(reason: String) -> Denial {
     // Made as a guard's, which cuts words that are too long for a receipt.
     Denial { code: ErrorCode::InvalidRequestShape, ..Denial::by_guard(AUTHORITY_PATH, reason) }
 }

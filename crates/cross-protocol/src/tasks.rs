@@ -1,6 +1,6 @@
 //! Deferred tasks: calls that are taken on now and run when their owner asks for the result.
 //!
-//! Edges share this table. A task is durable, and only its owner reaches it. The owner's first
+//! Edges share deferred tasks. A task is durable, and only its owner reaches it. The owner's first
 //! request for the result runs it, once, however many requests come at the same time, in however
 //! many processes. What was kept to run it, the token among it, goes when the task is over.
 
@@ -17,21 +17,18 @@ use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused
 use chio_kernel::{
     AskError, Caller, Denial, Gone, KernelError, Outcome, Question, ServerNotification, Session,
 };
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::DiscoveryProtocol;
+use crate::chunks::ChunkCollector;
 use crate::orchestrator::CrossProtocolOrchestrator;
 use crate::request::OrchestratedRequest;
 use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// The most bytes of a request that is kept for later.
 const MAX_REQUEST: usize = 5 << 20;
-
-/// The most bytes of chunks that a task may give.
-const MAX_CHUNK_BYTES: usize = 8 << 20;
 
 /// How many tasks are kept, and for how long.
 #[derive(Debug, Clone)]
@@ -121,7 +118,7 @@ pub struct TaskView {
     pub expires_at: u64,
 }
 
-/// The table.
+/// The deferred tasks of a store.
 #[derive(Clone)]
 pub struct DeferredTasks {
     orchestrator: CrossProtocolOrchestrator<'static>,
@@ -149,7 +146,7 @@ struct Kept {
 }
 
 impl DeferredTasks {
-    /// The table of this orchestrator's store.
+    /// The deferred tasks of this orchestrator's store.
     #[must_use]
     pub const fn new(orchestrator: CrossProtocolOrchestrator<'static>, limits: TaskLimits) -> Self {
         Self { orchestrator, limits }
@@ -182,7 +179,7 @@ impl DeferredTasks {
         protocol: DiscoveryProtocol,
     ) -> Result<TaskView, TaskError> {
         let kernel = self.orchestrator.kernel();
-        // A caller without a valid token must not fill the table.
+        // A caller without a valid token must not fill the store.
         kernel.check_token(&request.token, &request.agent).await.map_err(TaskError::Denied)?;
         let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
         let kept = Kept {
@@ -267,7 +264,7 @@ impl DeferredTasks {
             return self.view(task).await;
         }
         let context = request.protocol_context.clone();
-        let caller = Arc::new(TaskCaller { caller, context, given: Mutex::default() });
+        let caller = Arc::new(TaskCaller { caller, context, given: ChunkCollector::default() });
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
             // Another request was faster, or cancelled it.
             Ok(_) | Err(KernelError::NotClaimed(TaskRefused::Running | TaskRefused::Over(_))) => {
@@ -362,16 +359,8 @@ fn asks_for_proof(request: &OrchestratedRequest) -> bool {
 struct TaskCaller {
     caller: Arc<dyn Caller>,
     context: Option<Value>,
-    given: Mutex<Given>,
+    given: ChunkCollector,
 }
-
-#[derive(Default)]
-struct Given {
-    chunks: Vec<Value>,
-    bytes: usize,
-}
-
-impl TaskCaller {}
 
 #[async_trait]
 impl Caller for TaskCaller {
@@ -380,15 +369,9 @@ impl Caller for TaskCaller {
     }
 
     async fn chunk(&self, _index: u64, data: Value) -> Result<(), Gone> {
-        let size = canonical::to_vec(&data).map_err(|_| Gone)?.len();
-        let mut given = self.given.lock();
-        given.bytes = given.bytes.saturating_add(size);
-        if given.bytes > MAX_CHUNK_BYTES {
-            // The owner cannot have what does not fit into the table.
-            return Err(Gone);
-        }
-        given.chunks.push(data);
-        Ok(())
+        // The owner cannot have what does not fit into the store, which keeps the canonical form.
+        let size = canonical::size(&data).map_err(|_| Gone)?;
+        self.given.push_sized(data, size.bytes)
     }
 
     async fn ask(&self, question: Question) -> Result<Value, AskError> {
@@ -416,7 +399,7 @@ impl Caller for TaskCaller {
     }
 
     fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
-        let chunks = std::mem::take(&mut self.given.lock().chunks);
+        let chunks = self.given.take();
         let context = self.context.clone();
         let result = TaskResult { outcome: outcome.clone(), chunks, context };
         // What the kernel let through has a form.

@@ -26,7 +26,7 @@ pub struct TraceHop<'a> {
     pub protocol: DiscoveryProtocol,
     /// The name of the call in that step.
     pub request_id: Cow<'a, str>,
-    /// When, in Unix seconds.
+    /// When the step was taken, in Unix seconds.
     pub timestamp: u64,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Crossing<'a> {
     pub(crate) denied: bool,
     pub(crate) capability_id: &'a str,
     pub(crate) agent: &'a PublicKey,
-    /// In Unix seconds.
+    /// The time now, in Unix seconds.
     pub(crate) now: u64,
 }
 

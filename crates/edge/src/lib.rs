@@ -7,7 +7,6 @@
 pub mod auth;
 pub mod body;
 pub mod call_metadata;
-pub mod chunks;
 mod edge;
 mod endpoint;
 pub mod limits;
@@ -21,6 +20,7 @@ pub mod tasks;
 pub mod tokens;
 mod unix_socket;
 
+pub use chio_cross_protocol::ChunkCollector;
 pub use edge::{
     Carrier, Edge, EdgeContext, EdgeKind, StartResult, StreamError, Streams, UserApprovals,
 };

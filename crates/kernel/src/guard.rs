@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::caller::Session;
-use crate::pipeline::Shared;
+use crate::pipeline::GuardMemo;
+use crate::road::Draft;
 
 /// What a guard looks at.
 #[derive(Debug, Clone, Copy)]
@@ -50,43 +51,36 @@ pub struct GuardInput<'a> {
     /// counts calls has counted it.
     pub resumed: bool,
     /// What the guards of this call work out once.
-    pub shared: &'a Shared,
-}
-
-/// What the road knows of a call besides what came with it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
-    pub(crate) argument_bytes: usize,
-    pub(crate) tool: &'a ToolDefinition,
-    pub(crate) grant_index: u32,
-    pub(crate) cost: Option<&'a MonetaryAmount>,
-    pub(crate) now: u64,
-    pub(crate) resumed: bool,
-    pub(crate) shared: &'a Shared,
+    pub memo: &'a GuardMemo,
 }
 
 impl<'a> GuardInput<'a> {
-    /// What guards see of a call.
-    pub(crate) fn new(call: &'a ToolCall, session: &'a Session, known: Known<'a>) -> Self {
-        let Known { argument_bytes, tool, grant_index, cost, now, resumed, shared } = known;
+    /// What guards see of a call that costs nothing, on the token's first grant.
+    pub(crate) fn new(
+        call: &'a ToolCall,
+        session: &'a Session,
+        tool: &'a ToolDefinition,
+        memo: &'a GuardMemo,
+        draft: &Draft,
+    ) -> Self {
         Self {
-            argument_bytes,
-            tool: Some(tool),
-            grant_index,
-            cost,
-            fidelity: call.fidelity.as_deref(),
-            shared,
             request_id: &call.request_id,
             token: &call.token,
             server_id: &call.server_id,
             tool_name: &call.tool_name,
             arguments: &call.arguments,
+            argument_bytes: draft.argument_bytes,
+            tool: Some(tool),
+            grant_index: 0,
+            cost: None,
             session,
             target: call.target,
+            fidelity: call.fidelity.as_deref(),
             intent: call.governed_intent.as_deref(),
             model: call.model.as_deref(),
-            now,
-            resumed,
+            now: draft.started_at,
+            resumed: draft.resumed,
+            memo,
         }
     }
 }

@@ -166,7 +166,8 @@ impl ChioKernel {
     ) -> Result<Evaluation, KernelError> {
         // Boxed, because a call is large and every stage hands it on.
         let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
-        let ended = DetachOnDrop::new(async move { inner.evaluate_call(call, caller).await }).await;
+        let ended =
+            DetachOnDrop::new(async move { inner.evaluate_and_record(call, caller).await }).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }
 
@@ -177,7 +178,8 @@ impl ChioKernel {
     /// When no receipt could be made durable. Then nothing of the result may be released.
     pub async fn read(&self, read: ReadCall, caller: Arc<dyn Caller>) -> Result<Read, KernelError> {
         let (inner, read) = (Arc::clone(&self.inner), Box::new(read));
-        let ended = DetachOnDrop::new(async move { inner.run_read(read, caller).await }).await;
+        let ended =
+            DetachOnDrop::new(async move { inner.read_and_record(read, caller).await }).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }
 

@@ -41,7 +41,7 @@ pub use error::KernelError;
 pub use guard::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
 pub use kernel::{ChioKernel, KernelParts};
 pub use onward::Onward;
-pub use pipeline::{Pipeline, Shared, ask, ask_about_output};
+pub use pipeline::{GuardMemo, Pipeline, ask, ask_about_output};
 pub use resource_provider::{
     ClientNotification, ListKind, Offer, ReadKind, Reading, ResourceProvider,
 };

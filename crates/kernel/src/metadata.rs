@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chio_core::canonical::Written;
+use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::hash::sha256_hex;
 use serde::{Serialize, Serializer};
@@ -25,16 +26,16 @@ enum Member {
 
 /// Whose authority is used; members in canonical order.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Attribution {
-    pub(crate) delegation_depth: usize,
+struct Attribution {
+    delegation_depth: usize,
     /// The grant of the token that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) grant_index: Option<u32>,
-    pub(crate) issuer_key: PublicKey,
-    pub(crate) subject_key: PublicKey,
+    grant_index: Option<u32>,
+    issuer_key: PublicKey,
+    subject_key: PublicKey,
     /// Written when it is false: then all of this is what the token claims.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) verified: Option<bool>,
+    verified: Option<bool>,
 }
 
 /// The kernel's own name of the call.
@@ -63,7 +64,15 @@ impl Metadata {
         self.0.insert(Cow::Borrowed("receipt_context"), Member::Context(request_id.to_owned()));
     }
 
-    pub(crate) fn attribute(&mut self, attribution: Attribution) {
+    /// Says whose authority is used. Before verification that is what the token claims.
+    pub(crate) fn attribute(&mut self, token: &CapabilityToken) {
+        let attribution = Attribution {
+            delegation_depth: token.delegation_chain.len(),
+            grant_index: None,
+            issuer_key: token.issuer.clone(),
+            subject_key: token.subject.clone(),
+            verified: None,
+        };
         self.0.insert(Cow::Borrowed(ATTRIBUTION), Member::Attribution(attribution));
     }
 

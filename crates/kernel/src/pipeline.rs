@@ -126,9 +126,9 @@ pub async fn ask_about_output(guard: &dyn Guard, input: &GuardInput<'_>, output:
 
 /// What the guards of one call work out once and share: the first who needs it puts it here.
 #[derive(Debug, Default)]
-pub struct Shared(OnceLock<Box<dyn Any + Send + Sync>>);
+pub struct GuardMemo(OnceLock<Box<dyn Any + Send + Sync>>);
 
-impl Shared {
+impl GuardMemo {
     /// What is there, or else what this makes. None when there is something of another kind.
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn what_one_guard_works_out_the_next_one_finds() {
-        let shared = Shared::default();
-        assert_eq!(shared.get_or_make(|| 7_u64), Some(&7));
-        assert_eq!(shared.get_or_make(|| 8_u64), Some(&7));
-        assert_eq!(shared.get_or_make(String::new), None);
+        let memo = GuardMemo::default();
+        assert_eq!(memo.get_or_make(|| 7_u64), Some(&7));
+        assert_eq!(memo.get_or_make(|| 8_u64), Some(&7));
+        assert_eq!(memo.get_or_make(String::new), None);
     }
 }

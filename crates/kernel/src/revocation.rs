@@ -48,8 +48,8 @@ impl RevocationView {
         self.news.subscribe()
     }
 
-    /// The epoch as it grows: with every revocation, stop and answer.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    /// The epoch as it grows: with every revocation, stop and answer to a request for approval.
+    pub(crate) fn epochs(&self) -> watch::Receiver<u64> {
         self.epoch.subscribe()
     }
 

@@ -32,7 +32,7 @@ pub(crate) use verify::deny_store;
 use approval::Need;
 use governed::Stated;
 use guarding::Guarded;
-use possession::prove;
+use possession::check_possession;
 
 use crate::call::{Denial, Evaluation, Outcome, ToolCall};
 use crate::caller::Caller;
@@ -40,9 +40,9 @@ use crate::error::KernelError;
 use crate::kernel::Inner;
 
 impl Inner {
-    /// Everything that happens to a call, in order. A denial at any step goes straight to the
-    /// receipt.
-    pub(crate) async fn evaluate_call(
+    /// Runs a call through its stages and records how it ended: the last stage, receipt, follows
+    /// whatever the stages before it came to.
+    pub(crate) async fn evaluate_and_record(
         &self,
         mut call: Box<ToolCall>,
         caller: Arc<dyn Caller>,
@@ -56,22 +56,17 @@ impl Inner {
             ticket.leave(matches!(error, KernelError::NotClaimed(_) | KernelError::NotNow(_)));
             return Err(error);
         }
-        let ending = match self.run_stages(call, &caller, &mut draft).await {
-            Ok(ending) | Err(Stop::Ended(ending)) => ending,
-            Err(Stop::Denied(denial)) => Ending::before_dispatch(Outcome::Denied(denial)),
-        };
+        let ended = self.run_stages(call, &caller, &mut draft).await;
+        let ending = ended.unwrap_or_else(Stop::into_ending);
         draft.result = draft.claimed.then(|| caller.task_result(&ending.outcome));
-        if !draft.guarded {
-            draft.redact_unguarded()?;
-        }
-        if !draft.verified {
-            draft.distrust()?;
-        }
+        draft.keep_back()?;
         let evaluation = self.receipt(draft, ending).await;
         ticket.leave(evaluation.is_ok());
         evaluation
     }
 
+    /// The stages up to dispatch and review, with a wait for an approval where one is needed. A
+    /// denial at any of them ends the call there.
     async fn run_stages(
         &self,
         call: Box<ToolCall>,
@@ -91,11 +86,11 @@ impl Inner {
             decided = self.decide(&call, caller, draft).await?;
         }
         let (permit, held) = self.reserve(decided.guarded, draft).await?;
-        Ok(self.dispatch(permit, held, (call, None), caller, draft).await.0)
+        Ok(self.dispatch(permit, held, call, None, caller, draft).await)
     }
 
-    /// The stages verify, govern, authorize and guard: everything that can be decided about a call
-    /// before it reserves anything.
+    /// The stages verify, govern, authorize and guard: they decide about a call and take nothing,
+    /// so that a call which has waited passes them again.
     async fn decide(
         &self,
         call: &ToolCall,
@@ -108,27 +103,10 @@ impl Inner {
         let stated = self.govern(call, draft).await?;
         let mut authorized = self.authorize(call, &verified, stated.as_ref())?;
         if !draft.resumed {
-            prove(call, authorized.asks_proof(), draft)?;
+            check_possession(call, authorized.asks_proof(), draft)?;
         }
-        let (need, deadline) = (authorized.take_need(), draft.deadline);
-        // Guards may wait for others; nothing is reserved yet, so they can be left at any time.
-        let ended = tokio::select! {
-            biased;
-            guarded = self.guard(call, authorized, caller.session(), draft) => Ok(guarded),
-            reason = self.cancelled(caller, deadline) => Err(reason),
-        };
-        let (guarded, asked) = match ended {
-            Ok(guarded) => {
-                // Only now has each had its chance to take secrets out.
-                draft.guarded = true;
-                guarded?
-            }
-            Err(reason) => {
-                let (reason, chunks) = (reason.to_owned(), 0);
-                let outcome = Outcome::Cancelled { reason, chunks };
-                return Err(Stop::Ended(Ending::before_dispatch(outcome)));
-            }
-        };
+        let need = authorized.take_need();
+        let (guarded, asked) = self.guard_or_cancelled(call, authorized, caller, draft).await?;
         Ok(Decided { guarded, stated, need: need.or(asked) })
     }
 }
@@ -147,8 +125,17 @@ struct Decided {
 pub(crate) enum Stop {
     /// It was denied.
     Denied(Denial),
-    /// It ended otherwise.
-    Ended(Ending),
+    /// It was cancelled, by this.
+    Cancelled(&'static str),
+}
+
+impl Stop {
+    fn into_ending(self) -> Ending {
+        match self {
+            Self::Denied(denial) => Ending::before_dispatch(Outcome::Denied(denial)),
+            Self::Cancelled(reason) => Ending::cancelled(reason),
+        }
+    }
 }
 
 impl From<Denial> for Stop {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chio_core::capability::ToolGrant;
-use chio_core::fidelity::{BridgeSemanticHints, target_protocol_of};
+use chio_core::fidelity::{BridgeSemanticHints, check_approval_hint, target_protocol_of};
 use chio_core::manifest::{PricingModel, ToolDefinition, ToolManifest};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
@@ -74,21 +74,6 @@ impl Price {
     }
 }
 
-/// Refuses a tool that seems to ask for approval in a way that the kernel does not understand.
-fn check_approval_hint(tool: &ToolDefinition) -> Result<(), KernelError> {
-    const HINT: &str = "x-chio-approval-required";
-    let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
-    let hints = schemas.into_iter().flatten().filter_map(|schema| schema.get(HINT));
-    for hint in hints {
-        if !hint.is_boolean() {
-            let tool = &tool.name;
-            let problem = format!("tool `{tool}`: expected true or false as `{HINT}`");
-            return Err(KernelError::Manifest(problem));
-        }
-    }
-    Ok(())
-}
-
 impl ToolFacts {
     /// What is known of something that costs nothing and changes nothing.
     pub(crate) const fn plain(definition: Arc<ToolDefinition>) -> Self {
@@ -97,7 +82,8 @@ impl ToolFacts {
     }
 
     fn of(tool: &ToolDefinition) -> Result<Self, KernelError> {
-        check_approval_hint(tool)?;
+        let unclear = |problem| KernelError::Manifest(format!("tool `{}`: {problem}", tool.name));
+        check_approval_hint(tool).map_err(unclear)?;
         let target = target_protocol_of(tool);
         Ok(Self {
             definition: Arc::new(tool.clone()),

@@ -13,7 +13,7 @@ use crate::call::ToolCall;
 use crate::call_context::CallContext;
 use crate::caller::{AskError, Caller, Question, ServerNotification, Session};
 use crate::error::KernelError;
-use crate::guard::{GuardInput, Known};
+use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::road::{Draft, Reviewers, session_tool};
 
@@ -92,18 +92,8 @@ impl SessionContext {
             arguments,
         );
         let draft = Draft::new(kernel, &mut call, session)?;
-        let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
-        let known = Known {
-            argument_bytes: draft.argument_bytes,
-            tool,
-            grant_index: 0,
-            cost: None,
-            now: draft.started_at,
-            resumed: false,
-            shared: &shared,
-        };
-        let input = GuardInput::new(&call, session, known);
-        let reviewers = Reviewers::new(&pipeline, &input);
+        let input = GuardInput::new(&call, session, tool, &draft.memo, &draft);
+        let reviewers = Reviewers::new(&draft.pipeline, &input);
         let context = CallContext::outside(kernel, &draft, &self.caller, reviewers);
         Ok(work(&context).await)
     }

@@ -73,7 +73,7 @@ pub struct Intent {
     /// The caller's tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// When, in Unix seconds.
+    /// When the call began, in Unix seconds.
     pub started_at: u64,
     /// Whether it waits for an approval, so that nothing has run.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -251,7 +251,8 @@ pub struct Closing {
     pub unanswered: ApprovalState,
     /// How its task ended; failed and without a result when absent.
     pub task: Option<TaskEnd>,
-    /// When, in Unix seconds. The task is kept for a while from then on, whatever its time was.
+    /// When the call ended, in Unix seconds. Its task is kept for a while from then on, even past the
+    /// time until which it was to be kept.
     pub closed_at: u64,
 }
 

@@ -8,7 +8,7 @@ use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardInput, Session, Shared};
+use chio_kernel::{GuardInput, GuardMemo, Session};
 use serde_json::Value;
 
 /// A call, with everything that a guard may ask about.
@@ -101,7 +101,7 @@ impl ExampleCall {
 
     /// What guards see of it.
     #[must_use]
-    pub fn input<'a>(&'a self, shared: &'a Shared) -> GuardInput<'a> {
+    pub fn input<'a>(&'a self, memo: &'a GuardMemo) -> GuardInput<'a> {
         GuardInput {
             request_id: "req-example",
             token: &self.token,
@@ -119,7 +119,7 @@ impl ExampleCall {
             model: self.model.as_ref(),
             now: self.now,
             resumed: self.resumed,
-            shared,
+            memo,
         }
     }
 }

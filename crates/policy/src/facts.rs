@@ -131,7 +131,7 @@ impl Facts {
     /// # Errors
     /// When the guards of another crate have put something else in their place.
     pub fn of_call<'a>(input: &GuardInput<'a>) -> Result<&'a Self, String> {
-        let made = input.shared.get_or_make(|| Self::of(input.tool_name, input.arguments));
+        let made = input.memo.get_or_make(|| Self::of(input.tool_name, input.arguments));
         made.ok_or_else(|| "what the call does was worked out otherwise".to_owned())
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_kernel::{Guard, Pipeline, Shared, Verdict, ask};
+use chio_kernel::{Guard, GuardMemo, Pipeline, Verdict, ask};
 
 use crate::capabilities::{self, DefaultCapability};
 use crate::document::{self, Document, Node, NodeKind, Problem, Problems, Section};
@@ -168,9 +168,9 @@ impl Policy {
         let pipeline = Pipeline::new(self.hash.clone(), self.guards.clone());
         for (name, call) in &self.forbidden {
             let guard = pipeline.guards().iter().find(|guard| guard.name() == *name);
-            let shared = Shared::default();
+            let memo = GuardMemo::default();
             let stands = match guard {
-                Some(guard) => ask(&**guard, &call.input(&shared)).await.verdict != Verdict::Allow,
+                Some(guard) => ask(&**guard, &call.input(&memo)).await.verdict != Verdict::Allow,
                 None => false,
             };
             if !stands {

@@ -12,7 +12,7 @@ use crate::signed::{require_hint, signed_by};
 pub struct ChildReceipt {
     /// `child-rcpt-` and a UUID.
     pub id: String,
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     pub timestamp: u64,
     /// The session.
     pub session_id: String,

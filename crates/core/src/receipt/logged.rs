@@ -75,7 +75,7 @@ impl LoggedReceipt {
         }
     }
 
-    /// When, in Unix seconds.
+    /// When it was signed, in Unix seconds.
     #[must_use]
     pub fn timestamp(&self) -> u64 {
         match self {

@@ -1,5 +1,6 @@
 //! Answers as MCP writes them: results of `tools/call`.
 
+use chio_core::text::members;
 use chio_core::tool_result::{CONTENT, IS_ERROR, STRUCTURED, ToolResult};
 use chio_kernel::Evaluation;
 use serde_json::{Map, Value, json};
@@ -122,13 +123,6 @@ fn block(text: String) -> Value {
     block.insert("type".to_owned(), Value::String("text".to_owned()));
     block.insert("text".to_owned(), Value::String(text));
     Value::Object(block)
-}
-
-fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use chio_cross_protocol::{AskError, Caller, Gone, Question, Session};
-use chio_edge::chunks::ChunkCollector;
+use chio_edge::ChunkCollector;
 use chio_edge::limits::ConcurrencyPermit;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

@@ -10,7 +10,7 @@ use chio_core::tool_result::ToolResult;
 use chio_cross_protocol::{
     ApprovalRequest, AskError, Caller, Gone, Question, ServerNotification, Session,
 };
-use chio_edge::chunks::ChunkCollector;
+use chio_edge::ChunkCollector;
 use chio_net::jsonrpc::{Notification, Params, RequestId};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};

@@ -15,8 +15,8 @@ use serde_json::json;
 use super::governed::{Stated, made_intent, names_arguments};
 use super::possession::refusal;
 use super::verify::deny_store;
-use super::{Draft, Ending, Stop};
-use crate::call::{Denial, Outcome, ToolCall};
+use super::{Draft, Stop};
+use crate::call::{Denial, ToolCall};
 use crate::caller::Caller;
 use crate::kernel::Inner;
 use crate::store::{ApprovalRequest, ApprovalState, ApprovalUse, Opened, Opening};
@@ -130,10 +130,10 @@ impl Inner {
         };
         let checked = token.check(&terms);
         let barred = self.barred(token, call);
-        // An answer that counts is recorded, whatever it says.
+        // The receipt records an answer of a trusted approver, be it yes or no.
         let counts = match &checked {
             Ok(()) => true,
-            // The check finds a no before it looks at whose it is.
+            // The check stops at a no before it looks at who signed it.
             Err(ApprovalError::Denied) => {
                 self.config.trusted_approvers.contains(&token.approver)
                     && token.check_signature().is_ok()
@@ -268,7 +268,7 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<ApprovalToken, Stop> {
-        let mut news = self.revocations.changes();
+        let mut news = self.revocations.epochs();
         let timeout = tokio::time::sleep(self.approval_timeout(draft));
         tokio::pin!(timeout);
         loop {
@@ -293,11 +293,7 @@ impl Inner {
                 _ = news.changed() => continue,
                 () = tokio::time::sleep(LOOK) => continue,
             };
-            let reason = reason.to_owned();
-            return Err(Stop::Ended(Ending::before_dispatch(Outcome::Cancelled {
-                reason,
-                chunks: 0,
-            })));
+            return Err(Stop::Cancelled(reason));
         }
     }
 }

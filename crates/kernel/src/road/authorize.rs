@@ -81,7 +81,7 @@ impl Inner {
         stated: Option<&Stated>,
     ) -> Result<Authorized, Denial> {
         let known = Arc::clone(verified.known());
-        let scope = attenuated(call, &known)?;
+        let scope = scope_of_call(call, &known)?;
         let mut candidates = candidates(call, scope, &known);
         candidates.sort_by_key(|candidate| {
             let grant = candidate.presented;
@@ -101,11 +101,16 @@ impl Inner {
         Ok(Authorized { known, server, tool, alternatives, asks_proof, need })
     }
 
-    fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
-        let Some(server) = self.server(&call.server_id) else {
+    /// The tool server of a call.
+    pub(super) fn find_server(&self, call: &ToolCall) -> Result<Arc<Server>, Denial> {
+        self.server(&call.server_id).ok_or_else(|| {
             let reason = format!("no tool server `{}` is registered", call.server_id);
-            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
-        };
+            Denial::by_kernel(ErrorCode::ToolServerError, reason)
+        })
+    }
+
+    fn find_tool(&self, call: &ToolCall) -> Result<(Arc<Server>, ToolFacts), Denial> {
+        let server = self.find_server(call)?;
         let Some(tool) = server.tool(&call.tool_name) else {
             let (server, tool) = (&call.server_id, &call.tool_name);
             let reason = format!("tool server `{server}` has no tool `{tool}`");
@@ -116,7 +121,7 @@ impl Inner {
 }
 
 /// The scope to decide on: the route's, if it is within the token's.
-fn attenuated<'a>(call: &'a ToolCall, known: &'a KnownToken) -> Result<&'a ChioScope, Denial> {
+fn scope_of_call<'a>(call: &'a ToolCall, known: &'a KnownToken) -> Result<&'a ChioScope, Denial> {
     let Some(scope) = &call.scope else { return Ok(&known.token.scope) };
     if scope.is_subset_of(&known.token.scope) {
         return Ok(scope);
@@ -160,7 +165,7 @@ fn satisfied<'a>(
     let mut satisfied = Vec::with_capacity(candidates.len());
     let mut has_reason = false;
     for candidate in candidates {
-        match violation(call, candidate.kept, stated, patterns)? {
+        match constraint_violation(call, candidate.kept, stated, patterns)? {
             None => satisfied.push(candidate),
             Some(violated) if !has_reason => {
                 reason = violated;
@@ -176,7 +181,7 @@ fn satisfied<'a>(
 }
 
 /// Why a grant's constraints do not hold. A constraint that is not enforced here does not hold.
-fn violation(
+fn constraint_violation(
     call: &ToolCall,
     grant: &ToolGrant,
     stated: Option<&Stated>,
@@ -191,7 +196,7 @@ fn violation(
                 return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
             }
             Match::LeftTo(Stage::Governed) => {
-                if let Some(reason) = governed::violation(constraint, stated) {
+                if let Some(reason) = governed::intent_violation(constraint, stated) {
                     return Ok(Some(format!("constraint `{kind}` does not hold: {reason}")));
                 }
             }

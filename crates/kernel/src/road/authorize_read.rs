@@ -23,10 +23,7 @@ impl Inner {
     ) -> Result<Authorized, Denial> {
         let known = Arc::clone(verified.known());
         check(kind, &call.arguments, &known.token.scope)?;
-        let Some(server) = self.server(&call.server_id) else {
-            let reason = format!("no tool server `{}` is registered", call.server_id);
-            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
-        };
+        let server = self.find_server(call)?;
         if server.connection().resources().is_none() {
             let reason = format!("tool server `{}` has only tools", call.server_id);
             return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chio_core::money::MonetaryAmount;
 use chio_core::registry::ErrorCode;
-use serde_json::{Map, Value};
+use chio_core::text::members;
 use tokio::time::Instant;
 
 use super::reserve::Held;
@@ -14,62 +14,53 @@ use crate::call_context::CallContext;
 use crate::caller::Caller;
 use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
-use crate::guard::{GuardInput, Known};
+use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::resource_provider::{ReadKind, Reading};
 use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 
 impl Inner {
-    /// The stages dispatch and review, for a tool or for a read. With the code of an error that a server
-    /// answered with.
+    /// The stages dispatch and review, for a tool or for a read.
     pub(super) async fn dispatch(
         &self,
         permit: Permit,
         held: Held,
-        (mut call, read): (Box<ToolCall>, Option<ReadKind>),
+        mut call: Box<ToolCall>,
+        read: Option<ReadKind>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
-    ) -> (Ending, Option<i64>) {
+    ) -> Ending {
         if caller.cancellation().is_cancelled() {
-            let reason = "called off before it began".to_owned();
-            let outcome = Outcome::Cancelled { reason, chunks: 0 };
-            return (Ending::before_dispatch(outcome), None);
+            return Ending::cancelled("called off before it began");
         }
         let work = Work::of(&mut call, read, draft);
-        let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
-        let known = Known {
-            argument_bytes: draft.argument_bytes,
-            tool: &held.tool,
+        let input = GuardInput {
             grant_index: draft.grant_index(),
             cost: draft.price.as_ref(),
-            now: draft.started_at,
-            resumed: draft.resumed,
-            shared: &shared,
+            ..GuardInput::new(&call, caller.session(), &held.tool, &draft.memo, draft)
         };
-        let input = GuardInput::new(&call, caller.session(), known);
-        let reviewers = Reviewers::new(&pipeline, &input);
+        let reviewers = Reviewers::new(&draft.pipeline, &input);
         let context = CallContext::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
             let ran = Box::pin(work.invoke(permit, held.server.connection(), &context));
             outcome(Catch::new(ran).await, &context).await
         };
         // The whole way of the output to the caller can be cancelled, not only the tool.
-        let (outcome, cost, code) = tokio::select! {
+        let Ran { outcome, cost, code } = tokio::select! {
             biased;
-            ended = run => ended,
+            ran = run => ran,
             reason = self.cancelled(caller, draft.deadline) => {
                 let (reason, chunks) = (reason.to_owned(), context.chunks_sent());
-                (Outcome::Cancelled { reason, chunks }, None, None)
+                Outcome::Cancelled { reason, chunks }.into()
             }
         };
         context.settle().await;
         let (stream, remarks) = (context.stream_record(), context.remarks());
         let content_hash = context.content_hash(&outcome);
         let cost = cost.or_else(|| draft.price.clone());
-        let ending = Ending { outcome, content_hash, stream, remarks, cost, dispatched: true };
         let intent = context.into_intent();
         draft.intent = draft.intent.or(intent);
-        (ending, code)
+        Ending { outcome, content_hash, stream, remarks, cost, dispatched: true, code }
     }
 
     /// Waits until the call is cancelled, and says by what.
@@ -111,13 +102,7 @@ impl Work {
                 arguments,
                 context: call.context.take(),
             }),
-            Some(kind) => {
-                let params = match arguments {
-                    Value::Object(params) => params,
-                    _ => Map::new(),
-                };
-                Self::Read(Reading { request_id, kind, params })
-            }
+            Some(kind) => Self::Read(Reading { request_id, kind, params: members(arguments) }),
         }
     }
 
@@ -139,18 +124,33 @@ impl Work {
     }
 }
 
-/// What the run came to, after the output guards.
+/// What a run came to, after the output guards.
+struct Ran {
+    outcome: Outcome,
+    /// What it cost, as its server says.
+    cost: Option<MonetaryAmount>,
+    /// The code of the error that its server answered with.
+    code: Option<i64>,
+}
+
+impl From<Outcome> for Ran {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, cost: None, code: None }
+    }
+}
+
+/// Passes what a server answered through the output guards.
 async fn outcome(
     ran: Result<Result<ToolOutput, KernelError>, Panicked>,
     context: &CallContext<'_>,
-) -> (Outcome, Option<MonetaryAmount>, Option<i64>) {
-    let Ok(result) = ran else { return (failure("the tool panicked"), None, None) };
+) -> Ran {
+    let Ok(result) = ran else { return failure("the tool panicked").into() };
     // Why a stream broke off says more than the error that the tool made of it.
     match (context.broken(), result) {
-        (Some(outcome), _) => (outcome, None, None),
+        (Some(outcome), _) => outcome.into(),
         (None, Err(KernelError::Incomplete(words))) => {
             let reason = shortened(context.review_failure(words).await);
-            (Outcome::Incomplete { reason, chunks: context.chunks_sent() }, None, None)
+            Outcome::Incomplete { reason, chunks: context.chunks_sent() }.into()
         }
         (None, Err(error)) => {
             let (words, code) = match error {
@@ -159,9 +159,11 @@ async fn outcome(
                 other => (other.to_string(), None),
             };
             // They reach the caller and the receipt, as a result would.
-            (failure(&context.review_failure(words).await), None, code)
+            Ran { code, ..failure(&context.review_failure(words).await).into() }
         }
-        (None, Ok(output)) => (context.finish(output.value).await, output.cost, None),
+        (None, Ok(ToolOutput { value, cost })) => {
+            Ran { cost, ..context.finish(value).await.into() }
+        }
     }
 }
 

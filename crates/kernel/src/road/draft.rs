@@ -6,6 +6,7 @@ use chio_core::canonical::{self, Scratch, Written};
 use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
+use chio_core::text::name_or_hash;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -13,8 +14,8 @@ use crate::call::ToolCall;
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
-use crate::metadata::{Attribution, Metadata};
-use crate::pipeline::{Pipeline, Shared};
+use crate::metadata::Metadata;
+use crate::pipeline::{GuardMemo, Pipeline};
 use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
@@ -44,12 +45,9 @@ fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
     name.map(|(_, expected)| expected).or(too_long.then_some("shorter and flatter arguments"))
 }
 
-/// A name as a receipt can carry it: itself, or its hash.
+/// A name as a receipt can carry it.
 fn bounded(name: &str) -> String {
-    if name.len() <= MAX_NAME {
-        return name.to_owned();
-    }
-    format!("sha256:{}", chio_core::hash::sha256_hex(name.as_bytes()))
+    name_or_hash(name, MAX_NAME).into_owned()
 }
 
 /// What is left when two guards have each taken something out of the same arguments.
@@ -106,7 +104,7 @@ pub(crate) struct Draft {
     /// Who judges the call.
     pub(crate) pipeline: Arc<Pipeline>,
     /// What the guards have worked out.
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) memo: Arc<GuardMemo>,
     /// Whether guards were asked.
     pub(crate) guarded: bool,
     pub(crate) started_at: u64,
@@ -165,25 +163,44 @@ impl Draft {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
             metadata.insert("model_metadata", model);
         }
-        let mut draft = Self {
-            request_id: call.request_id.clone(),
+        metadata.attribute(&call.token);
+        Ok(Self {
             capability_id: bounded(&call.token.id),
             tool_server: bounded(&call.server_id),
             tool_name: bounded(&call.tool_name),
-            action,
-            argument_bytes: size.bytes,
             redaction: if too_long { RedactionMode::Summary } else { RedactionMode::None },
-            evidence: Vec::new(),
+            argument_bytes: size.bytes,
             metadata,
             trace_id: call.trace_id.take(),
             tenant_id: session.principal.tenant.clone(),
-            pipeline: kernel.pipeline(),
-            shared: Arc::default(),
-            guarded: false,
             started_at: kernel.clock.unix_seconds(),
             deadline: Instant::now() + kernel.config.limits.deadline,
-            verified: false,
             oversize: oversize(call, too_long),
+            ..Self::blank(call.request_id.clone(), action, kernel.pipeline())
+        })
+    }
+
+    /// A draft that says which call it is of, and nothing else.
+    fn blank(request_id: String, action: ToolCallAction, pipeline: Arc<Pipeline>) -> Self {
+        Self {
+            request_id,
+            capability_id: String::new(),
+            tool_server: String::new(),
+            tool_name: String::new(),
+            action,
+            redaction: RedactionMode::None,
+            argument_bytes: 0,
+            evidence: Vec::new(),
+            metadata: Metadata::default(),
+            trace_id: None,
+            tenant_id: None,
+            pipeline,
+            memo: Arc::default(),
+            guarded: false,
+            started_at: 0,
+            deadline: Instant::now(),
+            verified: false,
+            oversize: None,
             intent: None,
             holds: Vec::new(),
             price: None,
@@ -194,26 +211,23 @@ impl Draft {
             unanswered: ApprovalState::Cancelled,
             claimed: false,
             result: None,
-        };
-        draft.attribute(call);
-        Ok(draft)
+        }
     }
 
-    /// Says whose authority is used. Before verification that is what the token claims.
-    fn attribute(&mut self, call: &ToolCall) {
-        let token = &call.token;
-        self.metadata.attribute(Attribution {
-            delegation_depth: token.delegation_chain.len(),
-            grant_index: None,
-            issuer_key: token.issuer.clone(),
-            subject_key: token.subject.clone(),
-            verified: None,
-        });
+    /// Keeps back what the receipt of a call that was not guarded or not verified must not say.
+    pub(crate) fn keep_back(&mut self) -> Result<(), KernelError> {
+        if !self.guarded {
+            self.redact_unguarded()?;
+        }
+        if !self.verified {
+            self.distrust()?;
+        }
+        Ok(())
     }
 
     /// Says that the token did not hold, so that its names are only claims; and keeps no more of
     /// the arguments than any caller may put into the log.
-    pub(crate) fn distrust(&mut self) -> Result<(), KernelError> {
+    fn distrust(&mut self) -> Result<(), KernelError> {
         self.metadata.distrust(MAX_UNVERIFIED);
         if self.redaction == RedactionMode::None {
             let size = canonical::to_vec(&self.action.parameters)?.len();
@@ -233,11 +247,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds which grant of the token is used.
-    pub(crate) fn set_grant(&mut self, index: u32) {
-        self.metadata.set_grant(index);
-    }
-
     /// Keeps the parameters as a guard left them.
     pub(crate) fn redact(&mut self, original: &Value, redacted: Value) -> Result<(), KernelError> {
         let kept = std::mem::take(&mut self.action.parameters);
@@ -247,7 +256,7 @@ impl Draft {
     }
 
     /// Keeps no secret of a call that no guard was asked about.
-    pub(crate) fn redact_unguarded(&mut self) -> Result<(), KernelError> {
+    fn redact_unguarded(&mut self) -> Result<(), KernelError> {
         if self.redaction != RedactionMode::Summary
             && let Some(kept) = self.pipeline.redacted(&self.action.parameters)
         {
@@ -278,36 +287,21 @@ impl Draft {
     /// The draft of a call that was left open.
     pub(crate) fn of_orphan(open: &OpenIntent) -> Self {
         let intent = &open.reservation.intent;
+        // It was judged under the policy that its intent names.
+        let pipeline = Arc::new(Pipeline::new(intent.policy_hash.clone(), Vec::new()));
         Self {
-            request_id: intent.request_id.clone(),
             capability_id: intent.capability_id.clone(),
             tool_server: intent.tool_server.clone(),
             tool_name: intent.tool_name.clone(),
-            action: intent.action.clone(),
             redaction: intent.redaction,
-            argument_bytes: 0,
             evidence: intent.evidence.clone(),
             metadata: Metadata::of(&intent.metadata),
-            trace_id: None,
             tenant_id: intent.tenant_id.clone(),
-            // It was judged under the policy that its intent names.
-            pipeline: Arc::new(Pipeline::new(intent.policy_hash.clone(), Vec::new())),
-            shared: Arc::default(),
             guarded: true,
             started_at: intent.started_at,
-            deadline: Instant::now(),
             verified: true,
-            oversize: None,
             intent: Some(open.id),
-            holds: Vec::new(),
-            price: None,
-            governed: None,
-            proofs: Vec::new(),
-            approval: None,
-            resumed: false,
-            unanswered: ApprovalState::Cancelled,
-            claimed: false,
-            result: None,
+            ..Self::blank(intent.request_id.clone(), intent.action.clone(), pipeline)
         }
     }
 

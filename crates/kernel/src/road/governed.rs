@@ -216,8 +216,8 @@ fn ends<'a>(token: &'a PresentedToken, link_hash: Option<&'a str>) -> Option<Del
     })
 }
 
-/// Why a constraint on governed calls does not hold, if so.
-pub(super) fn violation(constraint: &Constraint, stated: Option<&Stated>) -> Option<String> {
+/// Why a constraint on governed calls does not hold for what was stated, if so.
+pub(super) fn intent_violation(constraint: &Constraint, stated: Option<&Stated>) -> Option<String> {
     let intent = stated.map(|stated| &*stated.intent);
     match constraint {
         Constraint::GovernedIntentRequired => {

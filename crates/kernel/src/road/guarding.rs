@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use chio_core::receipt::GuardEvidence;
 
-use super::Draft;
 use super::approval::Need;
 use super::authorize::Authorized;
+use super::{Draft, Stop};
 use crate::call::{Denial, ToolCall, shortened};
-use crate::caller::Session;
-use crate::guard::{GuardInput, Known, Verdict};
+use crate::caller::{Caller, Session};
+use crate::guard::{GuardInput, Verdict};
 use crate::kernel::Inner;
 use crate::pipeline::ask;
 
@@ -25,26 +25,42 @@ impl Guarded {
 }
 
 impl Inner {
-    /// The stage guard. Tells which guard asks for an approval, unless one denies.
-    pub(super) async fn guard(
+    /// The stage guard, which a cancellation ends at any time: nothing is reserved yet, and guards
+    /// may wait for others.
+    pub(super) async fn guard_or_cancelled(
+        &self,
+        call: &ToolCall,
+        authorized: Authorized,
+        caller: &Arc<dyn Caller>,
+        draft: &mut Draft,
+    ) -> Result<(Guarded, Option<Need>), Stop> {
+        let deadline = draft.deadline;
+        tokio::select! {
+            biased;
+            guarded = self.guard(call, authorized, caller.session(), draft) => {
+                // Only now has each had its chance to take secrets out.
+                draft.guarded = true;
+                Ok(guarded?)
+            }
+            reason = self.cancelled(caller, deadline) => Err(Stop::Cancelled(reason)),
+        }
+    }
+
+    /// Asks every guard. Tells which of them asks for an approval, unless one denies.
+    async fn guard(
         &self,
         call: &ToolCall,
         authorized: Authorized,
         session: &Session,
         draft: &mut Draft,
     ) -> Result<(Guarded, Option<Need>), Denial> {
-        let (pipeline, shared) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.shared));
+        let (pipeline, memo) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.memo));
         let first = authorized.alternatives().first();
-        let known = Known {
-            argument_bytes: draft.argument_bytes,
-            tool: &authorized.tool().definition,
+        let input = GuardInput {
             grant_index: first.map(|way| way.grant_index).unwrap_or_default(),
             cost: first.and_then(|way| way.price.as_ref()),
-            now: draft.started_at,
-            resumed: draft.resumed,
-            shared: &shared,
+            ..GuardInput::new(call, session, &authorized.tool().definition, &memo, draft)
         };
-        let input = GuardInput::new(call, session, known);
         // Whether the approval that came holds is seen to next.
         let approved = draft.resumed || call.approval.is_some();
         // After an approval all of them speak again.

@@ -15,8 +15,13 @@ fn deny(reason: impl Into<String>) -> Denial {
     Denial { code: ErrorCode::CapabilityDenied, ..Denial::by_guard(GUARD, reason) }
 }
 
-/// Checks the proof that came with a call. One that was not asked for has to hold as well.
-pub(super) fn prove(call: &ToolCall, is_asked_for: bool, draft: &mut Draft) -> Result<(), Denial> {
+/// Checks the proof that came with a call, and notes that it is to be used up. One that was not
+/// asked for has to hold as well.
+pub(super) fn check_possession(
+    call: &ToolCall,
+    is_asked_for: bool,
+    draft: &mut Draft,
+) -> Result<(), Denial> {
     let Some(proof) = &call.dpop_proof else {
         return if is_asked_for {
             Err(deny("the grant asks for a proof of possession, found none"))

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Draft, Ending, Stop};
 use crate::call::{Denial, Outcome, ToolCall};
-use crate::caller::Caller;
+use crate::caller::{Caller, Session};
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::resource_provider::ReadKind;
@@ -82,8 +82,8 @@ pub(crate) fn session_tool() -> &'static ToolDefinition {
 }
 
 impl Inner {
-    /// Everything that happens to a read, in order.
-    pub(crate) async fn run_read(
+    /// Runs a read through its stages and records how it ended, in a child receipt.
+    pub(crate) async fn read_and_record(
         &self,
         read: Box<ReadCall>,
         caller: Arc<dyn Caller>,
@@ -94,21 +94,12 @@ impl Inner {
         kind.name().clone_into(&mut call.tool_name);
         let mut draft = Draft::new(self, &mut call, caller.session())?;
         let parent = call.parent_request_id.clone();
-        let ended = self.pass_read(kind, Box::new(call), &caller, &mut draft).await;
-        let (ending, code) = match ended {
-            Ok(ended) => ended,
-            Err(Stop::Ended(ending)) => (ending, None),
-            Err(Stop::Denied(denial)) => (Ending::before_dispatch(Outcome::Denied(denial)), None),
-        };
-        if !draft.guarded {
-            draft.redact_unguarded()?;
-        }
-        if !draft.verified {
-            draft.distrust()?;
-        }
-        let session_id = caller.session().id.clone();
-        let parent = parent.unwrap_or_else(|| session_id.clone());
-        let receipt = self.child_of_read(kind, &draft, &ending, (session_id, parent))?;
+        let ended = self.run_read_stages(kind, Box::new(call), &caller, &mut draft).await;
+        let ending = ended.unwrap_or_else(Stop::into_ending);
+        draft.keep_back()?;
+        let session = caller.session();
+        let parent = parent.as_deref().unwrap_or(&session.id);
+        let receipt = self.child_of_read(kind, &draft, &ending, session, parent)?;
         let closes = draft.intent.map(|intent| Closing {
             intent,
             refunds: Vec::new(),
@@ -124,42 +115,28 @@ impl Inner {
             Appended::At(_) => {}
             Appended::IntentClosed => return Err(KernelError::Recovered),
         }
-        let outcome = read_outcome(ending.outcome, code);
+        let outcome = read_outcome(ending.outcome, ending.code);
         Ok(Read { outcome, receipt_id: receipt.id, request_id })
     }
 
-    async fn pass_read(
+    /// The stages of a read up to dispatch and review.
+    async fn run_read_stages(
         &self,
         kind: ReadKind,
         call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
-    ) -> Result<(Ending, Option<i64>), Stop> {
+    ) -> Result<Ending, Stop> {
         self.check_open(&call, draft)?;
         let verified = self.verify(&call, draft).await?;
         draft.verified = true;
         let authorized = self.authorize_read(kind, &call, &verified)?;
-        let deadline = draft.deadline;
-        let ended = tokio::select! {
-            biased;
-            guarded = self.guard(&call, authorized, caller.session(), draft) => Ok(guarded),
-            reason = self.cancelled(caller, deadline) => Err(reason),
-        };
-        let (guarded, need) = match ended {
-            Ok(guarded) => {
-                draft.guarded = true;
-                guarded?
-            }
-            Err(reason) => {
-                let outcome = Outcome::Cancelled { reason: reason.to_owned(), chunks: 0 };
-                return Err(Stop::Ended(Ending::before_dispatch(outcome)));
-            }
-        };
+        let (guarded, need) = self.guard_or_cancelled(&call, authorized, caller, draft).await?;
         if let Some(need) = need {
             return Err(need.unmet("and what only reads cannot wait for it").into());
         }
         let (permit, held) = self.reserve(guarded, draft).await?;
-        Ok(self.dispatch(permit, held, (call, Some(kind)), caller, draft).await)
+        Ok(self.dispatch(permit, held, call, Some(kind), caller, draft).await)
     }
 
     fn child_of_read(
@@ -167,26 +144,21 @@ impl Inner {
         kind: ReadKind,
         draft: &Draft,
         ending: &Ending,
-        (session_id, parent_request_id): (String, String),
+        session: &Session,
+        parent_request_id: &str,
     ) -> Result<ChildReceipt, KernelError> {
+        use TerminalState::{Cancelled, Completed, Incomplete};
+        let error = |reason: &str| ChildOutcome::Error(reason.to_owned());
         let (outcome, terminal_state) = match &ending.outcome {
-            Outcome::Value(value) => {
-                (ChildOutcome::Result(value.clone()), TerminalState::Completed)
-            }
+            Outcome::Value(value) => (ChildOutcome::Result(value.clone()), Completed),
             Outcome::Cancelled { reason, .. } => {
-                let reason = reason.clone();
-                (ChildOutcome::Error(reason.clone()), TerminalState::Cancelled { reason })
+                (error(reason), Cancelled { reason: reason.clone() })
             }
             Outcome::Incomplete { reason, .. } => {
-                let reason = reason.clone();
-                (ChildOutcome::Error(reason.clone()), TerminalState::Incomplete { reason })
+                (error(reason), Incomplete { reason: reason.clone() })
             }
-            Outcome::Denied(denial) => {
-                (ChildOutcome::Error(denial.reason.clone()), TerminalState::Completed)
-            }
-            Outcome::Stream { .. } => {
-                (ChildOutcome::Error("a stream".to_owned()), TerminalState::Completed)
-            }
+            Outcome::Denied(denial) => (error(&denial.reason), Completed),
+            Outcome::Stream { .. } => (error("a stream"), Completed),
         };
         let mut metadata = outcome.metadata();
         if let Value::Object(members) = &mut metadata {
@@ -195,8 +167,8 @@ impl Inner {
         let child = ChildReceipt {
             id: self.unique_name("child-rcpt-"),
             timestamp: self.clock.unix_seconds(),
-            session_id,
-            parent_request_id,
+            session_id: session.id.clone(),
+            parent_request_id: parent_request_id.to_owned(),
             request_id: draft.request_id.clone(),
             operation_kind: kind.operation(),
             terminal_state,

@@ -24,6 +24,8 @@ pub(crate) struct Ending {
     /// What it cost, as far as that is known.
     pub(crate) cost: Option<MonetaryAmount>,
     pub(crate) dispatched: bool,
+    /// The code of the error that the server answered with.
+    pub(crate) code: Option<i64>,
 }
 
 impl Ending {
@@ -31,7 +33,12 @@ impl Ending {
     pub(crate) fn before_dispatch(outcome: Outcome) -> Self {
         let content_hash = NO_OUTPUT_HASH.to_owned();
         let (stream, remarks, cost) = (None, Remarks::default(), None);
-        Self { outcome, content_hash, stream, remarks, cost, dispatched: false }
+        Self { outcome, content_hash, stream, remarks, cost, dispatched: false, code: None }
+    }
+
+    /// The end of a call that was cancelled before it reached its tool.
+    pub(crate) fn cancelled(reason: &str) -> Self {
+        Self::before_dispatch(Outcome::Cancelled { reason: reason.to_owned(), chunks: 0 })
     }
 }
 
@@ -180,7 +187,7 @@ impl Inner {
         let Alternative { grant_index, price, .. } =
             taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
         if open.reserved {
-            draft.set_grant(grant_index);
+            draft.metadata.set_grant(grant_index);
         }
         if let Some(price) = price {
             // What it cost is unknown: all that was reserved is charged.

@@ -72,7 +72,7 @@ impl Inner {
                 .await
                 .map_err(|error| deny_store(&error))?;
             self.check_still(&authority)?;
-            draft.set_grant(alternatives.first().map_or(0, |way| way.grant_index));
+            draft.metadata.set_grant(alternatives.first().map_or(0, |way| way.grant_index));
         }
         Ok((Permit { request_id: draft.request_id.clone() }, Held { server, tool, authority }))
     }
@@ -91,7 +91,7 @@ impl Inner {
             Reserved::Held { intent, alternative } => {
                 draft.intent = Some(intent);
                 if let Some(taken) = alternatives.into_iter().nth(alternative) {
-                    draft.set_grant(taken.grant_index);
+                    draft.metadata.set_grant(taken.grant_index);
                     draft.holds = taken.holds;
                     draft.price = taken.price;
                 }

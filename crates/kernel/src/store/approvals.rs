@@ -33,7 +33,7 @@ pub struct ApprovalRequest {
     pub asked_by: String,
     /// The reason, for the approver.
     pub reason: String,
-    /// When, in Unix seconds.
+    /// When the call began to wait, in Unix seconds.
     pub requested_at: u64,
     /// The first second in which the call waits no more.
     pub expires_at: u64,

@@ -20,7 +20,7 @@ pub struct NewTask {
     pub server_id: String,
     /// The call as its edge wrote it, token included. It goes when the task goes.
     pub request: Vec<u8>,
-    /// When, in Unix seconds.
+    /// When it was taken on, in Unix seconds.
     pub created_at: u64,
     /// The first second in which the task is gone, unless it runs.
     pub expires_at: u64,
@@ -121,7 +121,7 @@ pub enum TaskRefused {
 /// The most bytes of a request or a result that a list of tasks has.
 pub const MAX_LISTED: usize = 64 << 10;
 
-/// The table of deferred tasks. A task that has expired is gone for every caller, unless it runs.
+/// The deferred tasks of a store. A task that has expired is gone for every caller, unless it runs.
 #[async_trait]
 pub trait TaskStore: Send + Sync {
     /// Takes a task on, unless its owner has this many that are not over.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use chio_core::crypto::Keypair;
 use chio_core::manifest::ToolDefinition;
-use chio_kernel::{Guard, Shared, Verdict};
+use chio_kernel::{Guard, GuardMemo, Verdict};
 use chio_policy::document::{Place, Problems, Section, parse};
 use chio_policy::example::ExampleCall;
 use chio_policy::guards::{Building, KINDS};
@@ -148,8 +148,8 @@ fn growth(what: &str, rule: fn(&mut String, usize), goal: Option<f64>, scale: Sc
     let call = call();
     let ask = |rules: &Rules| {
         time(scale, || {
-            let shared = Shared::default();
-            assert_eq!(black_box(rules.ask(&call.input(&shared))).verdict, Verdict::Allow);
+            let memo = GuardMemo::default();
+            assert_eq!(black_box(rules.ask(&call.input(&memo))).verdict, Verdict::Allow);
         })
     };
     let turns: Vec<(f64, f64)> = (0..scale.turns).map(|_| (ask(&few), ask(&many))).collect();
@@ -187,8 +187,8 @@ fn guard(name: &str, document: &str, scale: Scale) {
     let (call, guard) = (call(), built.guard);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let once = |guard: &dyn Guard| {
-        let shared = Shared::default();
-        let outcome = runtime.block_on(guard.check(&call.input(&shared))).unwrap();
+        let memo = GuardMemo::default();
+        let outcome = runtime.block_on(guard.check(&call.input(&memo))).unwrap();
         assert_eq!(outcome.verdict, Verdict::Allow);
     };
     let turns = (0..scale.turns).map(|_| time(scale, || once(&*guard))).collect();

@@ -2,7 +2,7 @@
 
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardInput, Shared};
+use chio_kernel::{GuardInput, GuardMemo};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
@@ -134,6 +134,6 @@ impl Bridge {
             call.fidelity = None;
             call
         });
-        calls.find(|call| self.refusal(&call.input(&Shared::default())).is_some())
+        calls.find(|call| self.refusal(&call.input(&GuardMemo::default())).is_some())
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{Shared, Verdict};
+use chio_kernel::{GuardMemo, Verdict};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
@@ -120,7 +120,7 @@ fn forbidden(rules: &Rules) -> Option<ExampleCall> {
     let scopes = rules.scopes().iter().take(MAX_TRIED).filter_map(call_in);
     let calls = scopes.chain([ExampleCall::new("example", json!({}))]);
     let mut calls = calls.flat_map(|call| [bridged(call.clone()), call]);
-    calls.find(|call| rules.ask(&call.input(&Shared::default())).verdict != Verdict::Allow)
+    calls.find(|call| rules.ask(&call.input(&GuardMemo::default())).verdict != Verdict::Allow)
 }
 
 fn call_in(scope: &Scope) -> Option<ExampleCall> {

@@ -133,8 +133,8 @@ mod tests {
             state: Arc::default(),
         };
         let ask = |call: &ExampleCall| {
-            let shared = chio_kernel::Shared::default();
-            guard.refuses(&call.input(&shared)).unwrap()
+            let memo = chio_kernel::GuardMemo::default();
+            guard.refuses(&call.input(&memo)).unwrap()
         };
         let call = ExampleCall::new("echo", json!({}));
         assert_eq!(ask(&call), None);

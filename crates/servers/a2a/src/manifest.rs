@@ -1,7 +1,7 @@
 //! What an agent offers, as a manifest: a tool for each skill that takes text or JSON.
 
 use chio_core::crypto::PublicKey;
-use chio_core::manifest::{LatencyHint, MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
+use chio_core::manifest::{LatencyHint, ToolDefinition, ToolManifest};
 use serde_json::{Map, Value, json};
 
 use crate::card::{Accepts, Capabilities, Card, Skill};
@@ -64,16 +64,11 @@ pub(crate) fn manifest(
          does not define.",
         interface.binding.name()
     );
+    let Label { server_id, version, public_key, .. } = label;
+    let name = format!("{} (A2A)", cut(&card.name));
     let manifest = ToolManifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        server_id: label.server_id.clone(),
-        name: format!("{} (A2A)", cut(&card.name)),
         description: Some(join([cut(&card.description), note])),
-        version: label.version.clone(),
-        tools,
-        server_tools: Vec::new(),
-        required_permissions: None,
-        public_key: label.public_key.clone(),
+        ..ToolManifest::unsigned(server_id, name, version, tools, public_key.clone())
     };
     let wrong = |error| A2aError::Protocol(format!("the agent card makes no manifest: {error}"));
     manifest.check().map_err(wrong)?;

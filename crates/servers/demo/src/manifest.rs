@@ -1,9 +1,8 @@
 //! What the server offers.
 
 use chio_core::crypto::PublicKey;
-use chio_core::manifest::{
-    LatencyHint, MANIFEST_SCHEMA, PricingModel, ToolDefinition, ToolManifest, ToolPricing,
-};
+use chio_core::fidelity::APPROVAL_REQUIRED;
+use chio_core::manifest::{LatencyHint, PricingModel, ToolDefinition, ToolManifest, ToolPricing};
 use chio_core::money::MonetaryAmount;
 use serde_json::{Map, Value, json};
 
@@ -21,21 +20,12 @@ pub const MAX_SLEEP_MS: u64 = 60_000;
 pub const PAID_PRICE: u64 = 25;
 /// The currency of [`PAID_PRICE`].
 const CURRENCY: &str = "USD";
-/// The member of a schema that says that each call has to be approved.
-const APPROVAL_REQUIRED: &str = "x-chio-approval-required";
 
 /// The manifest of a server with this key.
 pub(crate) fn manifest(public_key: PublicKey) -> ToolManifest {
     ToolManifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        server_id: SERVER_ID.to_owned(),
-        name: "Demo".to_owned(),
         description: Some("Harmless tools to try Chio with.".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        tools: tools(),
-        server_tools: Vec::new(),
-        required_permissions: None,
-        public_key,
+        ..ToolManifest::unsigned(SERVER_ID, "Demo", env!("CARGO_PKG_VERSION"), tools(), public_key)
     }
 }
 

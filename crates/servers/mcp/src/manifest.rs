@@ -4,15 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chio_core::crypto::PublicKey;
-use chio_core::fidelity::target_protocol_of;
-use chio_core::manifest::{MANIFEST_SCHEMA, ToolDefinition, ToolManifest};
+use chio_core::fidelity::{check_approval_hint, target_protocol_of};
+use chio_core::manifest::{ToolDefinition, ToolManifest};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 
 /// The version of a server that does not say.
 const NO_VERSION: &str = "0";
-/// By which the kernel knows that a tool asks for approval.
-const APPROVAL: &str = "x-chio-approval-required";
 /// What a tool may say about itself, yes or no.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
@@ -39,17 +37,8 @@ struct List {
 
 impl Manifests {
     pub(crate) fn new(server_id: &str, public_key: PublicKey) -> Self {
-        let manifest = ToolManifest {
-            schema: MANIFEST_SCHEMA.to_owned(),
-            server_id: server_id.to_owned(),
-            name: server_id.to_owned(),
-            description: None,
-            version: NO_VERSION.to_owned(),
-            tools: Vec::new(),
-            server_tools: Vec::new(),
-            required_permissions: None,
-            public_key,
-        };
+        let manifest =
+            ToolManifest::unsigned(server_id, server_id, NO_VERSION, Vec::new(), public_key);
         Self { current: RwLock::new(Arc::new(manifest)), parts: Mutex::default() }
     }
 
@@ -168,27 +157,14 @@ pub(crate) fn tools(
 }
 
 fn without_tools(manifest: &ToolManifest) -> ToolManifest {
-    ToolManifest {
-        schema: manifest.schema.clone(),
-        server_id: manifest.server_id.clone(),
-        name: manifest.name.clone(),
-        description: None,
-        version: manifest.version.clone(),
-        tools: Vec::new(),
-        server_tools: Vec::new(),
-        required_permissions: None,
-        public_key: manifest.public_key.clone(),
-    }
+    let ToolManifest { server_id, name, version, public_key, .. } = manifest;
+    ToolManifest::unsigned(server_id, name, version, Vec::new(), public_key.clone())
 }
 
 /// A tool that a manifest takes and the kernel understands.
 fn fitting(tool: ToolDefinition, alone: &mut ToolManifest) -> Result<ToolDefinition, String> {
     target_protocol_of(&tool).map_err(|error| error.to_string())?;
-    let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
-    let hint = |schema: &Map<String, Value>| schema.get(APPROVAL).map(Value::is_boolean);
-    if schemas.into_iter().flatten().any(|schema| hint(schema) == Some(false)) {
-        return Err(format!("expected true or false as `{APPROVAL}`"));
-    }
+    check_approval_hint(&tool)?;
     alone.tools = vec![tool];
     alone.check().map_err(|error| error.to_string())?;
     alone.tools.pop().ok_or_else(String::new)

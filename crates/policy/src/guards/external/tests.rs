@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chio_kernel::{Shared, Verdict};
+use chio_kernel::{GuardMemo, Verdict};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -63,9 +63,9 @@ fn service(url: &str, more: &str) -> Result<Service, String> {
 }
 
 async fn verdict(services: Vec<Service>) -> Verdict {
-    let (call, shared) =
-        (ExampleCall::new("deploy", json!({"to": "secret place"})), Shared::default());
-    External { services }.check(&call.input(&shared)).await.unwrap().verdict
+    let (call, memo) =
+        (ExampleCall::new("deploy", json!({"to": "secret place"})), GuardMemo::default());
+    External { services }.check(&call.input(&memo)).await.unwrap().verdict
 }
 
 #[tokio::test]

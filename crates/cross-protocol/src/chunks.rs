@@ -1,6 +1,6 @@
-//! Collecting the chunks of a stream for a client that receives one whole result.
+//! Collecting the chunks of a stream for a caller that receives one whole result.
 
-use chio_cross_protocol::Gone;
+use chio_kernel::Gone;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -24,6 +24,11 @@ impl ChunkCollector {
     /// When the chunks together are too large for one result.
     pub fn push(&self, chunk: Value) -> Result<(), Gone> {
         let size = chunk.to_string().len();
+        self.push_sized(chunk, size)
+    }
+
+    /// Adds a chunk that counts this many bytes.
+    pub(crate) fn push_sized(&self, chunk: Value, size: usize) -> Result<(), Gone> {
         let mut collected = self.0.lock();
         collected.bytes = collected.bytes.saturating_add(size);
         if collected.bytes > MAX_BYTES {
