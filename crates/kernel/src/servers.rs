@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chio_core::capability::ToolGrant;
 use chio_core::fidelity::{BridgeSemanticHints, check_approval_hint, target_protocol_of};
-use chio_core::manifest::{PricingModel, ToolDefinition, ToolManifest};
+use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use parking_lot::RwLock;
@@ -51,12 +51,7 @@ pub(crate) enum Price {
 impl Price {
     fn of(tool: &ToolDefinition) -> Self {
         let Some(pricing) = &tool.pricing else { return Self::Free };
-        let fixed = match pricing.pricing_model {
-            PricingModel::Flat => &pricing.base_price,
-            PricingModel::PerInvocation => &pricing.unit_price,
-            PricingModel::PerUnit | PricingModel::Hybrid => &None,
-        };
-        fixed.clone().map_or(Self::Open, Self::Fixed)
+        pricing.fixed_price().cloned().map_or(Self::Open, Self::Fixed)
     }
 
     /// The most that a call on this grant may cost; none when nothing is charged.
