@@ -47,16 +47,12 @@ impl Intake {
         names: &Names<'_>,
         check_modes: bool,
     ) -> Result<Value, Fault> {
-        let mut arguments = match data_of(&message.parts)? {
-            Some(data) => data.clone(),
-            None if self.reads_objects && object_of(&message.parts).is_some() => {
-                object_of(&message.parts).unwrap_or_default()
-            }
-            None => {
-                let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
-                self.text.iter().map(text).collect()
-            }
-        };
+        let object = || self.reads_objects.then(|| object_of(&message.parts)).flatten();
+        let arguments = data_of(&message.parts)?.cloned().or_else(object);
+        let mut arguments = arguments.unwrap_or_else(|| {
+            let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
+            self.text.iter().map(text).collect()
+        });
         let files: Vec<Value> =
             message.parts.iter().filter(|part| part.is_file()).map(write_part).collect();
         if !files.is_empty() && self.takes_files {

@@ -46,16 +46,23 @@ pub(crate) fn of_call(
             (result, about)
         }
     };
+    if let Some(Value::Object(meta)) = result.get_mut("_meta") {
+        // Whatever the tool says there is not ours to vouch for.
+        meta.remove("chioReceiptId");
+    }
+    insert_meta(&mut result, CHIO, about);
+    Ok(Value::Object(result))
+}
+
+/// Puts a member into the `_meta` of a result.
+pub(crate) fn insert_meta(result: &mut Map<String, Value>, name: &str, value: Value) {
     let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if !meta.is_object() {
         *meta = Value::Object(Map::new());
     }
     if let Value::Object(meta) = meta {
-        // Whatever the tool says there is not ours to vouch for.
-        meta.remove("chioReceiptId");
-        meta.insert(CHIO.to_owned(), about);
+        meta.insert(name.to_owned(), value);
     }
-    Ok(Value::Object(result))
 }
 
 /// The result of a stream whose chunks have left before.
@@ -102,13 +109,7 @@ fn account(mut about: Value, denial: &Denial) -> Value {
 /// Puts a receipt's id into a result that is not a tool's.
 pub(crate) fn with_receipt(mut result: Value, receipt_id: &str) -> Value {
     if let Value::Object(members) = &mut result {
-        let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-        if !meta.is_object() {
-            *meta = Value::Object(Map::new());
-        }
-        if let Value::Object(meta) = meta {
-            meta.insert(CHIO.to_owned(), json!({"receiptId": receipt_id}));
-        }
+        insert_meta(members, CHIO, json!({"receiptId": receipt_id}));
     }
     result
 }

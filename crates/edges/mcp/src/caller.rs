@@ -26,16 +26,6 @@ const PROGRESS: &str = "notifications/progress";
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
 
-/// The method that asks a client something.
-pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
-    match kind {
-        OperationKind::CreateMessage => Some("sampling/createMessage"),
-        OperationKind::CreateElicitation => Some("elicitation/create"),
-        OperationKind::ListRoots => Some("roots/list"),
-        _ => None,
-    }
-}
-
 /// The request that questions and notifications to the client belong to. Outside of requests, it
 /// is empty.
 #[derive(Default)]

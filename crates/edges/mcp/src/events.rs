@@ -212,30 +212,21 @@ impl EventLog {
         }
         let crowded = self.all.0.load(Ordering::Relaxed) > self.window.retained;
         if crowded || state.bytes > self.window.bytes {
-            self.make_room(state, if crowded { 0 } else { self.window.bytes });
-            let unread = self.window.bytes.saturating_mul(UNREAD);
-            self.drop_oldest(state, if crowded { self.window.bytes } else { unread });
+            // What was read goes first.
+            let (bytes, unread) = (self.window.bytes, self.window.bytes.saturating_mul(UNREAD));
+            self.drop_bodies(state, if crowded { 0 } else { bytes }, |kept| kept.read);
+            self.drop_bodies(state, if crowded { bytes } else { unread }, |_| true);
         }
         let newest = state.newest();
         self.newest.send_replace(newest);
     }
 
-    /// Drops bodies that were read, the oldest first, never that of the newest.
-    fn make_room(&self, state: &mut State, most: usize) {
-        self.drop_bodies(state, most, |kept| kept.read);
-    }
-
-    /// Drops the bodies of the oldest events, also of those that are not read yet, never that of
-    /// the newest.
-    fn drop_oldest(&self, state: &mut State, most: usize) {
-        self.drop_bodies(state, most, |_| true);
-    }
-
-    fn drop_bodies(&self, state: &mut State, most: usize, which: impl Fn(&Kept) -> bool) {
+    /// Drops bodies until at most `max` bytes are left: the oldest first, never that of the newest.
+    fn drop_bodies(&self, state: &mut State, max: usize, which: impl Fn(&Kept) -> bool) {
         let last = state.events.len().saturating_sub(1);
         let State { events, bytes, .. } = state;
         for kept in events.iter_mut().take(last).filter(|kept| which(kept)) {
-            if *bytes <= most {
+            if *bytes <= max {
                 break;
             }
             if let Body::Message(text) = &kept.body {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
+use chio_core::receipt::OperationKind;
 use chio_cross_protocol::{AskError, Question, Refused, ServerNotification, Session};
 use chio_edge::pending::PendingRequests;
 use chio_edge::tasks::TableLimits;
@@ -15,7 +16,6 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::method_of;
 use crate::error::invalid;
 use crate::events::{Form, Priming, StreamId};
 use crate::negotiation::primes;
@@ -27,6 +27,13 @@ use crate::tasks::TaskTable;
 const CALLED_OFF: Duration = Duration::from_secs(2);
 /// How long before its end a token is replaced, in seconds.
 const RENEW: u64 = 30;
+
+/// What a client can be asked: what receipts call it, the method, and the client's capability for it.
+const QUESTIONS: [(OperationKind, &str, &str); 3] = [
+    (OperationKind::CreateMessage, "sampling/createMessage", "sampling"),
+    (OperationKind::CreateElicitation, "elicitation/create", "elicitation"),
+    (OperationKind::ListRoots, "roots/list", "roots"),
+];
 
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -298,27 +305,15 @@ impl McpSession {
         experimental.and_then(|it| it.get("chioToolStreaming")).is_some()
     }
 
-    /// Whether the client takes this kind of question.
-    fn takes(&self, method: &str) -> bool {
-        let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            "roots/list" => "roots",
-            _ => return false,
-        };
-        self.client.contains_key(capability)
-    }
-
     /// Asks the client something, on the stream of the request that it is asked for.
     pub(crate) async fn ask(
         &self,
         stream: StreamId,
         question: Question,
     ) -> Result<Value, AskError> {
-        let method = method_of(question.kind).ok_or(AskError::Unsupported)?;
-        if !self.takes(method) {
-            return Err(AskError::Unsupported);
-        }
+        let known = QUESTIONS.iter().find(|(kind, ..)| *kind == question.kind);
+        let taken = known.filter(|(.., capability)| self.client.contains_key(*capability));
+        let (_, method, _) = taken.ok_or(AskError::Unsupported)?;
         let params = match question.params {
             Value::Object(params) if params.is_empty() => Params::Absent,
             Value::Object(params) => Params::Object(params),
@@ -327,7 +322,7 @@ impl McpSession {
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
         let (id, answer) = self.pending.register().ok_or_else(too_many)?;
         let asked = Asked { session: self, stream, id: id.clone() };
-        let request = Request { id, method: method.to_owned(), params };
+        let request = Request { id, method: (*method).to_owned(), params };
         self.outlet.send(stream, request.to_text(), false);
         let answer = tokio::select! {
             answer = answer => answer.unwrap_or(Err(AskError::Gone)),

@@ -258,11 +258,7 @@ pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcErro
         }
     };
     if let Value::Object(members) = &mut result {
-        let meta = members.entry("_meta").or_insert_with(|| json!({}));
-        if let Value::Object(meta) = meta {
-            let related = json!({"taskId": task.id});
-            meta.insert(RELATED_TASK.to_owned(), related);
-        }
+        answer::insert_meta(members, RELATED_TASK, json!({"taskId": task.id}));
     }
     Ok(result)
 }

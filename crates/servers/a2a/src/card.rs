@@ -4,6 +4,7 @@ pub(crate) mod security;
 
 use std::collections::BTreeMap;
 
+use chio_core::foreign_text::{is_sound, printable};
 use chio_core::strict;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -243,12 +244,11 @@ impl Skill {
     /// Reads a skill, the one of this number in its card.
     fn read(raw: Value, number: usize) -> Result<Self, A2aError> {
         let id = raw.get("id").and_then(Value::as_str).unwrap_or_default();
-        let short: String = id.chars().filter(|c| !c.is_control()).take(100).collect();
+        let short = printable(id, 100);
         let which = format!("skill {number} of the card, `{short}`");
-        let fits = !id.is_empty() && id.trim() == id && !id.chars().any(char::is_control);
         let raw: RawSkill = strict::from_value(raw)
             .map_err(|error| A2aError::Protocol(format!("{which}: {error}")))?;
-        if !fits {
+        if !is_sound(&raw.id) {
             let expected = "expected an `id` without control characters and blanks around it";
             return Err(A2aError::Protocol(format!("{which}: {expected}")));
         }

@@ -3,6 +3,9 @@
 use chio_kernel::KernelError;
 use chio_net::client::ClientError;
 
+/// How many characters of an agent's or an operator's word a message repeats.
+pub(crate) const MAX_SHOWN: usize = 40;
+
 /// What went wrong with an A2A agent. Secrets, tokens and argument values never appear in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

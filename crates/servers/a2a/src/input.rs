@@ -1,5 +1,6 @@
 //! A tool's arguments: what is asked of the agent.
 
+use chio_core::foreign_text::is_sound;
 use chio_core::strict;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -336,7 +337,7 @@ impl CreatePush {
         let credentials = authentication.and_then(|it| it.credentials.as_deref());
         for (member, text) in [("token", self.token.as_deref()), ("credentials", credentials)] {
             let Some(text) = text else { continue };
-            if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+            if !is_sound(text) {
                 let problem =
                     format!("expected text without blanks around it or controls in `{member}`");
                 return Err(wrong(problem));

@@ -1,7 +1,9 @@
 //! Which of an agent's interfaces is spoken to.
 
+use chio_core::foreign_text::printable;
+
 use crate::card::{Card, Offered};
-use crate::error::A2aError;
+use crate::error::{A2aError, MAX_SHOWN};
 use crate::place::{Places, origin};
 use crate::policy::A2aPartnerPolicy;
 
@@ -109,16 +111,14 @@ fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Inter
     let host = url.as_ref().and_then(url::Url::host_str);
     let at = host.map(|host| format!(", at `{host}`")).unwrap_or_default();
     let which = format!("interface {number} of the card{at}");
-    let shown =
-        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(40).collect() };
     let binding = Binding::read(&offered.binding).ok_or_else(|| {
-        let found = shown(&offered.binding);
+        let found = printable(&offered.binding, MAX_SHOWN);
         A2aError::UnsupportedBinding(format!(
             "expected JSONRPC or HTTP+JSON of {which}, found `{found}`"
         ))
     })?;
     let dialect = Dialect::read(&offered.version).ok_or_else(|| {
-        let found = shown(&offered.version);
+        let found = printable(&offered.version, MAX_SHOWN);
         A2aError::UnsupportedVersion(format!("expected 1.0 or 0.3 of {which}, found `{found}`"))
     })?;
     let judged = places.judge_named(&which, &offered.url)?;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_kernel::ListKind;
+use chio_net::jsonrpc::RpcError;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
 use crate::error::McpError;
-use crate::wire::METHOD_NOT_FOUND;
 
 /// What is remembered of a child's lists, until it says that they have changed.
 #[derive(Default)]
@@ -79,7 +79,7 @@ pub(crate) async fn entries(
     }
     let entries = match all_pages(conversation, kind).await {
         // Many servers that have resources have no templates of them.
-        Err(McpError::Answered { code: METHOD_NOT_FOUND, .. })
+        Err(McpError::Answered { code: RpcError::METHOD_NOT_FOUND, .. })
             if kind == ListKind::ResourceTemplates =>
         {
             Vec::new()

@@ -7,6 +7,7 @@ use chio_kernel::{
     CallContext, ClientNotification, KernelError, ListKind, Offer, Permit, ReadKind, Reading,
     ResourceProvider, Session, SessionContext,
 };
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use crate::call;
@@ -163,5 +164,5 @@ fn uri(params: &Map<String, Value>) -> Result<String, McpError> {
     let uri = params.get("uri").and_then(Value::as_str);
     let message = || "expected a `uri`, found none".to_owned();
     uri.map(str::to_owned)
-        .ok_or_else(|| McpError::Answered { code: wire::INVALID_PARAMS, message: message() })
+        .ok_or_else(|| McpError::Answered { code: RpcError::INVALID_PARAMS, message: message() })
 }

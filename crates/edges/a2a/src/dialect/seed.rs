@@ -1,6 +1,7 @@
 //! The dialect of Chio's own documents: `message/send`, `message/stream`, `task/get`,
 //! `task/cancel`.
 
+use chio_core::foreign_text::is_sound;
 use serde_json::{Map, Value, json};
 
 use super::v1::MAX_PARTS;
@@ -69,7 +70,7 @@ fn read_part(value: Value) -> Result<Part, Fault> {
 pub(crate) fn read_task(mut params: Map<String, Value>) -> Result<TaskRef, Fault> {
     let wrong = || Fault::params("expected a `taskId` without blanks or control characters");
     let Some(Value::String(id)) = params.remove("taskId") else { return Err(wrong()) };
-    if id.trim() != id || id.is_empty() || id.chars().any(char::is_control) {
+    if !is_sound(&id) {
         return Err(wrong());
     }
     let metadata = object(params.remove("metadata"), "metadata")?;

@@ -4,26 +4,16 @@ use chio_core::calendar::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
 use super::Fields;
-use super::v1::{history_length, no_push, read_message};
+use super::v1::read_send_with;
 use crate::error::Fault;
 use crate::message::{Content, Message, Part, Role, Send, Shown};
 use crate::record::{State, TaskRecord};
 
 /// Reads the params of `message/send`.
 pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
-    let mut params = Fields::new(params, "params");
-    let message = params.take("message")?;
-    let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
-    let message = read_message(message, read_role, read_part)?;
-    let configuration = params.object("configuration")?.unwrap_or_default();
-    let mut configuration = Fields::new(configuration, "configuration");
-    let history = history_length(&mut configuration)?;
     // A client that does not say waits for the end.
-    let at_once = configuration.flag("blocking")? == Some(false);
-    if configuration.take("pushNotificationConfig")?.is_some() {
-        return Err(no_push());
-    }
-    Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
+    let at_once = |fields: &mut Fields| Ok(fields.flag("blocking")? == Some(false));
+    read_send_with(params, (read_role, read_part), at_once, "pushNotificationConfig")
 }
 
 fn read_role(message: &mut Fields) -> Result<Role, Fault> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::foreign_text::is_sound;
 use chio_core::hash::sha256_hex;
 use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
@@ -117,8 +118,7 @@ fn origin(session: &McpSession, id: &RequestId) -> String {
     let session = parts.find(|part| part.len() == 12).unwrap_or_default();
     let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     // A client may choose any text as an id.
-    let plain = name.len() <= 64 && !name.is_empty() && name.trim() == name;
-    if plain && !name.chars().any(char::is_control) {
+    if name.len() <= 64 && is_sound(&name) {
         format!("{session}/{name}")
     } else {
         format!("{session}/sha256:{}", sha256_hex(name.as_bytes()))

@@ -1,8 +1,9 @@
 //! What a card says about security: schemes, and which of them a call needs.
 
+use chio_core::foreign_text::printable;
 use serde_json::{Map, Value};
 
-use crate::error::A2aError;
+use crate::error::{A2aError, MAX_SHOWN};
 
 /// Ways to meet a requirement: any one of them will do.
 pub(crate) type Requirements = Vec<Alternative>;
@@ -111,7 +112,9 @@ impl Scheme {
             "http" => text(&["scheme"]).map(|name| match name.to_ascii_lowercase().as_str() {
                 "bearer" => Self::Bearer,
                 "basic" => Self::Basic,
-                other => Self::Unknown(format!("HTTP authentication `{}`", short(other))),
+                other => {
+                    Self::Unknown(format!("HTTP authentication `{}`", printable(other, MAX_SHOWN)))
+                }
             }),
             "oauth2" => {
                 let flows = ["clientCredentials", "client_credentials"];
@@ -132,18 +135,17 @@ impl Scheme {
                 let place = text(&["location", "in"]).and_then(|name| KeyPlace::read(&name));
                 place.zip(text(&["name"])).map(|(place, name)| Self::ApiKey { place, name })
             }
-            other => Some(Self::Unknown(format!("`{}`", short(other)))),
+            other => Some(Self::Unknown(format!("`{}`", printable(other, MAX_SHOWN)))),
         };
         scheme.unwrap_or_else(|| Self::Unknown(format!("`{kind}` without what it needs")))
     }
 }
 
 fn first_name(object: &Map<String, Value>) -> String {
-    object.keys().next().map_or("nothing".to_owned(), |name| format!("`{}`", short(name)))
-}
-
-fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
+    object
+        .keys()
+        .next()
+        .map_or("nothing".to_owned(), |name| format!("`{}`", printable(name, MAX_SHOWN)))
 }
 
 /// Reads requirements of either spelling.

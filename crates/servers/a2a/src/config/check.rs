@@ -2,11 +2,12 @@
 
 use chio_core::canonical;
 use chio_core::crypto::PublicKey;
+use chio_core::foreign_text::{is_sound, printable};
 use chio_net::client::{Certificates, ClientIdentity, Roots};
 
 use super::A2aAdapterConfig;
 use crate::card::security::KeyPlace;
-use crate::error::A2aError;
+use crate::error::{A2aError, MAX_SHOWN};
 use crate::secret::Secret;
 
 /// Headers that the adapter itself sets.
@@ -30,14 +31,17 @@ impl A2aAdapterConfig {
             check_cookie(name, value)?;
         }
         for (name, value) in &self.query {
-            check_text(&format!("the query parameter `{}`", shown(name)), value)?;
+            check_text(&format!("the query parameter `{}`", printable(name, MAX_SHOWN)), value)?;
         }
         for (place, name, value) in &self.api_keys {
             match place {
                 KeyPlace::Header => check_header(name, value)?,
                 KeyPlace::Cookie => check_cookie(name, value)?,
                 KeyPlace::Query => {
-                    check_text(&format!("the query parameter `{}`", shown(name)), value)?;
+                    check_text(
+                        &format!("the query parameter `{}`", printable(name, MAX_SHOWN)),
+                        value,
+                    )?;
                 }
             }
         }
@@ -127,14 +131,8 @@ fn wrong(what: &str, expected: &str) -> A2aError {
     A2aError::AuthNegotiation(format!("{what}: expected {expected}, found something else"))
 }
 
-/// A name as an error may repeat it.
-fn shown(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(40).collect()
-}
-
 fn check_text(what: &str, value: &Secret) -> Result<(), A2aError> {
-    let text = value.expose();
-    if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+    if !is_sound(value.expose()) {
         return Err(wrong(what, "text without blanks around it and control characters"));
     }
     Ok(())
@@ -146,7 +144,7 @@ fn is_token(name: &str) -> bool {
 }
 
 fn check_header(name: &str, value: &Secret) -> Result<(), A2aError> {
-    let what = format!("the header `{}`", shown(name));
+    let what = format!("the header `{}`", printable(name, MAX_SHOWN));
     if !is_token(name) {
         return Err(wrong(&what, "a name of a header"));
     }
@@ -164,7 +162,7 @@ fn check_header(name: &str, value: &Secret) -> Result<(), A2aError> {
 }
 
 fn check_cookie(name: &str, value: &Secret) -> Result<(), A2aError> {
-    let what = format!("the cookie `{}`", shown(name));
+    let what = format!("the cookie `{}`", printable(name, MAX_SHOWN));
     if !is_token(name) {
         return Err(wrong(&what, "a name of a cookie"));
     }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chio_core::receipt::OperationKind;
 use chio_kernel::{AskError, ListKind, Question, ServerNotification};
+use chio_net::jsonrpc::RpcError;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Conversation;
-use crate::wire::{self, INTERNAL_ERROR, METHOD_NOT_FOUND};
+use crate::wire;
 
 /// A notice of a child, and what it weighs until it is delivered.
 pub(crate) struct Held {
@@ -60,8 +61,8 @@ impl Reply {
 
     fn refuse(&self, error: &AskError) {
         let code = match error {
-            AskError::Unsupported => METHOD_NOT_FOUND,
-            _ => INTERNAL_ERROR,
+            AskError::Unsupported => RpcError::METHOD_NOT_FOUND,
+            _ => RpcError::INTERNAL_ERROR,
         };
         self.send(&wire::refusal(&self.id, code, &error.to_string()));
     }

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use chio_core::receipt::OperationKind;
 use chio_kernel::{Question, ServerNotification};
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Conversation;
 use super::events::{Asked, Change, Held, Outside, Reply};
-use crate::wire::{self, INTERNAL_ERROR, Incoming, METHOD_NOT_FOUND};
+use crate::wire::{self, Incoming};
 
 /// What a client can do that servers are told of.
 pub(crate) const FORWARDED: [&str; 3] = ["sampling", "elicitation", "roots"];
@@ -68,18 +69,18 @@ impl Conversation {
         };
         let known = QUESTIONS.iter().find(|(name, ..)| *name == method);
         let Some((_, capability, kind)) = known else {
-            return refuse(METHOD_NOT_FOUND, "the client has no such method");
+            return refuse(RpcError::METHOD_NOT_FOUND, "the client has no such method");
         };
         // SECURITY: a child that has no client of its own may ask none.
         let client = self.client.as_ref();
         if !client.is_some_and(|client| client.contains_key(*capability)) {
-            return refuse(METHOD_NOT_FOUND, "the client does not take this");
+            return refuse(RpcError::METHOD_NOT_FOUND, "the client does not take this");
         }
         let Some(weight) = self.weigh(size) else {
-            return refuse(INTERNAL_ERROR, "too much waits for the client already");
+            return refuse(RpcError::INTERNAL_ERROR, "too much waits for the client already");
         };
         if !self.state.lock().asked.insert(id.to_string()) {
-            return refuse(INTERNAL_ERROR, "expected a new id, found one in use");
+            return refuse(RpcError::INTERNAL_ERROR, "expected a new id, found one in use");
         }
         let question = Question { kind: *kind, params: Value::Object(params) };
         let reply = Reply::new(self, id, &question);

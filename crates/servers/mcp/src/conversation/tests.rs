@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use chio_kernel::{AskError, ListKind};
+use chio_net::jsonrpc::RpcError;
 
 use super::*;
 use crate::options::Limits;
@@ -225,7 +226,7 @@ fn what_was_not_announced_is_refused() {
         for method in ["sampling/createMessage", "elicitation/create", "tasks/list", "other"] {
             talk.ask(&json!(1), method);
             let sent = talk.sent();
-            assert_eq!(sent[0]["error"]["code"], wire::METHOD_NOT_FOUND, "{method}");
+            assert_eq!(sent[0]["error"]["code"], RpcError::METHOD_NOT_FOUND, "{method}");
         }
         assert!(events.questions.try_recv().is_err() && talk.outside().is_none());
         talk.ask(&json!(2), "ping");
