@@ -223,8 +223,8 @@ impl Caller for McpCaller {
         }
     }
 
-    async fn notice(&self, notice: ServerNotification) {
-        let ServerNotification { method, mut params } = notice;
+    async fn notice(&self, notification: ServerNotification) {
+        let ServerNotification { method, mut params } = notification;
         if method == PROGRESS {
             // Progress is only for clients that asked for it.
             let Some(token) = &self.request.progress else { return };

@@ -24,7 +24,10 @@ impl McpService {
     pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
         let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
         Router::new()
-            .route(PATH, on_post(post::handle).get(get::handle).delete(delete::handle))
+            .route(
+                PATH,
+                on_post(post::answer_post).get(get::answer_get).delete(delete::answer_delete),
+            )
             .with_state(endpoint)
     }
 }

@@ -20,11 +20,11 @@ use crate::error::invalid;
 use crate::events::{Form, Priming, StreamId};
 use crate::negotiation::primes;
 use crate::outlet::Outlet;
-use crate::service::Shared;
+use crate::service::ServiceState;
 use crate::tasks::TaskTable;
 
 /// How long calls that were cancelled may take to end.
-const CALLED_OFF: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long before its end a token is replaced, in seconds.
 const RENEW: u64 = 30;
 
@@ -65,7 +65,7 @@ impl Stage {
         }
     }
 
-    const fn of(number: u8) -> Self {
+    const fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Initializing,
             1 => Self::Ready,
@@ -95,7 +95,7 @@ pub(crate) struct McpSession {
     /// What the client can do, as it says itself.
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ServiceState>,
     pub(crate) pending: PendingRequests,
     pub(crate) tasks: TaskTable,
     stage: AtomicU8,
@@ -114,8 +114,8 @@ struct Tokens {
     presented: Option<PresentedToken>,
 }
 
-/// What a session is opened with.
-pub(crate) struct Opening {
+/// What is known of a session when it is opened.
+pub(crate) struct Handshake {
     pub(crate) id: String,
     pub(crate) owner: String,
     pub(crate) kernel_session: Session,
@@ -137,21 +137,21 @@ fn level(name: &str) -> Option<usize> {
 }
 
 impl McpSession {
-    pub(crate) fn new(shared: &Arc<Shared>, opening: Opening) -> Arc<Self> {
+    pub(crate) fn new(shared: &Arc<ServiceState>, handshake: Handshake) -> Arc<Self> {
         Arc::new(Self {
-            id: opening.id,
-            owner: opening.owner,
-            kernel_session: opening.kernel_session,
-            version: opening.version,
-            client: opening.client,
-            outlet: opening.outlet,
+            id: handshake.id,
+            owner: handshake.owner,
+            kernel_session: handshake.kernel_session,
+            version: handshake.version,
+            client: handshake.client,
+            outlet: handshake.outlet,
             shared: Arc::clone(shared),
             pending: PendingRequests::default(),
             tasks: TaskTable::new(TableLimits::default()),
             stage: AtomicU8::new(0),
             tokens: Mutex::new(Tokens {
-                held: opening.tokens.into(),
-                presented: opening.presented,
+                held: handshake.tokens.into(),
+                presented: handshake.presented,
             }),
             running: Mutex::default(),
             log_level: Mutex::default(),
@@ -167,7 +167,7 @@ impl McpSession {
     }
 
     pub(crate) fn stage(&self) -> Stage {
-        Stage::of(self.stage.load(Ordering::Acquire))
+        Stage::from_number(self.stage.load(Ordering::Acquire))
     }
 
     /// The client is ready.
@@ -250,9 +250,9 @@ impl McpSession {
         if running.contains_key(id) {
             return Err(invalid("expected an id that no running request of this session has"));
         }
-        let most = self.shared.options.limits.running;
-        if running.len() >= most {
-            return Err(invalid(format!("expected at most {most} requests at once, found more")));
+        let max = self.shared.options.limits.running;
+        if running.len() >= max {
+            return Err(invalid(format!("expected at most {max} requests at once, found more")));
         }
         let token = self.ended.child_token();
         running.insert(id.clone(), token.clone());
@@ -288,9 +288,9 @@ impl McpSession {
         least.is_none_or(|least| found.is_some_and(|found| found >= least))
     }
 
-    /// Lets the client know something.
-    pub(crate) fn notify(&self, stream: StreamId, notice: ServerNotification) {
-        let ServerNotification { method, params } = notice;
+    /// Sends the client a notification.
+    pub(crate) fn notify(&self, stream: StreamId, notification: ServerNotification) {
+        let ServerNotification { method, params } = notification;
         if method == "notifications/message" && !self.wants_log(&params) {
             return;
         }
@@ -321,7 +321,7 @@ impl McpSession {
         };
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
         let (id, answer) = self.pending.register().ok_or_else(too_many)?;
-        let asked = Asked { session: self, stream, id: id.clone() };
+        let asked = PendingQuestion { session: self, stream, id: id.clone() };
         let request = Request { id, method: (*method).to_owned(), params };
         self.outlet.send(stream, request.to_text(), false);
         let answer = tokio::select! {
@@ -334,7 +334,7 @@ impl McpSession {
 
     /// Lets every server end what it keeps for the session, after what ran for it was cancelled.
     pub(crate) async fn leave_servers(&self) {
-        let _ = tokio::time::timeout(CALLED_OFF, self.idle()).await;
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, self.idle()).await;
         for server in self.shared.names.servers() {
             self.shared.orchestrator.end_session(server, &self.kernel_session.id).await;
         }
@@ -342,13 +342,13 @@ impl McpSession {
 }
 
 /// A question that waits. When no call waits for its answer any more, the client is told.
-struct Asked<'a> {
+struct PendingQuestion<'a> {
     session: &'a McpSession,
     stream: StreamId,
     id: RequestId,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if self.session.pending.remove(&self.id) {
             let params = json!({"requestId": self.id, "reason": "nobody waits for the answer"});

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use super::Fields;
 use super::v1::read_send_with;
 use crate::error::Fault;
-use crate::message::{Content, Message, Part, Role, Send, Shown};
+use crate::message::{Content, Message, Part, Role, SendRequest, Shown};
 use crate::record::{State, TaskRecord};
 
 /// Reads the params of `message/send`.
-pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
+pub(crate) fn read_send(params: Map<String, Value>) -> Result<SendRequest, Fault> {
     // A client that does not say waits for the end.
     let at_once = |fields: &mut Fields| Ok(fields.flag("blocking")? == Some(false));
     read_send_with(params, (read_role, read_part), at_once, "pushNotificationConfig")
@@ -121,7 +121,7 @@ pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
         return write_task(record, history);
     }
     let mut reply = agent_message(record, "reply", &record.output);
-    reply.insert("metadata".to_owned(), json!(record.account.in_a2a()));
+    reply.insert("metadata".to_owned(), json!(record.report.in_a2a()));
     Value::Object(reply)
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
     if !messages.is_empty() {
         task.insert("history".to_owned(), json!(messages));
     }
-    task.insert("metadata".to_owned(), json!(record.account.in_a2a()));
+    task.insert("metadata".to_owned(), json!(record.report.in_a2a()));
     Value::Object(task)
 }
 

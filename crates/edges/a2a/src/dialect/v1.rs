@@ -8,7 +8,7 @@ pub(crate) use write::{Sent, Task, write_part};
 
 use super::Fields;
 use crate::error::{Fault, Kind};
-use crate::message::{Content, MAX_NAME, Message, Part, Role, Send, Shown, TaskRef};
+use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef};
 
 /// The roles, by number.
 const ROLES: [&str; 3] = ["ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"];
@@ -28,7 +28,7 @@ pub(crate) const STATES: [&str; 9] = [
 pub(super) const MAX_PARTS: usize = 256;
 
 /// Reads a `SendMessageRequest`.
-pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
+pub(crate) fn read_send(params: Map<String, Value>) -> Result<SendRequest, Fault> {
     let at_once = |fields: &mut Fields| Ok(fields.flag("returnImmediately")?.unwrap_or(false));
     read_send_with(params, (read_role, read_part), at_once, "taskPushNotificationConfig")
 }
@@ -42,7 +42,7 @@ pub(super) fn read_send_with(
     readers: Readers,
     at_once: fn(&mut Fields) -> Result<bool, Fault>,
     push: &'static str,
-) -> Result<Send, Fault> {
+) -> Result<SendRequest, Fault> {
     let mut params = Fields::new(params, "params");
     let message = params.take("message")?;
     let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
@@ -54,7 +54,7 @@ pub(super) fn read_send_with(
     if configuration.take(push)?.is_some() {
         return Err(no_push());
     }
-    Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
+    Ok(SendRequest { message, metadata: params.object("metadata")?, at_once, history })
 }
 
 /// Push notifications are not supported.

@@ -3,17 +3,17 @@
 use chio_core::foreign_text::printable;
 use serde_json::{Map, Value};
 
-use crate::error::{A2aError, MAX_SHOWN};
+use crate::error::{AgentError, MAX_SHOWN};
 
 /// Ways to meet a requirement: any one of them will do.
 pub(crate) type Requirements = Vec<Alternative>;
 
 /// What one way needs: all of it.
-pub(crate) type Alternative = Vec<Asked>;
+pub(crate) type Alternative = Vec<SchemeRequirement>;
 
 /// A scheme that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SchemeRequirement {
     /// Its name in the card.
     pub(crate) scheme: String,
     /// What the credentials have to be good for.
@@ -94,16 +94,16 @@ impl Scheme {
             Some((*old, object.get(*camel).or_else(|| object.get(*snake))?))
         });
         match (kinds.next(), kinds.next()) {
-            (Some((kind, Value::Object(inner))), None) => Self::of_kind(kind, inner),
+            (Some((kind, Value::Object(inner))), None) => Self::from_kind(kind, inner),
             (Some(_), _) => unknown(),
             (None, _) => match object.get("type").and_then(Value::as_str) {
-                Some(kind) => Self::of_kind(kind, object),
+                Some(kind) => Self::from_kind(kind, object),
                 None => Self::Unknown(first_name(object)),
             },
         }
     }
 
-    fn of_kind(kind: &str, object: &Map<String, Value>) -> Self {
+    fn from_kind(kind: &str, object: &Map<String, Value>) -> Self {
         let text = |names: &[&str]| {
             let mut found = names.iter().filter_map(|name| object.get(*name)?.as_str());
             found.next().filter(|text| !text.trim().is_empty()).map(str::to_owned)
@@ -155,9 +155,9 @@ fn first_name(object: &Map<String, Value>) -> String {
 pub(crate) fn requirements(
     whose: &str,
     value: Option<Value>,
-) -> Result<Option<Requirements>, A2aError> {
+) -> Result<Option<Requirements>, AgentError> {
     let wrong = |expected: &str| {
-        A2aError::Protocol(format!("expected {expected} in the security requirements of {whose}"))
+        AgentError::Protocol(format!("expected {expected} in the security requirements of {whose}"))
     };
     let alternatives = match value {
         None | Some(Value::Null) => return Ok(None),
@@ -174,7 +174,7 @@ pub(crate) fn requirements(
         };
         let asked = schemes.iter().map(|(scheme, scopes)| {
             let scopes = scopes_of(scopes).ok_or_else(|| wrong("lists of scopes"))?;
-            Ok(Asked { scheme: scheme.clone(), scopes })
+            Ok(SchemeRequirement { scheme: scheme.clone(), scopes })
         });
         asked.collect()
     };
