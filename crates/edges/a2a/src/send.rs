@@ -24,7 +24,7 @@ use crate::error::{Fault, Kind};
 use crate::message::{Message, Role, SendRequest};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskEntry, TaskRecord};
-use crate::service::ServiceState;
+use crate::service::EdgeState;
 use crate::tasks::{OwnedTask, find};
 
 /// The largest message that is remembered in a history, in bytes.
@@ -42,7 +42,7 @@ pub(crate) struct Sending {
 
 /// Sends a message to a skill. Gives the task that it came to.
 pub(crate) async fn send_message(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: &Arc<AdmittedPrincipal>,
     mut sending: Sending,
 ) -> Result<Arc<TaskRecord>, Fault> {
@@ -107,7 +107,7 @@ pub(crate) async fn send_message(
 
 /// Takes a question that the store has, for the message that answers it.
 async fn take_question(
-    shared: &ServiceState,
+    shared: &EdgeState,
     asking: TaskEntry,
     owner: &PublicKey,
 ) -> Result<(), Fault> {
@@ -125,7 +125,7 @@ async fn take_question(
 
 /// The task that a message continues.
 async fn continued(
-    shared: &ServiceState,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     message: &Message,
 ) -> Result<Option<TaskEntry>, Fault> {
@@ -154,7 +154,7 @@ fn takes_none(what: &str) -> Fault {
 
 /// The skill that is meant.
 fn resolve(
-    shared: &ServiceState,
+    shared: &EdgeState,
     sending: &Sending,
     continued: Option<&TaskEntry>,
 ) -> Result<Arc<Skill>, Fault> {
@@ -174,7 +174,7 @@ fn resolve(
 
 /// The task before anything is decided.
 fn begun(
-    shared: &ServiceState,
+    shared: &EdgeState,
     skill: &Skill,
     id: String,
     context_id: String,
@@ -199,17 +199,14 @@ fn begun(
 }
 
 /// A permit to run a call.
-pub(crate) fn acquire(
-    shared: &ServiceState,
-    owner: &PublicKey,
-) -> Result<ConcurrencyPermit, Fault> {
+pub(crate) fn acquire(shared: &EdgeState, owner: &PublicKey) -> Result<ConcurrencyPermit, Fault> {
     let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
     shared.running.try_acquire(owner).ok_or_else(busy)
 }
 
 /// Runs a call to its end. It continues when its client disconnects.
 async fn call_tool(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     request: OrchestratedRequest,
     record: TaskRecord,
@@ -249,7 +246,7 @@ fn not_inserted(error: InsertError) -> Fault {
 
 /// Records the outcome of a call.
 fn finish(
-    shared: &ServiceState,
+    shared: &EdgeState,
     before: &TaskRecord,
     evaluation: Evaluation,
     chunks: &[Value],
@@ -275,7 +272,7 @@ fn finish(
 
 /// Stores a call until it is asked for.
 async fn defer(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     mut request: OrchestratedRequest,
     record: TaskRecord,
@@ -322,7 +319,7 @@ async fn defer(
 }
 
 /// The fault that answers for an error of the task table.
-pub(crate) fn task_fault(shared: &ServiceState, id: &str, error: &TaskError) -> Fault {
+pub(crate) fn task_fault(shared: &EdgeState, id: &str, error: &TaskError) -> Fault {
     match error {
         TaskError::Refused(_) | TaskError::Kernel(KernelError::NotClaimed(_)) => Fault::no_task(id),
         TaskError::Elsewhere => {
@@ -333,7 +330,7 @@ pub(crate) fn task_fault(shared: &ServiceState, id: &str, error: &TaskError) -> 
 }
 
 /// What is answered when something did not work that is for the operator to know.
-pub(crate) fn fault_of(shared: &ServiceState, what: &str, error: &dyn std::fmt::Display) -> Fault {
+pub(crate) fn fault_of(shared: &EdgeState, what: &str, error: &dyn std::fmt::Display) -> Fault {
     shared.options.log.line(&format!("{what}: {error}"));
     Fault::unreleased()
 }

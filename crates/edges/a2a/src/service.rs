@@ -83,11 +83,11 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Serves the tools behind a kernel as an agent.
 #[derive(Clone)]
 pub struct A2aService {
-    pub(crate) shared: Arc<ServiceState>,
+    pub(crate) shared: Arc<EdgeState>,
 }
 
 /// What all requests share.
-pub(crate) struct ServiceState {
+pub(crate) struct EdgeState {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) options: A2aEdgeConfig,
@@ -120,7 +120,7 @@ impl A2aService {
             lifetime: limits.task_lifetime,
             max_request: limits.deferred_bytes,
         };
-        let shared = ServiceState {
+        let shared = EdgeState {
             catalogs: Catalogs::new(&orchestrator, &options)?,
             deferred: DeferredTasks::new((*orchestrator).clone(), task_limits),
             tasks: TaskTable::new(limits.table_limits()),

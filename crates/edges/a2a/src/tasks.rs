@@ -20,7 +20,7 @@ use crate::message::{Message, Part};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskEntry, TaskRecord};
 use crate::send::{acquire, task_fault};
-use crate::service::ServiceState;
+use crate::service::EdgeState;
 
 /// How long a cancelled call may take to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub(crate) enum OwnedTask {
 
 /// Finds a task of this caller. Nothing is run.
 pub(crate) async fn find(
-    shared: &ServiceState,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     id: &str,
 ) -> Result<OwnedTask, Fault> {
@@ -66,7 +66,7 @@ pub(crate) async fn find(
 
 /// The current state of a task. One that waits is run first.
 pub(crate) async fn get(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     id: &str,
     proof: Option<Box<DpopProof>>,
@@ -84,7 +84,7 @@ pub(crate) async fn get(
 
 /// Runs a task that waits. It continues when its client disconnects.
 async fn run_deferred(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     view: TaskView,
     history: Vec<Message>,
@@ -112,7 +112,7 @@ async fn run_deferred(
 
 /// Cancels a task. With `again`, one that is cancelled already may be.
 pub(crate) async fn cancel(
-    shared: &ServiceState,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     id: &str,
     again: bool,
@@ -162,7 +162,7 @@ fn not_cancelable() -> Fault {
 
 /// Cancels a task that only this process has.
 async fn cancel_here(
-    shared: &ServiceState,
+    shared: &EdgeState,
     entry: &TaskEntry,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
@@ -204,7 +204,7 @@ async fn cancel_here(
 
 /// The tasks of a caller: those of this process, and those that the store has.
 pub(crate) async fn list(
-    shared: &ServiceState,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
 ) -> Result<Vec<Arc<TaskRecord>>, Fault> {
     let Some(owner) = principal.owner() else { return Ok(Vec::new()) };

@@ -24,10 +24,7 @@ impl McpService {
     pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
         let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
         Router::new()
-            .route(
-                PATH,
-                on_post(post::answer_post).get(get::answer_get).delete(delete::answer_delete),
-            )
+            .route(PATH, on_post(post::answer).get(get::answer).delete(delete::answer))
             .with_state(endpoint)
     }
 }

@@ -82,11 +82,11 @@ impl McpLimits {
 /// Serves sessions.
 #[derive(Clone)]
 pub(crate) struct McpService {
-    pub(crate) shared: Arc<ServiceState>,
+    pub(crate) shared: Arc<EdgeState>,
 }
 
 /// What all sessions share.
-pub(crate) struct ServiceState {
+pub(crate) struct EdgeState {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) options: McpOptions,
@@ -98,7 +98,7 @@ pub(crate) struct ServiceState {
     pub(crate) closing: CancellationToken,
 }
 
-impl ServiceState {
+impl EdgeState {
     pub(crate) fn window(&self) -> Window {
         let limits = &self.options.limits;
         Window {
@@ -136,7 +136,7 @@ impl McpService {
             user_approvals: context.user_approvals,
             log: context.log,
         };
-        let shared = Arc::new(ServiceState {
+        let shared = Arc::new(EdgeState {
             orchestrator: context.orchestrator,
             admission: context.admission,
             names: Names::new(context.servers),

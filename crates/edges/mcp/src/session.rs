@@ -20,7 +20,7 @@ use crate::error::invalid;
 use crate::events::{Form, Priming, StreamId};
 use crate::negotiation::primes;
 use crate::outlet::Outlet;
-use crate::service::ServiceState;
+use crate::service::EdgeState;
 use crate::tasks::TaskTable;
 
 /// How long calls that were cancelled may take to end.
@@ -95,7 +95,7 @@ pub(crate) struct McpSession {
     /// What the client can do, as it says itself.
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
-    pub(crate) shared: Arc<ServiceState>,
+    pub(crate) shared: Arc<EdgeState>,
     pub(crate) pending: PendingRequests,
     pub(crate) tasks: TaskTable,
     stage: AtomicU8,
@@ -137,7 +137,7 @@ fn level(name: &str) -> Option<usize> {
 }
 
 impl McpSession {
-    pub(crate) fn new(shared: &Arc<ServiceState>, handshake: Handshake) -> Arc<Self> {
+    pub(crate) fn new(shared: &Arc<EdgeState>, handshake: Handshake) -> Arc<Self> {
         Arc::new(Self {
             id: handshake.id,
             owner: handshake.owner,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use chio_kernel::CallContext;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use crate::conversation::{ChildQuestion, Conversation, Events, QueuedNotification, Running};
 use crate::error::McpError;
@@ -108,9 +107,19 @@ async fn attended(
     context: &CallContext<'_>,
     work: impl Future<Output = Result<Value, McpError>>,
 ) -> Result<Value, McpError> {
-    let mut notifying = pin!(forward_notifications(events.notifications, context));
+    let Events { mut notifications, mut questions } = events;
+    let mut notifying = pin!(async move {
+        while let Some(QueuedNotification { notification, .. }) = notifications.recv().await {
+            context.notice(notification).await;
+        }
+    });
     let answer = {
-        let mut asking = pin!(forward_questions(events.questions, context));
+        // One question after the other.
+        let mut asking = pin!(async move {
+            while let Some(ChildQuestion { question, reply, .. }) = questions.recv().await {
+                reply.give(context.ask(question).await);
+            }
+        });
         let mut work = pin!(work);
         let (mut told, mut answered) = (false, false);
         loop {
@@ -129,23 +138,4 @@ async fn attended(
         notifying.await;
     }
     answer
-}
-
-async fn forward_notifications(
-    mut notifications: mpsc::Receiver<QueuedNotification>,
-    context: &CallContext<'_>,
-) {
-    while let Some(QueuedNotification { notification, .. }) = notifications.recv().await {
-        context.notice(notification).await;
-    }
-}
-
-/// Asks one question after the other.
-async fn forward_questions(
-    mut questions: mpsc::Receiver<ChildQuestion>,
-    context: &CallContext<'_>,
-) {
-    while let Some(ChildQuestion { question, reply, .. }) = questions.recv().await {
-        reply.give(context.ask(question).await);
-    }
 }

@@ -49,10 +49,8 @@ impl ChildSlot {
     pub(crate) fn for_session(&self, session: SessionContext) -> Self {
         let ChildConfig { settings, manifests, .. } = &*self.config;
         let (settings, manifests) = (Arc::clone(settings), Arc::clone(manifests));
-        Self::new(
-            ChildConfig { settings, manifests, sessions: ServedSessions::Session(session) },
-            Arc::default(),
-        )
+        let sessions = ServedSessions::Session(session);
+        Self::new(ChildConfig { settings, manifests, sessions }, Arc::default())
     }
 
     fn new(config: ChildConfig, subscriptions: Arc<Subscriptions>) -> Self {

@@ -9,7 +9,7 @@ use super::reply::{Reply, empty};
 use crate::session::Stage;
 
 /// Ends a session: what runs is cancelled, and its servers end what they keep for it.
-pub(super) async fn answer_delete(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
+pub(super) async fn answer(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
     end_session(&endpoint, &head).await.unwrap_or_else(|reply| *reply)
 }
 

@@ -28,7 +28,7 @@ const AT_ONCE: Duration = Duration::from_millis(25);
 const LATER: u64 = 30;
 
 /// Answers a message.
-pub(super) async fn answer_post(State(endpoint): State<Endpoint>, request: Request) -> Reply {
+pub(super) async fn answer(State(endpoint): State<Endpoint>, request: Request) -> Reply {
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
     Box::pin(answer_message(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)

@@ -14,12 +14,12 @@ use crate::caller::McpCaller;
 use crate::error::{invalid_params, registered, unauthenticated};
 use crate::negotiation::{self, chio_protocol};
 use crate::outlet::Outlet;
-use crate::service::ServiceState;
+use crate::service::EdgeState;
 use crate::session::{Handshake, McpSession};
 
 /// Opens a session. `outlet` makes the channel to the client from the session's id.
 pub(crate) async fn open(
-    shared: &Arc<ServiceState>,
+    shared: &Arc<EdgeState>,
     principal: Principal,
     params: Map<String, Value>,
     outlet: impl FnOnce(&str) -> Outlet,

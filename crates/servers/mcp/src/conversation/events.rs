@@ -153,15 +153,11 @@ impl Conversation {
         let (notifications, notifications_out) = mpsc::channel(limits.max_notifications.max(1));
         let (questions, questions_out) = mpsc::channel(limits.max_questions.max(1));
         let dropped = Arc::<AtomicU64>::default();
+        let counter = Arc::clone(&dropped);
         let token = {
             let mut state = self.state.lock();
             let token = state.next_id();
-            state.calls.push(Route {
-                token,
-                notifications,
-                questions,
-                dropped: Arc::clone(&dropped),
-            });
+            state.calls.push(Route { token, notifications, questions, dropped: counter });
             token
         };
         let running = Running { conversation: Arc::clone(self), token, dropped };

@@ -58,7 +58,7 @@ impl<'a> Task<'a> {
             context_id: record.context_id.as_deref(),
             status: Status::new(record),
             artifacts: (artifacts && !output.is_empty()).then_some([artifact]),
-            history: history.map(|message| Message::from_history(message, record)).collect(),
+            history: history.map(|message| Message::new(message, record)).collect(),
             metadata: record.report.in_a2a(),
         }
     }
@@ -113,35 +113,29 @@ pub(crate) struct Message<'a> {
 impl<'a> Message<'a> {
     /// A message of the agent about a task.
     fn from_agent(record: &'a TaskRecord, suffix: &str, parts: &'a [message::Part]) -> Self {
-        let message_id = format!("{}-{suffix}", record.id).into();
-        Self::new(record, message_id, Role::Agent, parts)
-    }
-
-    /// A message of a task's history.
-    fn from_history(message: &'a message::Message, record: &'a TaskRecord) -> Self {
-        let id = message.id.as_deref().map(Cow::Borrowed);
-        let message_id = id.unwrap_or_else(|| format!("{}-message", record.id).into());
         Self {
-            extensions: &message.extensions,
-            reference_task_ids: &message.reference_task_ids,
-            ..Self::new(record, message_id, message.role, &message.parts)
-        }
-    }
-
-    fn new(
-        record: &'a TaskRecord,
-        message_id: Cow<'a, str>,
-        role: Role,
-        parts: &'a [message::Part],
-    ) -> Self {
-        Self {
-            message_id,
-            role: name(role),
+            message_id: format!("{}-{suffix}", record.id).into(),
+            role: name(Role::Agent),
             parts: Parts(parts),
             task_id: Some(&record.id),
             context_id: record.context_id.as_deref(),
             extensions: &[],
             reference_task_ids: &[],
+            metadata: None,
+        }
+    }
+
+    /// A message of a task's history.
+    fn new(message: &'a message::Message, record: &'a TaskRecord) -> Self {
+        let id = message.id.as_deref().map(Cow::Borrowed);
+        Self {
+            message_id: id.unwrap_or_else(|| format!("{}-message", record.id).into()),
+            role: name(message.role),
+            parts: Parts(&message.parts),
+            task_id: Some(&record.id),
+            context_id: record.context_id.as_deref(),
+            extensions: &message.extensions,
+            reference_task_ids: &message.reference_task_ids,
             metadata: None,
         }
     }
