@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -107,7 +107,7 @@ impl ConcurrencyLimit {
     #[must_use]
     pub fn try_acquire(&self, owner: &PublicKey) -> Option<ConcurrencyPermit> {
         let share = (self.limit / SHARE).max(1);
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         if held.get(owner).copied().unwrap_or(0) >= share {
             return None;
         }
@@ -134,7 +134,7 @@ impl ConcurrencyLimit {
 
 impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         if let Some(count) = held.get_mut(&self.owner) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -142,10 +142,6 @@ impl Drop for ConcurrencyPermit {
             }
         }
     }
-}
-
-fn lock(held: &PermitCounts) -> MutexGuard<'_, HashMap<PublicKey, usize>> {
-    held.lock()
 }
 
 #[cfg(test)]

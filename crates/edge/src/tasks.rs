@@ -168,7 +168,7 @@ impl<O: Clone + Eq + Hash, R: Record> State<O, R> {
 
     /// Removes the oldest task of an owner that does not run. False when there is none.
     fn evict_oldest_of(&mut self, owner: &O) -> bool {
-        let oldest = self.of_owner(owner).find(|(_, slot)| !slot.entry.is_running());
+        let oldest = self.owner_slots(owner).find(|(_, slot)| !slot.entry.is_running());
         let oldest = oldest.map(|(sequence, _)| sequence);
         oldest.map(|sequence| self.remove(sequence)).is_some()
     }
@@ -189,7 +189,7 @@ impl<O: Clone + Eq + Hash, R: Record> State<O, R> {
     }
 
     /// The tasks of an owner, the oldest first.
-    fn of_owner(&self, owner: &O) -> impl Iterator<Item = (u64, &Slot<O, R>)> {
+    fn owner_slots(&self, owner: &O) -> impl Iterator<Item = (u64, &Slot<O, R>)> {
         let sequences = self.owners.get(owner).into_iter().flat_map(|usage| &usage.sequences);
         sequences.filter_map(|sequence| Some((*sequence, self.slots.get(sequence)?)))
     }
@@ -293,13 +293,13 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
     pub fn list(&self, owner: &O, now: u64) -> Vec<TaskEntry<O, R>> {
         let mut state = self.state.lock();
         state.sweep(now);
-        let slots = state.of_owner(owner).filter(|(_, slot)| !slot.is_expired(now));
+        let slots = state.owner_slots(owner).filter(|(_, slot)| !slot.is_expired(now));
         slots.map(|(_, slot)| slot.entry.clone()).collect()
     }
 
     /// The number of tasks of this owner.
     pub fn count(&self, owner: &O, now: u64) -> usize {
-        self.state.lock().of_owner(owner).filter(|(_, slot)| !slot.is_expired(now)).count()
+        self.state.lock().owner_slots(owner).filter(|(_, slot)| !slot.is_expired(now)).count()
     }
 
     /// Whether a task of any owner runs.

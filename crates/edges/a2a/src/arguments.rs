@@ -11,9 +11,9 @@ const MESSAGE: &str = "message";
 /// The property that takes files.
 const PARTS: &str = "parts";
 
-/// What a tool's input schema says about where things go.
+/// Reads the arguments of a tool from a message, by what the tool's input schema says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Intake {
+pub(crate) struct ArgumentReader {
     /// The property that texts go into; none for a tool that takes nothing.
     text: Option<String>,
     /// Whether a text that is an object may be the arguments: no property is there for texts.
@@ -24,8 +24,8 @@ pub(crate) struct Intake {
     wants: Vec<&'static str>,
 }
 
-impl Intake {
-    pub(crate) fn of(schema: &Map<String, Value>) -> Self {
+impl ArgumentReader {
+    pub(crate) fn from_schema(schema: &Map<String, Value>) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object);
         let has = |name: &str| properties.is_some_and(|it| it.contains_key(name));
         let wants = ["messageId", "contextId", "taskId"].into_iter().filter(|name| has(name));
@@ -41,22 +41,18 @@ impl Intake {
     }
 
     /// The arguments for a message.
-    pub(crate) fn arguments(
+    pub(crate) fn read(
         &self,
         message: &Message,
         names: &Names<'_>,
         check_modes: bool,
     ) -> Result<Value, Fault> {
-        let mut arguments = match data_of(&message.parts)? {
-            Some(data) => data.clone(),
-            None if self.reads_objects && object_of(&message.parts).is_some() => {
-                object_of(&message.parts).unwrap_or_default()
-            }
-            None => {
-                let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
-                self.text.iter().map(text).collect()
-            }
-        };
+        let object = || self.reads_objects.then(|| object_of(&message.parts)).flatten();
+        let arguments = data_of(&message.parts)?.cloned().or_else(object);
+        let mut arguments = arguments.unwrap_or_else(|| {
+            let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
+            self.text.iter().map(text).collect()
+        });
         let files: Vec<Value> =
             message.parts.iter().filter(|part| part.is_file()).map(write_part).collect();
         if !files.is_empty() && self.takes_files {
@@ -147,9 +143,9 @@ mod tests {
 
     #[track_caller]
     fn check(schema: &str, parts: Vec<Part>, expected: &Result<Value, Kind>) {
-        let intake = Intake::of(&serde_json::from_str(schema).unwrap());
+        let argument_reader = ArgumentReader::from_schema(&serde_json::from_str(schema).unwrap());
         let message = Message::new(Role::User, parts);
-        let found = intake.arguments(&message, &NAMES, false).map_err(|fault| fault.kind);
+        let found = argument_reader.read(&message, &NAMES, false).map_err(|fault| fault.kind);
         assert_eq!(found, *expected, "{schema}");
     }
 
@@ -198,9 +194,9 @@ mod tests {
         );
         check(OPEN, vec![Part::text("x"), raw()], &Ok(json!({"message": "x"})));
         check(OPEN, vec![raw()], &Ok(json!({"message": ""})));
-        let intake = Intake::of(&serde_json::from_str(OPEN).unwrap());
+        let argument_reader = ArgumentReader::from_schema(&serde_json::from_str(OPEN).unwrap());
         let message = Message::new(Role::User, vec![Part::text("x"), raw()]);
-        let refused = intake.arguments(&message, &NAMES, true).unwrap_err();
+        let refused = argument_reader.read(&message, &NAMES, true).unwrap_err();
         assert_eq!(refused.kind, Kind::ContentType);
     }
 

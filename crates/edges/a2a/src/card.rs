@@ -43,12 +43,12 @@ impl Mount {
     }
 }
 
-/// What the door asks for.
+/// What clients need to authenticate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Asks {
-    /// Whether every client has to show something.
+pub(crate) struct AuthRequirements {
+    /// Whether every client needs a credential.
     pub(crate) required: bool,
-    /// Whether a capability will do.
+    /// Whether a capability is taken as one.
     pub(crate) capabilities: bool,
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct Card {
 
 impl Card {
     /// The card of a mount; none for a skill that is not there.
-    pub(crate) fn of(
+    pub(crate) fn new(
         mount: &Mount,
         options: &A2aEdgeConfig,
         catalog: &Catalog,
-        asks: Asks,
+        auth: AuthRequirements,
     ) -> Option<Self> {
         let url = format!("{}{}", options.url, mount.path());
         let card = match mount {
@@ -78,8 +78,8 @@ impl Card {
             Mount::Skill(id) => strict(options, &url, &[catalog.get(id)?]),
         };
         let Value::Object(mut card) = card else { return None };
-        if asks.required {
-            card.extend(security(asks));
+        if auth.required {
+            card.extend(security(auth));
         }
         if *mount != Mount::Strict {
             for_old_clients(&mut card, &url);
@@ -198,11 +198,11 @@ fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>]) -> Value {
     })
 }
 
-/// What the door asks for, as A2A writes it: any one of the schemes will do.
-fn security(asks: Asks) -> Map<String, Value> {
+/// What clients need to authenticate, as A2A writes it: any one of the schemes will do.
+fn security(auth: AuthRequirements) -> Map<String, Value> {
     let bearer = json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}});
     let mut schemes = Map::from_iter([(BEARER.to_owned(), bearer)]);
-    if asks.capabilities {
+    if auth.capabilities {
         let header = json!({"location": "header", "name": CAPABILITY});
         schemes.insert("capability".to_owned(), json!({"apiKeySecurityScheme": header}));
     }

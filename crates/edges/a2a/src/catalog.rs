@@ -57,7 +57,7 @@ impl Catalogs {
         });
         let now = Instant::now();
         let mut current = self.current.write();
-        // A server that says the same again gives its tools anew.
+        // Where the manifests are equal, the kernel may still hold new definitions of the tools.
         if current.0.manifests() != manifests || !current.0.is_current(orchestrator) {
             current.0 = Arc::new(Catalog::new(manifests, orchestrator, options));
         }

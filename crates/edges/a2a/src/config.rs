@@ -1,4 +1,4 @@
-//! How the agent is served.
+//! The configuration of the agent that the edge serves.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use chio_cross_protocol::Log;
 
 use crate::limits::A2aLimits;
 
-/// How the agent is served.
+/// The configuration of an agent: what its card says, and how clients may call it.
 #[derive(Clone)]
 pub struct A2aEdgeConfig {
     /// The tool servers that are offered, by id.

@@ -12,7 +12,7 @@ use crate::record::State;
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ending {
+pub(crate) struct TaskOutcome {
     pub(crate) state: State,
     /// What came of it.
     pub(crate) output: Vec<Part>,
@@ -22,61 +22,64 @@ pub(crate) struct Ending {
     pub(crate) replies: bool,
 }
 
-impl Ending {
+impl TaskOutcome {
     fn failed(state: State, reason: &str) -> Self {
         Self { state, output: Vec::new(), words: vec![Part::text(reason)], replies: false }
     }
 }
 
 /// What an outcome means, with the chunks that a streaming tool gave.
-pub(crate) fn ending(outcome: &Outcome, chunks: &[Value]) -> Ending {
+pub(crate) fn task_outcome(outcome: &Outcome, chunks: &[Value]) -> TaskOutcome {
     match outcome {
-        Outcome::Value(value) => of_value(value),
+        Outcome::Value(value) => value_outcome(value),
         Outcome::Stream { .. } => {
             let output = chunks.iter().flat_map(parts).collect();
             if let Some(said) = ToolResult::failed_task_of(chunks) {
                 return failed(&said, output);
             }
-            Ending { state: State::Completed, output, words: Vec::new(), replies: false }
+            TaskOutcome { state: State::Completed, output, words: Vec::new(), replies: false }
         }
         Outcome::Denied(denial) => {
             let failed =
                 matches!(denial.code, ErrorCode::ToolServerError | ErrorCode::InternalError);
             let state = if failed { State::Failed } else { State::Rejected };
-            Ending::failed(state, &denial.reason)
+            TaskOutcome::failed(state, &denial.reason)
         }
-        Outcome::Cancelled { reason, .. } => Ending::failed(State::Canceled, reason),
-        Outcome::Incomplete { reason, .. } => Ending::failed(State::Failed, reason),
+        Outcome::Cancelled { reason, .. } => TaskOutcome::failed(State::Canceled, reason),
+        Outcome::Incomplete { reason, .. } => TaskOutcome::failed(State::Failed, reason),
     }
 }
 
 /// What came of a task that the agent behind us has failed: what it said, then all that it gave.
-fn failed(said: &[&str], gave: Vec<Part>) -> Ending {
+fn failed(said: &[&str], gave: Vec<Part>) -> TaskOutcome {
     let said = if said.is_empty() { &["the agent's task failed"][..] } else { said };
     let words = said.iter().map(|text| Part::text(*text)).chain(gave).collect();
-    Ending { state: State::Failed, output: Vec::new(), words, replies: false }
+    TaskOutcome { state: State::Failed, output: Vec::new(), words, replies: false }
 }
 
-fn of_value(value: &Value) -> Ending {
+fn value_outcome(value: &Value) -> TaskOutcome {
     let result = ToolResult::new(value);
     let parts = parts(value);
     if result.is_error() && matches!(result.form(), ResultForm::Content(_)) {
         let silent = texts(&parts).is_empty();
         let failed = silent.then(|| Part::text("the tool failed"));
         let words = failed.into_iter().chain(parts).collect();
-        return Ending { state: State::Failed, output: Vec::new(), words, replies: false };
+        return TaskOutcome { state: State::Failed, output: Vec::new(), words, replies: false };
     }
     if let Some(said) = result.failed_task() {
         return failed(&said, parts);
     }
     match result.reply() {
-        Some("input_required") => {
-            Ending { state: State::InputRequired, output: Vec::new(), words: parts, replies: false }
-        }
+        Some("input_required") => TaskOutcome {
+            state: State::InputRequired,
+            output: Vec::new(),
+            words: parts,
+            replies: false,
+        },
         reply => {
             // A message has at least one part.
             let replies = reply == Some("message") && !parts.is_empty();
-            Ending { state: State::Completed, output: parts, words: Vec::new(), replies }
+            TaskOutcome { state: State::Completed, output: parts, words: Vec::new(), replies }
         }
     }
 }
@@ -88,14 +91,14 @@ pub(crate) fn parts(value: &Value) -> Vec<Part> {
         ResultForm::Text(text) => vec![Part::text(text)],
         ResultForm::Scalar(scalar) => vec![Part::text(scalar.to_string())],
         ResultForm::Data(data) => vec![Part::new(Content::Data(data.clone()))],
-        ResultForm::Content(blocks) => of_content(blocks, result.structured()),
+        ResultForm::Content(blocks) => content_parts(blocks, result.structured()),
     }
 }
 
 /// The parts of content as MCP writes it. Chio's own dialect shows its texts, and A2A all of it,
 /// but not the same thing twice.
-fn of_content(blocks: &[Value], structured: Option<&Value>) -> Vec<Part> {
-    let mut parts: Vec<Part> = blocks.iter().filter_map(of_block).collect();
+fn content_parts(blocks: &[Value], structured: Option<&Value>) -> Vec<Part> {
+    let mut parts: Vec<Part> = blocks.iter().filter_map(block_part).collect();
     let Some(structured) = structured else { return parts };
     let mut data = Part::new(Content::Data(structured.clone()));
     if !parts.is_empty() {
@@ -113,10 +116,10 @@ fn of_content(blocks: &[Value], structured: Option<&Value>) -> Vec<Part> {
     parts
 }
 
-fn of_block(value: &Value) -> Option<Part> {
+fn block_part(value: &Value) -> Option<Part> {
     let part = match Block::new(value)? {
         Block::Text(text) => return Some(Part::text(text)),
-        Block::File(file) => of_file(file),
+        Block::File(file) => file_part(file),
         Block::Other(_) => None,
     };
     // What no part can hold is shown as it is: nothing that the tool gave is lost.
@@ -124,7 +127,7 @@ fn of_block(value: &Value) -> Option<Part> {
     Some(Part { shown: Shown::InA2a, ..part })
 }
 
-fn of_file(file: File<'_>) -> Option<Part> {
+fn file_part(file: File<'_>) -> Option<Part> {
     let content = match file.content {
         FileContent::Base64(data) => Content::Raw(base64(data)?),
         FileContent::Text(text) => Content::Text(text.to_owned()),
@@ -274,7 +277,7 @@ mod tests {
             (with("input_required"), State::InputRequired, false),
             (with("other"), State::Completed, false),
         ] {
-            let ending = ending(&outcome, &[]);
+            let ending = task_outcome(&outcome, &[]);
             assert_eq!((ending.state, ending.replies), (state, replies), "{outcome:?}");
             let silent = ending.words.is_empty();
             assert_eq!(silent, state == State::Completed, "{outcome:?}");
@@ -284,11 +287,11 @@ mod tests {
     #[test]
     fn a_stream_has_the_parts_of_its_chunks_one_after_another() {
         let chunks = [json!("a"), json!({"b": 1})];
-        let ending = ending(&Outcome::Stream { chunks: 2 }, &chunks);
+        let ending = task_outcome(&Outcome::Stream { chunks: 2 }, &chunks);
         let written: Vec<Value> = ending.output.iter().map(write_part).collect();
         assert_eq!(json!(written), json!([{"text": "a"}, {"data": {"b": 1}}]));
         let last = json!({"statusUpdate": {"status": {}}, "isError": true});
-        let failed = super::ending(&Outcome::Stream { chunks: 2 }, &[json!("a"), last]);
+        let failed = task_outcome(&Outcome::Stream { chunks: 2 }, &[json!("a"), last]);
         assert_eq!((failed.state, failed.words.len()), (State::Failed, 3));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) use fields::Fields;
 
 use crate::error::Fault;
-use crate::message::{Send, TaskRef};
+use crate::message::{SendRequest, TaskRef};
 use crate::record::TaskRecord;
 
 /// A form of messages.
@@ -103,7 +103,7 @@ pub(crate) fn detect(method: &str, params: &Map<String, Value>) -> Option<(Diale
 
 impl Dialect {
     /// Reads a message to a skill.
-    pub(crate) fn read_send(self, params: Map<String, Value>) -> Result<Send, Fault> {
+    pub(crate) fn read_send(self, params: Map<String, Value>) -> Result<SendRequest, Fault> {
         match self {
             Self::V1 => v1::read_send(params),
             Self::V03 => v03::read_send(params),

@@ -1,8 +1,12 @@
 //! Errors, as each dialect and binding writes them.
 
 use axum::http::StatusCode;
+use chio_core::foreign_text::printable;
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
+
+/// How many characters of a name an error repeats.
+const MAX_SHOWN: usize = 64;
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,13 +124,13 @@ impl Fault {
     /// No such task, or one of another caller: the error is the same.
     pub(crate) fn no_task(id: &str) -> Self {
         // The id came from the client, and is no secret.
-        Self::new(Kind::TaskNotFound, shown(id))
+        Self::new(Kind::TaskNotFound, printable(id, MAX_SHOWN))
     }
 
     /// No such skill.
     pub(crate) fn no_skill(id: &str) -> Self {
         // The id came from the client, and is no secret.
-        Self::new(Kind::SkillNotFound, shown(id))
+        Self::new(Kind::SkillNotFound, printable(id, MAX_SHOWN))
     }
 
     /// Nothing may be released, because nothing could be made durable.
@@ -192,11 +196,6 @@ pub(crate) fn http_error(
     let error =
         json!({"code": status.as_u16(), "status": name, "message": message, "details": details});
     json!({"error": error})
-}
-
-/// A name in the form in which an error may repeat it.
-fn shown(name: &str) -> String {
-    name.chars().filter(|character| !character.is_control()).take(64).collect()
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ async fn card(
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
-    cards::handle(&endpoint, &mount, &request.into_parts().0)
+    cards::answer_card(&endpoint, &mount, &request.into_parts().0)
 }
 
 async fn json_rpc(
@@ -70,7 +70,7 @@ async fn json_rpc(
     let mount = mount(&request, &params);
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    let answered = Box::pin(rpc::handle(&endpoint, &head, body, mount)).await;
+    let answered = Box::pin(rpc::answer_json_rpc(&endpoint, &head, body, mount)).await;
     answered.unwrap_or_else(|reply| *reply)
 }
 
@@ -82,5 +82,5 @@ async fn http_json(
     let mount = mount(&request, &params);
     let path = params.get("path").map(String::as_str).unwrap_or_default();
     let (head, body) = request.into_parts();
-    Box::pin(rest::handle(&endpoint, &head, body, mount, path)).await
+    Box::pin(rest::answer_http_json(&endpoint, &head, body, mount, path)).await
 }

@@ -6,10 +6,10 @@
 //! read in another. `GET /.well-known/agent-card.json` says what there is; `/strict` has a card
 //! that keeps to the schema of A2A, and `/skills/{id}` one for each skill.
 
-mod account;
 mod arguments;
 mod bridge;
 mod call_metadata;
+mod call_report;
 mod caller;
 mod card;
 mod card_url;
@@ -21,11 +21,11 @@ mod error;
 mod http;
 mod limits;
 mod message;
-mod numbers;
 mod principals;
 mod record;
 mod send;
 mod service;
+mod task_ids;
 mod tasks;
 
 pub use chio_edge::limits::Rate;

@@ -33,7 +33,7 @@ pub struct A2aLimits {
 }
 
 impl A2aLimits {
-    pub(crate) const fn of_table(&self) -> TableLimits {
+    pub(crate) const fn table_limits(&self) -> TableLimits {
         TableLimits {
             tasks_per_owner: self.tasks_per_owner,
             tasks: self.tasks,

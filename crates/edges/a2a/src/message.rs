@@ -137,7 +137,7 @@ fn size_of_members(members: &Map<String, Value>) -> usize {
 
 /// A request to do something, decoded.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Send {
+pub(crate) struct SendRequest {
     pub(crate) message: Message,
     /// The metadata of the params.
     pub(crate) metadata: Option<Map<String, Value>>,

@@ -31,8 +31,8 @@ pub(crate) struct AdmittedPrincipal {
 impl AdmittedPrincipal {
     /// The key that its tasks belong to.
     pub(crate) fn owner(&self) -> Option<&PublicKey> {
-        let of_token = || self.tokens.first().map(|token| &token.subject);
-        self.session.principal.subject.as_ref().or_else(of_token)
+        let token_subject = || self.tokens.first().map(|token| &token.subject);
+        self.session.principal.subject.as_ref().or_else(token_subject)
     }
 
     fn is_fresh(&self, lifetime: Duration, now: u64) -> bool {
@@ -82,7 +82,7 @@ impl PrincipalCache {
             let principals = self.0.lock();
             Arc::clone(principals.get(key)?)
         };
-        // SECURITY: a capability is verified by admission: only that very one need not be again.
+        // SECURITY: admission has verified this one capability; another one has to be admitted.
         let same = known.presented.as_ref() == presented;
         let fresh = known.is_fresh(limits.principal_lifetime, orchestrator.now());
         // SECURITY: a principal whose capability was revoked is admitted anew.

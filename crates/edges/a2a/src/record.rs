@@ -3,7 +3,7 @@
 use chio_core::crypto::PublicKey;
 use chio_edge::tasks::{self, Record};
 
-use crate::account::Account;
+use crate::call_report::CallReport;
 use crate::message::{Message, Part};
 
 /// The state of a task.
@@ -49,7 +49,7 @@ pub(crate) struct TaskRecord {
     pub(crate) words: Vec<Part>,
     /// Messages, the newest last.
     pub(crate) history: Vec<Message>,
-    pub(crate) account: Account,
+    pub(crate) report: CallReport,
     /// Whether the tool wants a message as response and no task.
     pub(crate) replies: bool,
     /// When it entered its state, in Unix seconds.
@@ -68,7 +68,7 @@ impl Record for TaskRecord {
     fn size(&self) -> usize {
         let parts = self.output.iter().chain(&self.words).map(Part::size);
         let messages = self.history.iter().map(Message::size);
-        512 + parts.sum::<usize>() + messages.sum::<usize>() + self.account.size()
+        512 + parts.sum::<usize>() + messages.sum::<usize>() + self.report.size()
     }
 }
 
@@ -89,7 +89,7 @@ impl TaskRecord {
             output: Vec::new(),
             words: Vec::new(),
             history,
-            account: Account::pending(),
+            report: CallReport::pending(),
             replies: false,
             updated_at,
         }

@@ -14,25 +14,25 @@ use chio_edge::tokens::token_for;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::account::Account;
 use crate::arguments::Names;
 use crate::bridge::{A2aBridge, A2aEnvelope};
+use crate::call_report::CallReport;
 use crate::caller::A2aCaller;
 use crate::catalog::Skill;
-use crate::convert::ending;
+use crate::convert::task_outcome;
 use crate::error::{Fault, Kind};
-use crate::message::{Message, Role, Send};
+use crate::message::{Message, Role, SendRequest};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskEntry, TaskRecord};
-use crate::service::Shared;
-use crate::tasks::{Known, find};
+use crate::service::EdgeState;
+use crate::tasks::{OwnedTask, find};
 
 /// The largest message that is remembered in a history, in bytes.
 const MAX_REMEMBERED: usize = 256 << 10;
 
 /// A message to a skill, on its way.
 pub(crate) struct Sending {
-    pub(crate) send: Send,
+    pub(crate) request: SendRequest,
     pub(crate) metadata: CallMetadata,
     /// The skill whose own address was used.
     pub(crate) mounted: Option<String>,
@@ -41,19 +41,19 @@ pub(crate) struct Sending {
 }
 
 /// Sends a message to a skill. Gives the task that it came to.
-pub(crate) async fn send(
-    shared: &Arc<Shared>,
+pub(crate) async fn send_message(
+    shared: &Arc<EdgeState>,
     principal: &Arc<AdmittedPrincipal>,
     mut sending: Sending,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let continued = continued(shared, principal, &sending.send.message).await?;
+    let continued = continued(shared, principal, &sending.request.message).await?;
     let skill = resolve(shared, &sending, continued.as_ref())?;
     let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
     let token = token_for(&principal.tokens, &skill.server, &skill.tool);
     let token = token.cloned().ok_or_else(without_token)?;
     let agent =
         principal.session.principal.subject.clone().unwrap_or_else(|| token.subject.clone());
-    let message = &sending.send.message;
+    let message = &sending.request.message;
     let context_id = match &continued {
         Some(entry) => entry.record.context_id.clone().unwrap_or_default(),
         None => message.context_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
@@ -61,13 +61,13 @@ pub(crate) async fn send(
     let id = match &continued {
         Some(entry) => entry.record.id.clone(),
         None => {
-            let next = shared.numbers.next(&shared.orchestrator).await;
+            let next = shared.task_ids.next(&shared.orchestrator).await;
             next.map_err(|error| fault_of(shared, "a task's number", &error))?
         }
     };
     let names = Names { message_id: message.id.as_deref(), context_id: &context_id, task_id: &id };
     let check_modes = shared.options.check_input_modes;
-    let arguments = skill.intake.arguments(message, &names, check_modes)?;
+    let arguments = skill.argument_reader.read(message, &names, check_modes)?;
     let metadata = &mut sending.metadata;
     let reference = metadata.capability_ref.take();
     // A caller whose capability was issued here may refer to one of its own organisation.
@@ -92,22 +92,29 @@ pub(crate) async fn send(
     request.dpop_proof = metadata.proof.take();
     let before = continued.as_ref().map(|entry| Arc::clone(&entry.record));
     let stored = continued.clone().filter(|entry| entry.durable);
-    let record = begun(shared, &skill, id, context_id, continued, sending.send.message);
+    let record = begun(shared, &skill, id, context_id, continued, sending.request.message);
     if let Some(asking) = stored {
         take_question(shared, asking, &request.agent).await?;
     }
     if sending.deferred {
-        return defer_detached(shared, principal, request, record, before).await;
+        // It is stored also when the client disconnects.
+        let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
+        let work = async move { defer(&shared, &principal, request, record, before).await };
+        return DetachOnDrop::new(work).await.unwrap_or_else(|_| Err(Fault::unreleased()));
     }
-    run_call(shared, principal, request, record, before).await
+    call_tool(shared, principal, request, record, before).await
 }
 
 /// Takes a question that the store has, for the message that answers it.
-async fn take_question(shared: &Shared, asking: TaskEntry, owner: &PublicKey) -> Result<(), Fault> {
+async fn take_question(
+    shared: &EdgeState,
+    asking: TaskEntry,
+    owner: &PublicKey,
+) -> Result<(), Fault> {
     let id = &asking.record.id;
     // Of several messages, the one that removes it from the store continues it.
     let removed = shared.deferred.forget(id, owner).await;
-    if !removed.map_err(|error| of_task(shared, id, &error))? {
+    if !removed.map_err(|error| task_fault(shared, id, &error))? {
         return Err(takes_none("not asking for anything"));
     }
     // Until the answer is accepted, the question stands: another one may have to be given.
@@ -118,14 +125,14 @@ async fn take_question(shared: &Shared, asking: TaskEntry, owner: &PublicKey) ->
 
 /// The task that a message continues.
 async fn continued(
-    shared: &Shared,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     message: &Message,
 ) -> Result<Option<TaskEntry>, Fault> {
     let Some(id) = &message.task_id else { return Ok(None) };
     let entry = match find(shared, principal, id).await? {
-        Known::Here(entry) => entry,
-        Known::Stored(view, _) => {
+        OwnedTask::Here(entry) => entry,
+        OwnedTask::Stored(view, _) => {
             let what = if view.state.is_over() { "over" } else { "not asking for anything" };
             return Err(takes_none(what));
         }
@@ -147,13 +154,13 @@ fn takes_none(what: &str) -> Fault {
 
 /// The skill that is meant.
 fn resolve(
-    shared: &Shared,
+    shared: &EdgeState,
     sending: &Sending,
     continued: Option<&TaskEntry>,
 ) -> Result<Arc<Skill>, Fault> {
     let mut named: Option<&str> = None;
-    let of_task = continued.map(|entry| entry.record.skill.as_str());
-    for name in [sending.mounted.as_deref(), of_task, sending.metadata.target.as_deref()] {
+    let skill_name = continued.map(|entry| entry.record.skill.as_str());
+    for name in [sending.mounted.as_deref(), skill_name, sending.metadata.target.as_deref()] {
         match (named, name) {
             (Some(one), Some(other)) if one != other => {
                 return Err(Fault::params("expected one skill, found two that differ"));
@@ -167,7 +174,7 @@ fn resolve(
 
 /// The task before anything is decided.
 fn begun(
-    shared: &Shared,
+    shared: &EdgeState,
     skill: &Skill,
     id: String,
     context_id: String,
@@ -192,14 +199,14 @@ fn begun(
 }
 
 /// A permit to run a call.
-pub(crate) fn acquire(shared: &Shared, owner: &PublicKey) -> Result<ConcurrencyPermit, Fault> {
+pub(crate) fn acquire(shared: &EdgeState, owner: &PublicKey) -> Result<ConcurrencyPermit, Fault> {
     let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
     shared.running.try_acquire(owner).ok_or_else(busy)
 }
 
 /// Runs a call to its end. It continues when its client disconnects.
-async fn run_call(
-    shared: &Arc<Shared>,
+async fn call_tool(
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     request: OrchestratedRequest,
     record: TaskRecord,
@@ -239,18 +246,18 @@ fn not_inserted(error: InsertError) -> Fault {
 
 /// Records the outcome of a call.
 fn finish(
-    shared: &Shared,
+    shared: &EdgeState,
     before: &TaskRecord,
     evaluation: Evaluation,
     chunks: &[Value],
 ) -> Arc<TaskRecord> {
-    let ending = ending(&evaluation.outcome, chunks);
+    let ending = task_outcome(&evaluation.outcome, chunks);
     let record = Arc::new(TaskRecord {
         state: ending.state,
         output: ending.output,
         words: ending.words,
         replies: ending.replies,
-        account: Account::new(&evaluation.outcome, evaluation.receipt),
+        report: CallReport::new(&evaluation.outcome, evaluation.receipt),
         updated_at: shared.orchestrator.now(),
         ..before.clone()
     });
@@ -263,24 +270,9 @@ fn finish(
     record
 }
 
-/// Stores a call until it is asked for, also when its client disconnects.
-async fn defer_detached(
-    shared: &Arc<Shared>,
-    principal: &Arc<AdmittedPrincipal>,
-    request: OrchestratedRequest,
-    record: TaskRecord,
-    before: Option<Arc<TaskRecord>>,
-) -> Result<Arc<TaskRecord>, Fault> {
-    let shared = Arc::clone(shared);
-    let principal = Arc::clone(principal);
-    let work =
-        DetachOnDrop::new(async move { defer(&shared, &principal, request, record, before).await });
-    work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
-}
-
-/// Stores a call.
+/// Stores a call until it is asked for.
 async fn defer(
-    shared: &Arc<Shared>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     mut request: OrchestratedRequest,
     record: TaskRecord,
@@ -310,7 +302,7 @@ async fn defer(
             // Nothing runs, and the refusal leaves a receipt.
             let refused =
                 OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..retained };
-            run_call(shared, principal, refused, (*record).clone(), before).await
+            call_tool(shared, principal, refused, (*record).clone(), before).await
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {
@@ -326,8 +318,8 @@ async fn defer(
     }
 }
 
-/// What is answered when there is no task to tell of.
-pub(crate) fn of_task(shared: &Shared, id: &str, error: &TaskError) -> Fault {
+/// The fault that answers for an error of the task table.
+pub(crate) fn task_fault(shared: &EdgeState, id: &str, error: &TaskError) -> Fault {
     match error {
         TaskError::Refused(_) | TaskError::Kernel(KernelError::NotClaimed(_)) => Fault::no_task(id),
         TaskError::Elsewhere => {
@@ -338,7 +330,7 @@ pub(crate) fn of_task(shared: &Shared, id: &str, error: &TaskError) -> Fault {
 }
 
 /// What is answered when something did not work that is for the operator to know.
-pub(crate) fn fault_of(shared: &Shared, what: &str, error: &dyn std::fmt::Display) -> Fault {
+pub(crate) fn fault_of(shared: &EdgeState, what: &str, error: &dyn std::fmt::Display) -> Fault {
     shared.options.log.line(&format!("{what}: {error}"));
     Fault::unreleased()
 }

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::card_url;
 use crate::catalog::Catalogs;
 use crate::config::{A2aEdgeConfig, A2aError};
-use crate::numbers::Numbers;
 use crate::principals::PrincipalCache;
 use crate::record::TaskTable;
+use crate::task_ids::TaskIds;
 
 /// The entry in the list of edges.
 pub const EDGE: EdgeKind = EdgeKind {
@@ -83,11 +83,11 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Serves the tools behind a kernel as an agent.
 #[derive(Clone)]
 pub struct A2aService {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<EdgeState>,
 }
 
 /// What all requests share.
-pub(crate) struct Shared {
+pub(crate) struct EdgeState {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) options: A2aEdgeConfig,
@@ -95,7 +95,7 @@ pub(crate) struct Shared {
     pub(crate) principals: PrincipalCache,
     pub(crate) tasks: TaskTable,
     pub(crate) deferred: DeferredTasks,
-    pub(crate) numbers: Numbers,
+    pub(crate) task_ids: TaskIds,
     pub(crate) rate_limiter: RateLimiter,
     /// Bounds the calls that run.
     pub(crate) running: ConcurrencyLimit,
@@ -115,18 +115,18 @@ impl A2aService {
     ) -> Result<Self, A2aError> {
         options.check()?;
         let limits = &options.limits;
-        let of_tasks = TaskLimits {
+        let task_limits = TaskLimits {
             most_open: limits.deferred_per_owner,
             lifetime: limits.task_lifetime,
             max_request: limits.deferred_bytes,
         };
-        let shared = Shared {
+        let shared = EdgeState {
             catalogs: Catalogs::new(&orchestrator, &options)?,
-            deferred: DeferredTasks::new((*orchestrator).clone(), of_tasks),
-            tasks: TaskTable::new(limits.of_table()),
+            deferred: DeferredTasks::new((*orchestrator).clone(), task_limits),
+            tasks: TaskTable::new(limits.table_limits()),
             running: ConcurrencyLimit::new(limits.running),
             principals: PrincipalCache::default(),
-            numbers: Numbers::default(),
+            task_ids: TaskIds::default(),
             rate_limiter: RateLimiter::new(limits.rate),
             closing: CancellationToken::new(),
             orchestrator,

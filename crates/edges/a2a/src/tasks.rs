@@ -11,16 +11,16 @@ use chio_cross_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::account::Account;
 use crate::bridge::A2aBridge;
+use crate::call_report::CallReport;
 use crate::caller::A2aCaller;
-use crate::convert::ending;
+use crate::convert::task_outcome;
 use crate::error::{Fault, Kind};
 use crate::message::{Message, Part};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskEntry, TaskRecord};
-use crate::send::{acquire, of_task};
-use crate::service::Shared;
+use crate::send::{acquire, task_fault};
+use crate::service::EdgeState;
 
 /// How long a cancelled call may take to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ fn owner_of<'a>(principal: &'a AdmittedPrincipal, id: &str) -> Result<&'a Public
 }
 
 /// A task of this caller: of this process, or as the store has it.
-pub(crate) enum Known {
+pub(crate) enum OwnedTask {
     /// Only this process has it.
     Here(TaskEntry),
     /// The store has it, and these are its messages.
@@ -39,44 +39,44 @@ pub(crate) enum Known {
 
 /// Finds a task of this caller. Nothing is run.
 pub(crate) async fn find(
-    shared: &Shared,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     id: &str,
-) -> Result<Known, Fault> {
+) -> Result<OwnedTask, Fault> {
     let owner = owner_of(principal, id)?;
     let now = shared.orchestrator.now();
     let entry = shared.tasks.find(id, owner, now);
     if let Some(entry) = entry.as_ref().filter(|entry| !entry.durable) {
-        return Ok(Known::Here(entry.clone()));
+        return Ok(OwnedTask::Here(entry.clone()));
     }
     let view = shared.deferred.look(id, owner).await;
-    let view = view.map_err(|error| of_task(shared, id, &error))?;
+    let view = view.map_err(|error| task_fault(shared, id, &error))?;
     let view = with_context(view, entry.as_ref());
     let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
     if !view.state.is_over() {
-        return Ok(Known::Stored(Box::new(view), history));
+        return Ok(OwnedTask::Stored(Box::new(view), history));
     }
-    let record = of_view(view.clone(), history.clone());
+    let record = record_from_view(view.clone(), history.clone());
     if record.state != State::InputRequired {
-        return Ok(Known::Stored(Box::new(view), history));
+        return Ok(OwnedTask::Stored(Box::new(view), history));
     }
     // For the store it is over. The message that continues it removes it there.
-    Ok(Known::Here(TaskEntry::idle(owner.clone(), Arc::new(record), true, &shared.closing)))
+    Ok(OwnedTask::Here(TaskEntry::idle(owner.clone(), Arc::new(record), true, &shared.closing)))
 }
 
 /// The current state of a task. One that waits is run first.
 pub(crate) async fn get(
-    shared: &Arc<Shared>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     id: &str,
     proof: Option<Box<DpopProof>>,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let (view, history) = match find(shared, principal, id).await? {
-        Known::Here(entry) => return Ok(entry.record),
-        Known::Stored(view, history) => (*view, history),
+        OwnedTask::Here(entry) => return Ok(entry.record),
+        OwnedTask::Stored(view, history) => (*view, history),
     };
     if view.state != TaskState::Waiting {
-        return Ok(Arc::new(of_view(view, history)));
+        return Ok(Arc::new(record_from_view(view, history)));
     }
     let presented = Presented { dpop_proof: proof, approval: None };
     run_deferred(shared, principal, view, history, presented).await
@@ -84,7 +84,7 @@ pub(crate) async fn get(
 
 /// Runs a task that waits. It continues when its client disconnects.
 async fn run_deferred(
-    shared: &Arc<Shared>,
+    shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     view: TaskView,
     history: Vec<Message>,
@@ -93,7 +93,7 @@ async fn run_deferred(
     let id = view.id.clone();
     let owner = owner_of(principal, &id)?.clone();
     let permit = acquire(shared, &owner)?;
-    let before = Arc::new(of_view(view, history.clone()));
+    let before = Arc::new(record_from_view(view, history.clone()));
     let entry = TaskEntry::running(owner.clone(), before, true, &shared.closing);
     // Without an entry in the table it runs all the same, but cannot be cancelled.
     let _ = shared.tasks.insert(entry.clone(), None, shared.orchestrator.now());
@@ -104,22 +104,22 @@ async fn run_deferred(
         // Also when the call panics, tasks that wait for its end continue.
         let _ended = entry.ended.drop_guard();
         let view = runner.deferred.result(&id, &owner, presented, caller).await;
-        let view = view.map_err(|error| of_task(&runner, &id, &error))?;
-        Ok(Arc::new(of_view(view, history)))
+        let view = view.map_err(|error| task_fault(&runner, &id, &error))?;
+        Ok(Arc::new(record_from_view(view, history)))
     });
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 
 /// Cancels a task. With `again`, one that is cancelled already may be.
 pub(crate) async fn cancel(
-    shared: &Shared,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
     id: &str,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let (mut view, history) = match find(shared, principal, id).await? {
-        Known::Here(entry) => return cancel_here(shared, &entry, again).await,
-        Known::Stored(view, history) => (*view, history),
+        OwnedTask::Here(entry) => return cancel_here(shared, &entry, again).await,
+        OwnedTask::Stored(view, history) => (*view, history),
     };
     let is_over = view.state.is_over() && !(again && view.state == TaskState::Cancelled);
     if is_over {
@@ -133,17 +133,17 @@ pub(crate) async fn cancel(
             let running = shared.tasks.find(id, owner, shared.orchestrator.now());
             cancel_and_wait(running.as_ref()).await;
             let view = shared.deferred.look(id, owner).await;
-            view.map_err(|error| of_task(shared, id, &error))?
+            view.map_err(|error| task_fault(shared, id, &error))?
         }
         Err(TaskError::Refused(TaskRefused::Over(_))) => return Err(not_cancelable()),
-        Err(error) => return Err(of_task(shared, id, &error)),
+        Err(error) => return Err(task_fault(shared, id, &error)),
     };
     if cancelled.state != TaskState::Cancelled {
         return Err(not_cancelable());
     }
     // The store has removed the context with the task.
     cancelled.context = cancelled.context.or(context);
-    let record = Arc::new(of_view(cancelled, history));
+    let record = Arc::new(record_from_view(cancelled, history));
     // The table, if it has the task, retains what the store has removed.
     shared.tasks.update(Arc::clone(&record), record.updated_at);
     Ok(record)
@@ -162,7 +162,7 @@ fn not_cancelable() -> Fault {
 
 /// Cancels a task that only this process has.
 async fn cancel_here(
-    shared: &Shared,
+    shared: &EdgeState,
     entry: &TaskEntry,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
@@ -188,7 +188,7 @@ async fn cancel_here(
                 return Ok(record);
             }
             let removed = shared.deferred.forget(&record.id, &entry.owner).await;
-            if !removed.map_err(|error| of_task(shared, &record.id, &error))? {
+            if !removed.map_err(|error| task_fault(shared, &record.id, &error))? {
                 return Err(not_cancelable());
             }
             shared.tasks.remove(&record.id);
@@ -204,14 +204,14 @@ async fn cancel_here(
 
 /// The tasks of a caller: those of this process, and those that the store has.
 pub(crate) async fn list(
-    shared: &Shared,
+    shared: &EdgeState,
     principal: &AdmittedPrincipal,
 ) -> Result<Vec<Arc<TaskRecord>>, Fault> {
     let Some(owner) = principal.owner() else { return Ok(Vec::new()) };
     let mut known = shared.tasks.list(owner, shared.orchestrator.now());
     let limit = shared.options.limits.tasks_per_owner;
     let views = shared.deferred.list(owner, A2aBridge.protocol(), limit).await;
-    let views = views.map_err(|error| of_task(shared, "", &error))?;
+    let views = views.map_err(|error| task_fault(shared, "", &error))?;
     let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
     for view in views {
         let entry = known.iter().find(|entry| entry.record.id == view.id);
@@ -219,7 +219,7 @@ pub(crate) async fn list(
             continue;
         }
         let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
-        records.push(Arc::new(of_view(with_context(view, entry), history)));
+        records.push(Arc::new(record_from_view(with_context(view, entry), history)));
     }
     known.retain(|entry| !entry.durable);
     records.extend(known.into_iter().map(|entry| entry.record));
@@ -241,7 +241,7 @@ fn signed_at(receipt: &SealedReceipt) -> Option<u64> {
 }
 
 /// A task of the store, as every dialect encodes it.
-fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
+fn record_from_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
     let named = |name: &str| {
         let value = view.context.as_ref().and_then(|context| context.get(name));
         value.and_then(Value::as_str).map(str::to_owned)
@@ -253,21 +253,21 @@ fn of_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
     match (view.state, view.result, view.receipt) {
         (TaskState::Waiting | TaskState::Running, ..) => {}
         (_, Some(result), Some(receipt)) => {
-            let ending = ending(&result.outcome, &result.chunks);
+            let ending = task_outcome(&result.outcome, &result.chunks);
             record.state = ending.state;
             record.output = ending.output;
             record.words = ending.words;
-            record.account = Account::new(&result.outcome, receipt);
+            record.report = CallReport::new(&result.outcome, receipt);
         }
         (TaskState::Cancelled, ..) => {
             record.state = State::Canceled;
             record.words = vec![Part::text("called off by the caller")];
-            record.account = Account::cancelled();
+            record.report = CallReport::cancelled();
         }
         (_, _, receipt) => {
             record.state = State::Failed;
             record.words = vec![Part::text("the kernel stopped while the task ran")];
-            record.account = Account::interrupted(receipt);
+            record.report = CallReport::interrupted(receipt);
         }
     }
     record

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use crate::bridge::McpBridge;
 use crate::error::{CANCELLED, guidance, unreleased};
 
-/// The member of `_meta` that tells about the call.
+/// The member of `_meta` with Chio's details of the call.
 const CHIO: &str = "chio";
 
 /// The result of a call, or the error of one that was cancelled.
-pub(crate) fn of_call(
+pub(crate) fn call_result(
     evaluation: Evaluation,
     (origin, server, tool): (&str, &str, &str),
     chunks: &[Value],
@@ -41,25 +41,32 @@ pub(crate) fn of_call(
             if let Outcome::Denied(denial) = &evaluation.outcome {
                 let words = json!([{"type": "text", "text": words(denial)}]);
                 result.insert("content".to_owned(), words);
-                about = account(about, denial);
+                about = denial_details(&evaluation.receipt.id, denial);
             }
             (result, about)
         }
     };
+    if let Some(Value::Object(meta)) = result.get_mut("_meta") {
+        // Whatever the tool says there is not ours to vouch for.
+        meta.remove("chioReceiptId");
+    }
+    insert_meta(&mut result, CHIO, about);
+    Ok(Value::Object(result))
+}
+
+/// Puts a member into the `_meta` of a result.
+pub(crate) fn insert_meta(result: &mut Map<String, Value>, name: &str, value: Value) {
     let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if !meta.is_object() {
         *meta = Value::Object(Map::new());
     }
     if let Value::Object(meta) = meta {
-        // Whatever the tool says there is not ours to vouch for.
-        meta.remove("chioReceiptId");
-        meta.insert(CHIO.to_owned(), about);
+        meta.insert(name.to_owned(), value);
     }
-    Ok(Value::Object(result))
 }
 
 /// The result of a stream whose chunks have left before.
-pub(crate) fn of_stream(evaluation: &Evaluation, chunks: u64, failed: bool) -> Value {
+pub(crate) fn stream_result(evaluation: &Evaluation, chunks: u64, failed: bool) -> Value {
     let stream = json!({
         "mode": "notification_stream",
         "totalChunks": chunks,
@@ -85,30 +92,22 @@ pub(crate) fn words(denial: &Denial) -> String {
     format!("{verb}{who}: {reason} [{}]\n{}", code.name(), guidance(*code))
 }
 
-/// What is told about a denial, beside its receipt.
-fn account(mut about: Value, denial: &Denial) -> Value {
-    if let Value::Object(members) = &mut about {
-        let code = denial.code;
-        members.insert("code".to_owned(), json!(code.number()));
-        members.insert("name".to_owned(), json!(code.name()));
-        members.insert("guard".to_owned(), json!(denial.guard));
-        members.insert("transient".to_owned(), json!(code.is_transient()));
-        let retry = json!({"strategy": code.retry(), "guidance": guidance(code)});
-        members.insert("retry".to_owned(), retry);
-    }
-    about
+/// What a result says about a denial.
+fn denial_details(receipt_id: &str, Denial { code, guard, .. }: &Denial) -> Value {
+    json!({
+        "receiptId": receipt_id,
+        "code": code.number(),
+        "name": code.name(),
+        "guard": guard,
+        "transient": code.is_transient(),
+        "retry": {"strategy": code.retry(), "guidance": guidance(*code)},
+    })
 }
 
 /// Puts a receipt's id into a result that is not a tool's.
 pub(crate) fn with_receipt(mut result: Value, receipt_id: &str) -> Value {
     if let Value::Object(members) = &mut result {
-        let meta = members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-        if !meta.is_object() {
-            *meta = Value::Object(Map::new());
-        }
-        if let Value::Object(meta) = meta {
-            meta.insert(CHIO.to_owned(), json!({"receiptId": receipt_id}));
-        }
+        insert_meta(members, CHIO, json!({"receiptId": receipt_id}));
     }
     result
 }

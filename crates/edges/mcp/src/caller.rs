@@ -26,16 +26,6 @@ const PROGRESS: &str = "notifications/progress";
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
 
-/// The method that asks a client something.
-pub(crate) const fn method_of(kind: OperationKind) -> Option<&'static str> {
-    match kind {
-        OperationKind::CreateMessage => Some("sampling/createMessage"),
-        OperationKind::CreateElicitation => Some("elicitation/create"),
-        OperationKind::ListRoots => Some("roots/list"),
-        _ => None,
-    }
-}
-
 /// The request that questions and notifications to the client belong to. Outside of requests, it
 /// is empty.
 #[derive(Default)]
@@ -233,8 +223,8 @@ impl Caller for McpCaller {
         }
     }
 
-    async fn notice(&self, notice: ServerNotification) {
-        let ServerNotification { method, mut params } = notice;
+    async fn notice(&self, notification: ServerNotification) {
+        let ServerNotification { method, mut params } = notification;
         if method == PROGRESS {
             // Progress is only for clients that asked for it.
             let Some(token) = &self.request.progress else { return };

@@ -1,7 +1,7 @@
-//! The events of one session: what was sent on its streams, kept for a while, so that a stream that
-//! broke off can go on where it was.
+//! The event log of one session. It keeps what was sent to the client for a while, so that a client
+//! whose stream broke off can read on after the last event that it has.
 //!
-//! One sequence numbers the events of all streams. A reader sees those of its own stream only.
+//! The events of all streams are numbered in one sequence. A reader gets the events of one stream.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) struct EventLog {
 struct State {
     /// The number of the oldest event that is kept.
     first: u64,
-    events: VecDeque<Kept>,
+    events: VecDeque<StoredEvent>,
     bytes: usize,
     /// The streams that have not ended.
     streams: HashMap<StreamId, Open>,
@@ -67,7 +67,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEvent {
     stream: StreamId,
     body: Body,
     /// Whether a reader was given it.
@@ -200,7 +200,7 @@ impl EventLog {
         let size = body.size();
         state.bytes += size;
         self.all.0.fetch_add(size, Ordering::Relaxed);
-        state.events.push_back(Kept { stream, body, read: false });
+        state.events.push_back(StoredEvent { stream, body, read: false });
         if let Some(open) = state.streams.get_mut(&stream) {
             open.unread += 1;
         }
@@ -212,30 +212,21 @@ impl EventLog {
         }
         let crowded = self.all.0.load(Ordering::Relaxed) > self.window.retained;
         if crowded || state.bytes > self.window.bytes {
-            self.make_room(state, if crowded { 0 } else { self.window.bytes });
-            let unread = self.window.bytes.saturating_mul(UNREAD);
-            self.drop_oldest(state, if crowded { self.window.bytes } else { unread });
+            // What was read goes first.
+            let (bytes, unread) = (self.window.bytes, self.window.bytes.saturating_mul(UNREAD));
+            self.drop_bodies(state, if crowded { 0 } else { bytes }, |kept| kept.read);
+            self.drop_bodies(state, if crowded { bytes } else { unread }, |_| true);
         }
         let newest = state.newest();
         self.newest.send_replace(newest);
     }
 
-    /// Drops bodies that were read, the oldest first, never that of the newest.
-    fn make_room(&self, state: &mut State, most: usize) {
-        self.drop_bodies(state, most, |kept| kept.read);
-    }
-
-    /// Drops the bodies of the oldest events, also of those that are not read yet, never that of
-    /// the newest.
-    fn drop_oldest(&self, state: &mut State, most: usize) {
-        self.drop_bodies(state, most, |_| true);
-    }
-
-    fn drop_bodies(&self, state: &mut State, most: usize, which: impl Fn(&Kept) -> bool) {
+    /// Drops bodies until at most `max` bytes are left: the oldest first, never that of the newest.
+    fn drop_bodies(&self, state: &mut State, max: usize, which: impl Fn(&StoredEvent) -> bool) {
         let last = state.events.len().saturating_sub(1);
         let State { events, bytes, .. } = state;
         for kept in events.iter_mut().take(last).filter(|kept| which(kept)) {
-            if *bytes <= most {
+            if *bytes <= max {
                 break;
             }
             if let Body::Message(text) = &kept.body {
@@ -316,7 +307,7 @@ impl EventLog {
 
     /// Drops everything that was read, or everything at all, the newest included, because all
     /// sessions together keep too much. A client that comes back for it finds it gone.
-    pub(crate) fn shed(&self, unread_too: bool) {
+    pub(crate) fn drop_messages(&self, unread_too: bool) {
         let mut state = self.state.lock();
         let State { events, bytes, streams, .. } = &mut *state;
         for kept in events.iter_mut() {

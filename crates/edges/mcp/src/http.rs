@@ -24,7 +24,7 @@ impl McpService {
     pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
         let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
         Router::new()
-            .route(PATH, on_post(post::handle).get(get::handle).delete(delete::handle))
+            .route(PATH, on_post(post::answer).get(get::answer).delete(delete::answer))
             .with_state(endpoint)
     }
 }

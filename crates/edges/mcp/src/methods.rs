@@ -110,7 +110,7 @@ pub(crate) async fn handle_request(
 
 async fn dispatch(method: &str, context: RequestContext<'_>) -> Result<Value, RpcError> {
     match method {
-        "tools/call" => call::call(context).await,
+        "tools/call" => call::call_tool(context).await,
         "tools/list" => lists::list(context, ListKind::Tools).await,
         "resources/list" => lists::list(context, ListKind::Resources).await,
         "resources/templates/list" => lists::list(context, ListKind::ResourceTemplates).await,

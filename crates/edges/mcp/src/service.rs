@@ -22,8 +22,8 @@ use crate::names::Names;
 use crate::negotiation::SUPPORTED;
 use crate::sessions::Sessions;
 
-/// How often sessions that no client uses are looked for.
-const BEAT: Duration = Duration::from_millis(250);
+/// How often sessions that no client uses are ended.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long running requests may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -70,8 +70,8 @@ pub(crate) struct McpOptions {
 impl McpLimits {
     fn new(settings: &Settings) -> Self {
         let mut limits = Self::default();
-        if let Some(most) = settings.number("max_sessions") {
-            (limits.sessions, limits.sessions_per_principal) = (most, most);
+        if let Some(max) = settings.number("max_sessions") {
+            (limits.sessions, limits.sessions_per_principal) = (max, max);
         }
         limits.idle = settings.duration("session_idle").unwrap_or(limits.idle);
         limits.rate = Rate::from_settings(settings);
@@ -82,11 +82,11 @@ impl McpLimits {
 /// Serves sessions.
 #[derive(Clone)]
 pub(crate) struct McpService {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<EdgeState>,
 }
 
 /// What all sessions share.
-pub(crate) struct Shared {
+pub(crate) struct EdgeState {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) options: McpOptions,
@@ -98,7 +98,7 @@ pub(crate) struct Shared {
     pub(crate) closing: CancellationToken,
 }
 
-impl Shared {
+impl EdgeState {
     pub(crate) fn window(&self) -> Window {
         let limits = &self.options.limits;
         Window {
@@ -136,7 +136,7 @@ impl McpService {
             user_approvals: context.user_approvals,
             log: context.log,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EdgeState {
             orchestrator: context.orchestrator,
             admission: context.admission,
             names: Names::new(context.servers),
@@ -151,7 +151,7 @@ impl McpService {
             loop {
                 tokio::select! {
                     () = closing.cancelled() => return,
-                    () = tokio::time::sleep(BEAT) => {}
+                    () = tokio::time::sleep(EXPIRY_INTERVAL) => {}
                 }
                 let Some(shared) = watched.upgrade() else { return };
                 let limits = &shared.options.limits;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use chio_core::capability::PresentedToken;
+use chio_core::receipt::OperationKind;
 use chio_cross_protocol::{AskError, Question, Refused, ServerNotification, Session};
 use chio_edge::pending::PendingRequests;
 use chio_edge::tasks::TableLimits;
@@ -15,18 +16,24 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::method_of;
 use crate::error::invalid;
 use crate::events::{Form, Priming, StreamId};
 use crate::negotiation::primes;
 use crate::outlet::Outlet;
-use crate::service::Shared;
+use crate::service::EdgeState;
 use crate::tasks::TaskTable;
 
 /// How long calls that were cancelled may take to end.
-const CALLED_OFF: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long before its end a token is replaced, in seconds.
 const RENEW: u64 = 30;
+
+/// What a client can be asked: what receipts call it, the method, and the client's capability for it.
+const QUESTIONS: [(OperationKind, &str, &str); 3] = [
+    (OperationKind::CreateMessage, "sampling/createMessage", "sampling"),
+    (OperationKind::CreateElicitation, "elicitation/create", "elicitation"),
+    (OperationKind::ListRoots, "roots/list", "roots"),
+];
 
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +65,7 @@ impl Stage {
         }
     }
 
-    const fn of(number: u8) -> Self {
+    const fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Initializing,
             1 => Self::Ready,
@@ -88,7 +95,7 @@ pub(crate) struct McpSession {
     /// What the client can do, as it says itself.
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<EdgeState>,
     pub(crate) pending: PendingRequests,
     pub(crate) tasks: TaskTable,
     stage: AtomicU8,
@@ -107,8 +114,8 @@ struct Tokens {
     presented: Option<PresentedToken>,
 }
 
-/// What a session is opened with.
-pub(crate) struct Opening {
+/// What is known of a session when it is opened.
+pub(crate) struct Handshake {
     pub(crate) id: String,
     pub(crate) owner: String,
     pub(crate) kernel_session: Session,
@@ -130,21 +137,21 @@ fn level(name: &str) -> Option<usize> {
 }
 
 impl McpSession {
-    pub(crate) fn new(shared: &Arc<Shared>, opening: Opening) -> Arc<Self> {
+    pub(crate) fn new(shared: &Arc<EdgeState>, handshake: Handshake) -> Arc<Self> {
         Arc::new(Self {
-            id: opening.id,
-            owner: opening.owner,
-            kernel_session: opening.kernel_session,
-            version: opening.version,
-            client: opening.client,
-            outlet: opening.outlet,
+            id: handshake.id,
+            owner: handshake.owner,
+            kernel_session: handshake.kernel_session,
+            version: handshake.version,
+            client: handshake.client,
+            outlet: handshake.outlet,
             shared: Arc::clone(shared),
             pending: PendingRequests::default(),
             tasks: TaskTable::new(TableLimits::default()),
             stage: AtomicU8::new(0),
             tokens: Mutex::new(Tokens {
-                held: opening.tokens.into(),
-                presented: opening.presented,
+                held: handshake.tokens.into(),
+                presented: handshake.presented,
             }),
             running: Mutex::default(),
             log_level: Mutex::default(),
@@ -160,7 +167,7 @@ impl McpSession {
     }
 
     pub(crate) fn stage(&self) -> Stage {
-        Stage::of(self.stage.load(Ordering::Acquire))
+        Stage::from_number(self.stage.load(Ordering::Acquire))
     }
 
     /// The client is ready.
@@ -243,9 +250,9 @@ impl McpSession {
         if running.contains_key(id) {
             return Err(invalid("expected an id that no running request of this session has"));
         }
-        let most = self.shared.options.limits.running;
-        if running.len() >= most {
-            return Err(invalid(format!("expected at most {most} requests at once, found more")));
+        let max = self.shared.options.limits.running;
+        if running.len() >= max {
+            return Err(invalid(format!("expected at most {max} requests at once, found more")));
         }
         let token = self.ended.child_token();
         running.insert(id.clone(), token.clone());
@@ -281,9 +288,9 @@ impl McpSession {
         least.is_none_or(|least| found.is_some_and(|found| found >= least))
     }
 
-    /// Lets the client know something.
-    pub(crate) fn notify(&self, stream: StreamId, notice: ServerNotification) {
-        let ServerNotification { method, params } = notice;
+    /// Sends the client a notification.
+    pub(crate) fn notify(&self, stream: StreamId, notification: ServerNotification) {
+        let ServerNotification { method, params } = notification;
         if method == "notifications/message" && !self.wants_log(&params) {
             return;
         }
@@ -298,27 +305,15 @@ impl McpSession {
         experimental.and_then(|it| it.get("chioToolStreaming")).is_some()
     }
 
-    /// Whether the client takes this kind of question.
-    fn takes(&self, method: &str) -> bool {
-        let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            "roots/list" => "roots",
-            _ => return false,
-        };
-        self.client.contains_key(capability)
-    }
-
     /// Asks the client something, on the stream of the request that it is asked for.
     pub(crate) async fn ask(
         &self,
         stream: StreamId,
         question: Question,
     ) -> Result<Value, AskError> {
-        let method = method_of(question.kind).ok_or(AskError::Unsupported)?;
-        if !self.takes(method) {
-            return Err(AskError::Unsupported);
-        }
+        let known = QUESTIONS.iter().find(|(kind, ..)| *kind == question.kind);
+        let taken = known.filter(|(.., capability)| self.client.contains_key(*capability));
+        let (_, method, _) = taken.ok_or(AskError::Unsupported)?;
         let params = match question.params {
             Value::Object(params) if params.is_empty() => Params::Absent,
             Value::Object(params) => Params::Object(params),
@@ -326,8 +321,8 @@ impl McpSession {
         };
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
         let (id, answer) = self.pending.register().ok_or_else(too_many)?;
-        let asked = Asked { session: self, stream, id: id.clone() };
-        let request = Request { id, method: method.to_owned(), params };
+        let asked = PendingQuestion { session: self, stream, id: id.clone() };
+        let request = Request { id, method: (*method).to_owned(), params };
         self.outlet.send(stream, request.to_text(), false);
         let answer = tokio::select! {
             answer = answer => answer.unwrap_or(Err(AskError::Gone)),
@@ -339,7 +334,7 @@ impl McpSession {
 
     /// Lets every server end what it keeps for the session, after what ran for it was cancelled.
     pub(crate) async fn leave_servers(&self) {
-        let _ = tokio::time::timeout(CALLED_OFF, self.idle()).await;
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, self.idle()).await;
         for server in self.shared.names.servers() {
             self.shared.orchestrator.end_session(server, &self.kernel_session.id).await;
         }
@@ -347,13 +342,13 @@ impl McpSession {
 }
 
 /// A question that waits. When no call waits for its answer any more, the client is told.
-struct Asked<'a> {
+struct PendingQuestion<'a> {
     session: &'a McpSession,
     stream: StreamId,
     id: RequestId,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if self.session.pending.remove(&self.id) {
             let params = json!({"requestId": self.id, "reason": "nobody waits for the answer"});

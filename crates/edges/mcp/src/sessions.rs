@@ -14,7 +14,7 @@ use crate::session::{McpSession, Stage};
 /// How long it is remembered how a session ended.
 const REMEMBERED: Duration = Duration::from_secs(30 * 60);
 /// Of how many sessions it is remembered.
-const MOST_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
 /// All sessions.
 #[derive(Default)]
@@ -50,23 +50,23 @@ pub(crate) enum Found {
     Unknown,
 }
 
-/// A place for a session that is being opened.
-pub(crate) struct Place<'a> {
+/// Room for a session that is being opened.
+pub(crate) struct Reservation<'a> {
     sessions: &'a Sessions,
     /// None until the owner is admitted.
     owner: Option<String>,
 }
 
 impl Sessions {
-    /// Takes a place for a principal that is not admitted yet, if there is one left.
-    pub(crate) fn reserve(&self, most: usize) -> Option<Place<'_>> {
+    /// Reserves room for a session of a principal that is not admitted yet, if there is some left.
+    pub(crate) fn reserve(&self, max: usize) -> Option<Reservation<'_>> {
         let mut table = self.0.lock();
         let opening = table.unadmitted + table.opening.values().sum::<usize>();
-        if table.open.len() + opening >= most {
+        if table.open.len() + opening >= max {
             return None;
         }
         table.unadmitted += 1;
-        Some(Place { sessions: self, owner: None })
+        Some(Reservation { sessions: self, owner: None })
     }
 
     /// The session of this id, for this owner.
@@ -109,19 +109,19 @@ impl Sessions {
     }
 
     /// Makes room when all together keep too much: those that were not used for longest first.
-    pub(crate) fn make_room(&self, retained: &Retained, most: usize) {
-        if retained.bytes() <= most {
+    pub(crate) fn make_room(&self, retained: &Retained, max: usize) {
+        if retained.bytes() <= max {
             return;
         }
         let mut sessions = self.all();
         sessions.sort_by_key(|session| session.last_used());
         for unread_too in [false, true] {
             for session in &sessions {
-                if retained.bytes() <= most {
+                if retained.bytes() <= max {
                     return;
                 }
                 if let Outlet::Events(events) = &session.outlet {
-                    events.shed(unread_too);
+                    events.drop_messages(unread_too);
                 }
             }
         }
@@ -142,8 +142,8 @@ impl Sessions {
     }
 }
 
-impl Place<'_> {
-    /// Counts the place as one of its owner, who is admitted; false when the owner has no more.
+impl Reservation<'_> {
+    /// Counts the reservation as one of its owner, who is admitted; false when the owner has no more.
     pub(crate) fn assign(&mut self, owner: &str, each: usize) -> bool {
         let mut table = self.sessions.0.lock();
         let open = table.open.values().filter(|session| session.owner == owner).count();
@@ -157,13 +157,13 @@ impl Place<'_> {
         true
     }
 
-    /// Puts the session into its place.
+    /// Opens the session in the reserved room.
     pub(crate) fn take(self, session: Arc<McpSession>) {
         self.sessions.0.lock().open.insert(session.id.clone(), session);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut table = self.sessions.0.lock();
         let Some(owner) = &self.owner else {
@@ -184,7 +184,7 @@ impl Table {
         let over = Over { stage, owner: session.owner.clone() };
         self.over.insert(session.id.clone(), over);
         self.order.push_back((Instant::now(), session.id.clone()));
-        while self.order.len() > MOST_REMEMBERED {
+        while self.order.len() > MAX_REMEMBERED {
             if let Some((_, id)) = self.order.pop_front() {
                 self.over.remove(&id);
             }

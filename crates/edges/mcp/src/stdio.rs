@@ -67,12 +67,12 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     async fn read<R: AsyncRead + Unpin>(&mut self, reader: R) -> io::Result<()> {
-        let most = self.service.shared.options.limits.message_bytes;
-        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, reader), most);
+        let max = self.service.shared.options.limits.message_bytes;
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, reader), max);
         while let Some(line) = lines.next().await? {
             match line {
                 Line::Cut(_) => {
-                    let message = format!("expected a message of at most {most} bytes, found more");
+                    let message = format!("expected a message of at most {max} bytes, found more");
                     self.reply(&Response::err(RequestId::NULL, invalid(message)));
                 }
                 Line::Whole(line) if line.trim_ascii().is_empty() => {}

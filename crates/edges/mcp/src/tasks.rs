@@ -153,7 +153,7 @@ pub(crate) async fn create(
     Ok(accepted)
 }
 
-fn ttl(wanted: &Value, usual: Duration, most: Duration) -> Result<Duration, RpcError> {
+fn ttl(wanted: &Value, usual: Duration, max: Duration) -> Result<Duration, RpcError> {
     let Value::Object(wanted) = wanted else {
         return Err(invalid_params("expected `task` to be an object"));
     };
@@ -164,8 +164,8 @@ fn ttl(wanted: &Value, usual: Duration, most: Duration) -> Result<Duration, RpcE
             let ttl =
                 ttl.as_f64().filter(|ttl| *ttl > 0.0 && ttl.is_finite()).ok_or_else(expected)?;
             // The store has whole seconds.
-            let seconds = Duration::try_from_secs_f64((ttl / 1000.0).ceil()).unwrap_or(most);
-            Ok(seconds.min(most))
+            let seconds = Duration::try_from_secs_f64((ttl / 1000.0).ceil()).unwrap_or(max);
+            Ok(seconds.min(max))
         }
     }
 }
@@ -250,7 +250,7 @@ pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcErro
         (Some(result), Some(receipt)) => {
             let evaluation = Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None };
             let named = (task.id.as_str(), task.server.as_str(), task.tool.as_str());
-            answer::of_call(evaluation, named, &result.chunks)?
+            answer::call_result(evaluation, named, &result.chunks)?
         }
         _ => {
             let words = "The task came to no result: its kernel stopped, or it was called off.";
@@ -258,11 +258,7 @@ pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcErro
         }
     };
     if let Value::Object(members) = &mut result {
-        let meta = members.entry("_meta").or_insert_with(|| json!({}));
-        if let Value::Object(meta) = meta {
-            let related = json!({"taskId": task.id});
-            meta.insert(RELATED_TASK.to_owned(), related);
-        }
+        answer::insert_meta(members, RELATED_TASK, json!({"taskId": task.id}));
     }
     Ok(result)
 }
@@ -290,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_task_is_kept_for_as_long_as_asked_within_bounds() {
-        let (usual, most) = (Duration::from_secs(300), Duration::from_secs(3600));
-        let kept = |wanted: Value| ttl(&wanted, usual, most).map(|ttl| ttl.as_secs()).ok();
+        let (usual, max) = (Duration::from_secs(300), Duration::from_secs(3600));
+        let kept = |wanted: Value| ttl(&wanted, usual, max).map(|ttl| ttl.as_secs()).ok();
         for (wanted, expected) in [
             (json!({}), Some(300)),
             (json!({"ttl": null}), Some(300)),

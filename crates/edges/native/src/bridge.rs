@@ -31,24 +31,17 @@ impl NativeBridge {
         has_own_id: bool,
     ) -> OrchestratedRequest {
         let refusal = refusal(&request, has_own_id);
-        OrchestratedRequest {
-            origin_request_id: request.id,
-            agent: peer.unwrap_or(&request.capability_token.subject).clone(),
-            token: request.capability_token,
-            server_id: request.server_id,
-            tool_name: request.tool,
-            arguments: request.params,
-            capability_ref: None,
-            dpop_proof: request.dpop_proof.map(Box::new),
-            governed_intent: request.governed_intent.map(Box::new),
-            approval: request.approval_token.map(Box::new),
-            model: None,
-            parent: None,
-            protocol_context: None,
-            scope: None,
-            task_id: None,
-            refusal,
+        let (server, tool) = (request.server_id, request.tool);
+        let (id, token) = (request.id, request.capability_token);
+        let mut call = OrchestratedRequest::new(id, token, server, tool, request.params);
+        if let Some(peer) = peer {
+            call.agent = peer.clone();
         }
+        call.dpop_proof = request.dpop_proof.map(Box::new);
+        call.governed_intent = request.governed_intent.map(Box::new);
+        call.approval = request.approval_token.map(Box::new);
+        call.refusal = refusal;
+        call
     }
 }
 

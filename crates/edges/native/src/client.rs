@@ -54,12 +54,12 @@ pub enum ClientError {
 /// has its receipt, and a receipt verifies itself.
 #[derive(Clone)]
 pub struct NativeClient {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     /// Ends reading and writing when the last clone goes.
     _tasks: Arc<JoinSet<()>>,
 }
 
-struct Shared {
+struct ClientState {
     outbox: Outbox,
     waiting: Waiting,
     revoked: broadcast::Sender<String>,
@@ -99,7 +99,7 @@ impl NativeClient {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientState {
             outbox: Outbox::new(MAX_QUEUED),
             waiting: Waiting::default(),
             revoked: broadcast::Sender::new(KEPT_REVOCATIONS),
@@ -171,7 +171,7 @@ impl NativeClient {
     }
 }
 
-impl Shared {
+impl ClientState {
     /// Hands on what arrives until nothing more does.
     async fn read<R: AsyncRead + Unpin>(&self, mut frames: FrameReader<R>) {
         let problem = loop {

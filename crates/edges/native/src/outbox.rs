@@ -48,15 +48,6 @@ struct Queue {
     finished: bool,
 }
 
-/// The payload of a message's frame.
-pub(crate) fn payload<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
-    let payload = canonical::to_vec(message)?;
-    if payload.len() > MAX_PAYLOAD {
-        return Err(FrameError::TooLarge(u64::try_from(payload.len()).unwrap_or(u64::MAX)));
-    }
-    Ok(payload)
-}
-
 impl Outbox {
     /// An empty outbox for this many bytes.
     pub(crate) fn new(capacity: usize) -> Self {
@@ -73,7 +64,7 @@ impl Outbox {
 
     /// Queues a message as soon as there is room.
     pub(crate) async fn send<T: Serialize + Sync>(&self, message: &T) -> Result<(), SendError> {
-        self.send_payload(&payload(message)?).await
+        self.send_payload(&canonical::to_vec(message).map_err(FrameError::from)?).await
     }
 
     /// Queues the payload of one frame as soon as there is room.

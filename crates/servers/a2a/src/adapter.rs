@@ -15,8 +15,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::auth::oauth::Tokens;
 use crate::config::A2aAdapterConfig;
-use crate::discovery::Known;
-use crate::error::A2aError;
+use crate::discovery::DiscoveredAgent;
+use crate::error::AgentError;
 use crate::registry::Registry;
 use crate::transport::Transport;
 
@@ -34,7 +34,7 @@ pub(crate) struct Inner {
     pub(crate) tokens: Tokens,
     pub(crate) registry: Registry,
     pub(crate) next_id: AtomicU64,
-    known: RwLock<Arc<Known>>,
+    agent: RwLock<Arc<DiscoveredAgent>>,
     /// When the card was last fetched because the agent was not where it said.
     refreshed: Mutex<Option<Duration>>,
 }
@@ -46,7 +46,7 @@ impl A2aAdapter {
     /// # Errors
     /// When the configuration cannot be used, there is no card, nothing in it can be spoken to, or
     /// it breaks the partner's contract.
-    pub fn discover(config: A2aAdapterConfig) -> Result<Self, A2aError> {
+    pub fn discover(config: A2aAdapterConfig) -> Result<Self, AgentError> {
         config.check()?;
         let config = Arc::new(config);
         let first = Arc::clone(&config);
@@ -56,29 +56,29 @@ impl A2aAdapter {
             let runtime = runtime.map_err(|_| broken())?;
             runtime.block_on(learn(&Transport::new(first)?))
         });
-        let (known, registry) = thread.join().map_err(|_| broken())??;
+        let (agent, registry) = thread.join().map_err(|_| broken())??;
         // Connections belong to the runtime that made them, so this way out is another one.
-        Ok(Self::new(Transport::new(config)?, known, registry))
+        Ok(Self::new(Transport::new(config)?, agent, registry))
     }
 
     /// As [`A2aAdapter::discover`], without blocking.
     ///
     /// # Errors
     /// As [`A2aAdapter::discover`].
-    pub async fn connect(config: A2aAdapterConfig) -> Result<Self, A2aError> {
+    pub async fn connect(config: A2aAdapterConfig) -> Result<Self, AgentError> {
         config.check()?;
         let transport = Transport::new(Arc::new(config))?;
-        let (known, registry) = learn(&transport).await?;
-        Ok(Self::new(transport, known, registry))
+        let (agent, registry) = learn(&transport).await?;
+        Ok(Self::new(transport, agent, registry))
     }
 
-    fn new(transport: Transport, known: Known, registry: Registry) -> Self {
+    fn new(transport: Transport, agent: DiscoveredAgent, registry: Registry) -> Self {
         let inner = Inner {
             transport,
             tokens: Tokens::default(),
             registry,
             next_id: AtomicU64::new(1),
-            known: RwLock::new(Arc::new(known)),
+            agent: RwLock::new(Arc::new(agent)),
             refreshed: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -88,38 +88,41 @@ impl A2aAdapter {
     ///
     /// # Errors
     /// As [`A2aAdapter::discover`].
-    pub async fn refresh(&self) -> Result<(), A2aError> {
+    pub async fn refresh(&self) -> Result<(), AgentError> {
         self.inner.refresh().await.map(drop)
     }
 }
 
 /// What has to be known before anything can be called.
-async fn learn(transport: &Transport) -> Result<(Known, Registry), A2aError> {
+async fn learn(transport: &Transport) -> Result<(DiscoveredAgent, Registry), AgentError> {
     let path = transport.config().registry_file.clone();
     let registry = tokio::task::spawn_blocking(move || Registry::open(path));
     let registry = registry.await.map_err(|_| broken())??;
-    Ok((Known::discover(transport).await?, registry))
+    Ok((DiscoveredAgent::discover(transport).await?, registry))
 }
 
-fn broken() -> A2aError {
-    A2aError::Configuration("the discovery broke off".to_owned())
+fn broken() -> AgentError {
+    AgentError::Configuration("the discovery broke off".to_owned())
 }
 
 impl Inner {
-    pub(crate) fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.known.read())
+    pub(crate) fn agent(&self) -> Arc<DiscoveredAgent> {
+        Arc::clone(&self.agent.read())
     }
 
-    async fn refresh(&self) -> Result<Arc<Known>, A2aError> {
-        let known = Arc::new(Known::discover(&self.transport).await?);
-        let mut current = self.known.write();
-        *current = Arc::clone(&known);
-        Ok(known)
+    async fn refresh(&self) -> Result<Arc<DiscoveredAgent>, AgentError> {
+        let agent = Arc::new(DiscoveredAgent::discover(&self.transport).await?);
+        let mut current = self.agent.write();
+        *current = Arc::clone(&agent);
+        Ok(agent)
     }
 
     /// Looks whether the agent speaks somewhere else now, unless another call just did.
-    pub(crate) async fn look_again(&self, before: &Known) -> Option<Arc<Known>> {
-        let current = self.known();
+    pub(crate) async fn look_again(
+        &self,
+        before: &DiscoveredAgent,
+    ) -> Option<Arc<DiscoveredAgent>> {
+        let current = self.agent();
         if current.interface != before.interface {
             return Some(current);
         }
@@ -138,10 +141,10 @@ impl Inner {
 
 impl fmt::Debug for A2aAdapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.inner.known();
+        let agent = self.inner.agent();
         f.debug_struct("A2aAdapter")
-            .field("server_id", &known.manifest.server_id)
-            .field("interface", &known.interface)
+            .field("server_id", &agent.manifest.server_id)
+            .field("interface", &agent.interface)
             .finish_non_exhaustive()
     }
 }
@@ -149,7 +152,7 @@ impl fmt::Debug for A2aAdapter {
 #[async_trait]
 impl ToolServerConnection for A2aAdapter {
     fn manifest(&self) -> Arc<ToolManifest> {
-        Arc::clone(&self.inner.known().manifest)
+        Arc::clone(&self.inner.agent().manifest)
     }
 
     fn protocol(&self) -> DiscoveryProtocol {

@@ -1,10 +1,10 @@
 //! What an agent answers: what an answer must have, and which parts are passed on.
 
-mod old;
+mod v03;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::input::{MAX_ID, Operation};
 use crate::interface::Dialect;
 
@@ -37,21 +37,21 @@ pub(crate) fn is_final(state: &str) -> bool {
 pub(crate) struct Answer {
     /// As callers get it.
     pub(crate) value: Value,
-    /// The task that it tells of.
-    pub(crate) sighting: Option<Sighting>,
+    /// The task that it is about.
+    pub(crate) seen_task: Option<SeenTask>,
     /// Whether a stream is over with it.
     pub(crate) ends: bool,
 }
 
-/// A task that an agent told of.
+/// A task that an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sighting {
+pub(crate) struct SeenTask {
     pub(crate) task_id: String,
     pub(crate) state: Option<String>,
 }
 
-fn wrong(problem: impl Into<String>) -> A2aError {
-    A2aError::Protocol(problem.into())
+fn wrong(problem: impl Into<String>) -> AgentError {
+    AgentError::Protocol(problem.into())
 }
 
 /// Checks what came of an operation that answers at once.
@@ -62,9 +62,9 @@ pub(crate) fn read(
     operation: &Operation,
     dialect: Dialect,
     result: Option<Value>,
-) -> Result<Answer, A2aError> {
+) -> Result<Answer, AgentError> {
     if matches!(operation, Operation::DeletePush(_)) {
-        return Ok(Answer { value: json!({"deleted": true}), sighting: None, ends: true });
+        return Ok(Answer { value: json!({"deleted": true}), seen_task: None, ends: true });
     }
     let result = result.ok_or_else(|| wrong("expected a result, found none"))?;
     match operation {
@@ -77,8 +77,8 @@ pub(crate) fn read(
         }
         Operation::Get { id, .. } | Operation::Cancel { id, .. } => {
             let task = match dialect {
-                Dialect::One => result,
-                Dialect::ZeroThree => old::task(result),
+                Dialect::V1 => result,
+                Dialect::V03 => v03::task(result),
             };
             let answer = checked(json!({"task": task}))?;
             about(&answer, id)?;
@@ -87,7 +87,7 @@ pub(crate) fn read(
         Operation::CreatePush(_) | Operation::GetPush(_) => {
             let task_id = operation.task_id().unwrap_or_default();
             let value = json!({"push_notification_config": push_config(dialect, result, task_id)?});
-            Ok(Answer { value, sighting: None, ends: true })
+            Ok(Answer { value, seen_task: None, ends: true })
         }
         Operation::ListPush(push) => push_configs(dialect, result, &push.task_id),
         Operation::DeletePush(_) => Err(wrong("expected nothing")),
@@ -98,12 +98,12 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// When it is none of the four, or something is missing.
-pub(crate) fn event(dialect: Dialect, value: Value) -> Result<Answer, A2aError> {
+pub(crate) fn event(dialect: Dialect, value: Value) -> Result<Answer, AgentError> {
     let mut answer = match dialect {
-        Dialect::One => checked(value)?,
-        Dialect::ZeroThree => checked(old::event(value)?)?,
+        Dialect::V1 => checked(value)?,
+        Dialect::V03 => checked(v03::event(value)?)?,
     };
-    let state = answer.sighting.as_ref().and_then(|sighting| sighting.state.as_deref());
+    let state = answer.seen_task.as_ref().and_then(|seen_task| seen_task.state.as_deref());
     if let (true, Value::Object(members)) =
         (state.is_some_and(|state| FAILED.contains(&state)), &mut answer.value)
     {
@@ -117,16 +117,16 @@ pub(crate) fn event(dialect: Dialect, value: Value) -> Result<Answer, A2aError> 
 ///
 /// # Errors
 /// When it is about another.
-pub(crate) fn about(answer: &Answer, id: &str) -> Result<(), A2aError> {
-    match &answer.sighting {
-        Some(sighting) if sighting.task_id != id => {
+pub(crate) fn about(answer: &Answer, id: &str) -> Result<(), AgentError> {
+    match &answer.seen_task {
+        Some(seen_task) if seen_task.task_id != id => {
             Err(wrong("expected an answer about the task that was asked for, found another task"))
         }
         _ => Ok(()),
     }
 }
 
-fn checked(mut value: Value) -> Result<Answer, A2aError> {
+fn checked(mut value: Value) -> Result<Answer, AgentError> {
     const KINDS: [&str; 4] = ["task", "message", "statusUpdate", "artifactUpdate"];
     let there = |kind: &&&str| value.get(**kind).is_some_and(|it| !it.is_null());
     let mut kinds = KINDS.iter().filter(there);
@@ -137,12 +137,12 @@ fn checked(mut value: Value) -> Result<Answer, A2aError> {
     };
     let inner = value.get(*kind).and_then(Value::as_object);
     let inner = inner.ok_or_else(|| wrong(format!("expected an object as `{kind}`")))?;
-    let sighting = match *kind {
-        "task" => Some(Sighting {
+    let seen_task = match *kind {
+        "task" => Some(SeenTask {
             task_id: id_of(inner, "task", "id")?,
             state: Some(state_of(inner, "task")?),
         }),
-        "statusUpdate" => Some(Sighting {
+        "statusUpdate" => Some(SeenTask {
             task_id: id_of(inner, kind, "taskId")?,
             state: Some(state_of(inner, kind)?),
         }),
@@ -150,19 +150,19 @@ fn checked(mut value: Value) -> Result<Answer, A2aError> {
             if !inner.get("artifact").is_some_and(Value::is_object) {
                 return Err(wrong("expected an object as `artifactUpdate.artifact`"));
             }
-            Some(Sighting { task_id: id_of(inner, kind, "taskId")?, state: None })
+            Some(SeenTask { task_id: id_of(inner, kind, "taskId")?, state: None })
         }
         _ => None,
     };
-    let state = sighting.as_ref().and_then(|sighting| sighting.state.as_deref());
+    let state = seen_task.as_ref().and_then(|seen_task| seen_task.state.as_deref());
     let ends = *kind == "message" || state.is_some_and(|state| ENDED.contains(&state));
     // What stands beside it is none of A2A, and could pass for a result of another protocol.
     let inner = value.get_mut(*kind).map(Value::take).unwrap_or_default();
     let value = json!({*kind: inner});
-    Ok(Answer { value, sighting, ends })
+    Ok(Answer { value, seen_task, ends })
 }
 
-fn id_of(object: &Map<String, Value>, kind: &str, member: &str) -> Result<String, A2aError> {
+fn id_of(object: &Map<String, Value>, kind: &str, member: &str) -> Result<String, AgentError> {
     let id = object.get(member).and_then(Value::as_str);
     let fits =
         |id: &&str| !id.trim().is_empty() && id.len() <= MAX_ID && !id.contains(char::is_control);
@@ -171,7 +171,7 @@ fn id_of(object: &Map<String, Value>, kind: &str, member: &str) -> Result<String
         .ok_or_else(|| wrong(format!("expected an id as `{kind}.{member}`, found none that fits")))
 }
 
-fn state_of(object: &Map<String, Value>, kind: &str) -> Result<String, A2aError> {
+fn state_of(object: &Map<String, Value>, kind: &str) -> Result<String, AgentError> {
     let state = object.get("status").and_then(|status| status.get("state"));
     let fits = |state: &&str| !state.trim().is_empty() && state.len() <= MAX_STATE;
     state
@@ -182,10 +182,10 @@ fn state_of(object: &Map<String, Value>, kind: &str) -> Result<String, A2aError>
 }
 
 /// A config as 1.0 writes it, of the task that was asked for.
-fn push_config(dialect: Dialect, config: Value, task_id: &str) -> Result<Value, A2aError> {
+fn push_config(dialect: Dialect, config: Value, task_id: &str) -> Result<Value, AgentError> {
     let config = match dialect {
-        Dialect::One => config,
-        Dialect::ZeroThree => old::push_config(config),
+        Dialect::V1 => config,
+        Dialect::V03 => v03::push_config(config),
     };
     if !config.get("url").is_some_and(Value::is_string) {
         return Err(wrong("expected a push-notification config with `url`, found none"));
@@ -197,7 +197,7 @@ fn push_config(dialect: Dialect, config: Value, task_id: &str) -> Result<Value, 
     }
 }
 
-fn push_configs(dialect: Dialect, result: Value, task_id: &str) -> Result<Answer, A2aError> {
+fn push_configs(dialect: Dialect, result: Value, task_id: &str) -> Result<Answer, AgentError> {
     let (configs, next) = match result {
         // As 0.3 has it.
         Value::Array(configs) => (configs, Value::Null),
@@ -214,7 +214,7 @@ fn push_configs(dialect: Dialect, result: Value, task_id: &str) -> Result<Answer
     let configs = configs.into_iter().map(|config| push_config(dialect, config, task_id));
     let configs = configs.collect::<Result<Vec<_>, _>>()?;
     let value = json!({"push_notification_configs": configs, "next_page_token": next});
-    Ok(Answer { value, sighting: None, ends: true })
+    Ok(Answer { value, seen_task: None, ends: true })
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ pub(crate) mod oauth;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::card::security::{Alternative, Asked, KeyPlace, Scheme};
-use crate::discovery::{Known, Tool};
-use crate::error::A2aError;
+use crate::card::security::{Alternative, KeyPlace, Scheme, SchemeRequirement};
+use crate::discovery::{DiscoveredAgent, Tool};
+use crate::error::AgentError;
 use crate::secret::Secret;
 use crate::transport::Transport;
 use oauth::{Source, TokenKey, Tokens};
@@ -25,7 +25,7 @@ pub(crate) struct Credentials {
     /// Tokens that an authorization server gave.
     pub(crate) tokens: Vec<(TokenKey, Secret)>,
     /// Forms in which a secret travels besides its own.
-    disguised: Vec<Secret>,
+    encoded: Vec<Secret>,
 }
 
 impl Credentials {
@@ -33,7 +33,7 @@ impl Credentials {
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let pairs = self.headers.iter().chain(&self.query).chain(&self.cookies);
         let tokens = self.tokens.iter().map(|(_, token)| token);
-        pairs.map(|(_, value)| value).chain(tokens).chain(&self.disguised)
+        pairs.map(|(_, value)| value).chain(tokens).chain(&self.encoded)
     }
 
     fn set_authorization(&mut self, scheme: &str, value: &str) -> Result<(), String> {
@@ -42,7 +42,7 @@ impl Credentials {
             return Err("expected one scheme that fills `Authorization`, found two".to_owned());
         }
         self.headers.push((name.to_owned(), Secret::new(format!("{scheme} {value}"))));
-        self.disguised.push(Secret::new(value));
+        self.encoded.push(Secret::new(value));
         Ok(())
     }
 }
@@ -54,9 +54,9 @@ impl Credentials {
 pub(crate) async fn negotiate(
     transport: &Transport,
     tokens: &Tokens,
-    known: &Known,
+    agent: &DiscoveredAgent,
     tool: &Tool,
-) -> Result<Credentials, A2aError> {
+) -> Result<Credentials, AgentError> {
     // SECURITY: what the agent did not ask for is not sent.
     let nothing = || Credentials { capability: true, ..Credentials::default() };
     let Some(alternatives) = &tool.requirements else { return Ok(nothing()) };
@@ -64,28 +64,28 @@ pub(crate) async fn negotiate(
         return Ok(nothing());
     }
     let undeclared = alternatives.iter().flatten();
-    let mut undeclared = undeclared.filter(|asked| !known.card.schemes.contains_key(&asked.scheme));
+    let mut undeclared = undeclared.filter(|asked| !agent.card.schemes.contains_key(&asked.scheme));
     if let Some(asked) = undeclared.next() {
         let problem =
             format!("security scheme `{}` is asked for and nowhere declared", asked.scheme);
-        return Err(failed(known, tool, &problem));
+        return Err(failed(agent, tool, &problem));
     }
     let mut problems = Vec::new();
     for alternative in alternatives {
-        match satisfy(transport, tokens, known, alternative).await {
+        match satisfy(transport, tokens, agent, alternative).await {
             Ok(credentials) => return Ok(Credentials { capability: true, ..credentials }),
             Err(problem) => problems.push(problem),
         }
     }
-    Err(failed(known, tool, &problems.join("; ")))
+    Err(failed(agent, tool, &problems.join("; ")))
 }
 
-fn failed(known: &Known, tool: &Tool, problem: &str) -> A2aError {
-    let tenant = known.interface.tenant.as_deref();
+fn failed(agent: &DiscoveredAgent, tool: &Tool, problem: &str) -> AgentError {
+    let tenant = agent.interface.tenant.as_deref();
     let tenant = tenant.map(|tenant| format!(", tenant `{tenant}`")).unwrap_or_default();
-    A2aError::AuthNegotiation(format!(
+    AgentError::AuthNegotiation(format!(
         "partner `{}`, skill `{}`, interface `{}`{tenant}: {problem}",
-        known.partner, tool.id, known.interface.url
+        agent.partner, tool.id, agent.interface.url
     ))
 }
 
@@ -93,7 +93,7 @@ fn failed(known: &Known, tool: &Tool, problem: &str) -> A2aError {
 async fn satisfy(
     transport: &Transport,
     tokens: &Tokens,
-    known: &Known,
+    agent: &DiscoveredAgent,
     alternative: &Alternative,
 ) -> Result<Credentials, String> {
     let (mut credentials, config) = (Credentials::default(), transport.config());
@@ -101,7 +101,7 @@ async fn satisfy(
     // comes first.
     for asks_others in [false, true] {
         for asked in alternative {
-            let scheme = known.card.schemes.get(&asked.scheme);
+            let scheme = agent.card.schemes.get(&asked.scheme);
             let scheme = scheme.ok_or_else(|| format!("`{}` is nowhere declared", asked.scheme))?;
             let is_token = matches!(scheme, Scheme::OAuth2 { .. } | Scheme::OpenId { .. });
             if (is_token && config.bearer.is_none()) != asks_others {
@@ -117,7 +117,7 @@ async fn satisfy(
 async fn meet(
     transport: &Transport,
     tokens: &Tokens,
-    asked: &Asked,
+    asked: &SchemeRequirement,
     scheme: &Scheme,
     credentials: &mut Credentials,
 ) -> Result<(), String> {
@@ -160,7 +160,8 @@ async fn meet(
             if let Some(token) = bearer {
                 return credentials.set_authorization("Bearer", token.expose());
             }
-            let source = Source::of(scheme).ok_or("it names no place where tokens are given")?;
+            let source =
+                Source::from_scheme(scheme).ok_or("it names no place where tokens are given")?;
             let (key, token) = tokens.token(transport, &source, &asked.scopes).await?;
             credentials.set_authorization("Bearer", token.expose())?;
             credentials.tokens.push((key, token));

@@ -13,8 +13,8 @@ use crate::adapter::Inner;
 use crate::answer::{self, Answer};
 use crate::auth::{Credentials, negotiate};
 use crate::bridge::A2aAgentBridge;
-use crate::discovery::{Known, Tool};
-use crate::error::A2aError;
+use crate::discovery::{DiscoveredAgent, Tool};
+use crate::error::AgentError;
 use crate::exchange::Exchange;
 use crate::input::Operation;
 use crate::registry::{Bound, Seen};
@@ -22,7 +22,7 @@ use crate::wire::{self, Envelope, Outgoing};
 
 /// One call, when everything that can be checked here has been.
 struct Call<'a> {
-    known: &'a Known,
+    agent: &'a DiscoveredAgent,
     tool: &'a Tool,
     operation: Operation,
     envelope: Envelope,
@@ -40,10 +40,10 @@ impl Inner {
         &self,
         invocation: &ToolInvocation,
         context: &CallContext<'_>,
-    ) -> Result<ToolOutput, A2aError> {
-        let known = self.known();
-        match self.attempt(&known, invocation, context).await {
-            Err(error) if error.says_gone() => match self.look_again(&known).await {
+    ) -> Result<ToolOutput, AgentError> {
+        let agent = self.agent();
+        match self.attempt(&agent, invocation, context).await {
+            Err(error) if error.says_gone() => match self.look_again(&agent).await {
                 Some(fresh) => self.attempt(&fresh, invocation, context).await,
                 None => Err(error),
             },
@@ -53,15 +53,15 @@ impl Inner {
 
     async fn attempt(
         &self,
-        known: &Known,
+        agent: &DiscoveredAgent,
         invocation: &ToolInvocation,
         context: &CallContext<'_>,
-    ) -> Result<ToolOutput, A2aError> {
-        let tool = known.tool(&invocation.tool_name)?;
+    ) -> Result<ToolOutput, AgentError> {
+        let tool = agent.tool(&invocation.tool_name)?;
         let arguments = invocation.arguments.clone();
-        let operation = Operation::read(arguments, tool.accepts, known.abilities)?;
+        let operation = Operation::read(arguments, tool.accepts, agent.abilities)?;
         if let Some(task_id) = operation.task_id() {
-            self.registry.check(task_id, &bound(known, tool, context)).await?;
+            self.registry.check(task_id, &bound(agent, tool, context)).await?;
         }
         let capability = self.transport.config().capability.as_deref();
         let envelope = Envelope {
@@ -74,9 +74,9 @@ impl Inner {
                 _ => Map::new(),
             },
         };
-        let call = Call { known, tool, operation, envelope };
+        let call = Call { agent, tool, operation, envelope };
         let (id, credentials, answered) = self.exchange(&call).await?;
-        let (transport, interface) = (&self.transport, &known.interface);
+        let (transport, interface) = (&self.transport, &agent.interface);
         match answered {
             Answered::Whole(result) => {
                 let dialect = interface.dialect;
@@ -92,11 +92,11 @@ impl Inner {
     }
 
     /// Sends a call; once more, with a fresh token, when the one that it had was not taken.
-    async fn exchange(&self, call: &Call<'_>) -> Result<(u64, Credentials, Answered), A2aError> {
-        let (transport, interface) = (&self.transport, &call.known.interface);
+    async fn exchange(&self, call: &Call<'_>) -> Result<(u64, Credentials, Answered), AgentError> {
+        let (transport, interface) = (&self.transport, &call.agent.interface);
         let mut retried = false;
         loop {
-            let credentials = negotiate(transport, &self.tokens, call.known, call.tool).await?;
+            let credentials = negotiate(transport, &self.tokens, call.agent, call.tool).await?;
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             let outgoing = wire::outgoing(&call.operation, &call.envelope, interface, id)?;
             let exchange = Exchange { transport, credentials: &credentials, interface, id };
@@ -120,7 +120,7 @@ impl Inner {
         call: &Call<'_>,
         exchange: &Exchange<'_>,
         outgoing: &Outgoing,
-    ) -> Result<Answered, A2aError> {
+    ) -> Result<Answered, AgentError> {
         if !call.operation.streams() {
             return exchange.call(outgoing).await.map(Answered::Whole);
         }
@@ -136,7 +136,7 @@ impl Inner {
         exchange: &Exchange<'_>,
         mut events: Box<EventStream>,
         context: &CallContext<'_>,
-    ) -> Result<ToolOutput, A2aError> {
+    ) -> Result<ToolOutput, AgentError> {
         let limits = self.transport.config().limits;
         let (mut chunks, mut bytes) = (0_usize, 0_usize);
         let mut task = match &call.operation {
@@ -144,18 +144,17 @@ impl Inner {
             _ => None,
         };
         loop {
-            let event = events
-                .next()
-                .await
-                .map_err(|error| A2aError::Incomplete(format!("after {chunks} events: {error}")))?;
+            let event = events.next().await.map_err(|error| {
+                AgentError::Incomplete(format!("after {chunks} events: {error}"))
+            })?;
             let Some(event) = event else {
                 let problem = "the agent ended it before the task had ended";
-                return Err(A2aError::Incomplete(format!("after {chunks} events: {problem}")));
+                return Err(AgentError::Incomplete(format!("after {chunks} events: {problem}")));
             };
             chunks += 1;
             bytes = bytes.saturating_add(event.data.len());
             if chunks > limits.chunks || bytes > limits.stream {
-                return Err(A2aError::Incomplete(format!(
+                return Err(AgentError::Incomplete(format!(
                     "expected at most {} events and {} bytes, found more",
                     limits.chunks, limits.stream
                 )));
@@ -164,7 +163,7 @@ impl Inner {
             let answer = exchange.event(&event).map_err(without_codes)?;
             let answer = answer::event(dialect, answer)?;
             // A stream is about one task.
-            let seen = answer.sighting.as_ref().map(|sighting| sighting.task_id.clone());
+            let seen = answer.seen_task.as_ref().map(|seen_task| seen_task.task_id.clone());
             task.iter().try_for_each(|id| answer::about(&answer, id))?;
             task = task.or(seen);
             self.record(call, &answer, context).await?;
@@ -179,8 +178,8 @@ impl Inner {
         call: &Call<'_>,
         answer: &Answer,
         context: &CallContext<'_>,
-    ) -> Result<(), A2aError> {
-        let Some(sighting) = answer.sighting.clone() else { return Ok(()) };
+    ) -> Result<(), AgentError> {
+        let Some(seen_task) = answer.seen_task.clone() else { return Ok(()) };
         let source = match &call.operation {
             Operation::Send(send) if send.stream => Seen::Stream,
             Operation::Subscribe { .. } => Seen::Subscribe,
@@ -189,29 +188,29 @@ impl Inner {
             _ => Seen::Send,
         };
         let now = self.transport.config().clock.unix_seconds();
-        self.registry.record(sighting, bound(call.known, call.tool, context), source, now).await
+        self.registry.record(seen_task, bound(call.agent, call.tool, context), source, now).await
     }
 }
 
 /// What happens in the middle of a stream is no reason to send anything again.
-fn without_codes(error: A2aError) -> A2aError {
+fn without_codes(error: AgentError) -> AgentError {
     match error {
-        A2aError::RemoteRequestFailed { detail, .. } => {
-            A2aError::RemoteRequestFailed { status: None, code: None, detail }
+        AgentError::RemoteRequestFailed { detail, .. } => {
+            AgentError::RemoteRequestFailed { status: None, code: None, detail }
         }
         other => other,
     }
 }
 
 /// What a task of this tool belongs to.
-fn bound(known: &Known, tool: &Tool, context: &CallContext<'_>) -> Bound {
+fn bound(agent: &DiscoveredAgent, tool: &Tool, context: &CallContext<'_>) -> Bound {
     Bound {
         tool_name: tool.id.clone(),
-        server_id: known.manifest.server_id.clone(),
-        interface_url: known.interface.url.clone(),
-        protocol_binding: known.interface.binding.name().to_owned(),
-        tenant: known.interface.tenant.clone(),
-        partner: known.partner.clone(),
+        server_id: agent.manifest.server_id.clone(),
+        interface_url: agent.interface.url.clone(),
+        protocol_binding: agent.interface.binding.name().to_owned(),
+        tenant: agent.interface.tenant.clone(),
+        partner: agent.partner.clone(),
         subject: Some(context.subject().to_hex()),
     }
 }
@@ -220,11 +219,11 @@ fn bound(known: &Known, tool: &Tool, context: &CallContext<'_>) -> Bound {
 fn lineage(
     context: &CallContext<'_>,
     presents: Option<&CapabilityToken>,
-) -> Result<Map<String, Value>, A2aError> {
-    let unsayable = || A2aError::Lifecycle("the call's lineage cannot be written".to_owned());
+) -> Result<Map<String, Value>, AgentError> {
+    let unsayable = || AgentError::Lifecycle("the call's lineage cannot be written".to_owned());
     let onward = context
         .onward(A2aAgentBridge.protocol(), presents)
-        .map_err(|_| A2aError::Lifecycle("the call's lineage cannot be signed".to_owned()))?;
+        .map_err(|_| AgentError::Lifecycle("the call's lineage cannot be signed".to_owned()))?;
     let mut members = Map::new();
     A2aAgentBridge.inject(&mut members, &onward.capability_ref).map_err(|_| unsayable())?;
     let chain = serde_json::to_value(&onward.call_chain).map_err(|_| unsayable())?;

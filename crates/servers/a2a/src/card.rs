@@ -4,11 +4,12 @@ pub(crate) mod security;
 
 use std::collections::BTreeMap;
 
+use chio_core::foreign_text::{is_sound, printable};
 use chio_core::strict;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::A2aError;
+use crate::error::AgentError;
 use security::{Requirements, Scheme};
 
 /// The most skills that a card may have.
@@ -175,13 +176,13 @@ impl Card {
     ///
     /// # Errors
     /// When it is none, or has no skills.
-    pub(crate) fn read(text: &[u8]) -> Result<Self, A2aError> {
+    pub(crate) fn read(text: &[u8]) -> Result<Self, AgentError> {
         let wrong = |error: strict::StrictError| {
-            A2aError::Protocol(format!("the agent card cannot be read: {error}"))
+            AgentError::Protocol(format!("the agent card cannot be read: {error}"))
         };
         let raw: RawCard = strict::object_from_slice(text).map_err(wrong)?;
         if raw.name.trim().is_empty() {
-            return Err(A2aError::Protocol("expected `name` in the agent card".to_owned()));
+            return Err(AgentError::Protocol("expected `name` in the agent card".to_owned()));
         }
         let interfaces = interfaces(&raw);
         if raw.skills.is_empty() || raw.skills.len() > MAX_SKILLS {
@@ -190,7 +191,7 @@ impl Card {
                 "expected 1 to {MAX_SKILLS} skills in the card of `{}`, found {found}",
                 raw.name.trim()
             );
-            return Err(A2aError::NoSkills(problem));
+            return Err(AgentError::NoSkills(problem));
         }
         let skills = raw.skills.into_iter().zip(1..);
         let skills = skills.map(|(skill, number)| Skill::read(skill, number));
@@ -241,16 +242,15 @@ fn interfaces(raw: &RawCard) -> Vec<Offered> {
 
 impl Skill {
     /// Reads a skill, the one of this number in its card.
-    fn read(raw: Value, number: usize) -> Result<Self, A2aError> {
+    fn read(raw: Value, number: usize) -> Result<Self, AgentError> {
         let id = raw.get("id").and_then(Value::as_str).unwrap_or_default();
-        let short: String = id.chars().filter(|c| !c.is_control()).take(100).collect();
+        let short = printable(id, 100);
         let which = format!("skill {number} of the card, `{short}`");
-        let fits = !id.is_empty() && id.trim() == id && !id.chars().any(char::is_control);
         let raw: RawSkill = strict::from_value(raw)
-            .map_err(|error| A2aError::Protocol(format!("{which}: {error}")))?;
-        if !fits {
+            .map_err(|error| AgentError::Protocol(format!("{which}: {error}")))?;
+        if !is_sound(&raw.id) {
             let expected = "expected an `id` without control characters and blanks around it";
-            return Err(A2aError::Protocol(format!("{which}: {expected}")));
+            return Err(AgentError::Protocol(format!("{which}: {expected}")));
         }
         let requirements = raw.security_requirements.or(raw.security);
         let name = Some(raw.name.trim()).filter(|name| !name.is_empty()).unwrap_or(&raw.id);

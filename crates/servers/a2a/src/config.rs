@@ -40,7 +40,7 @@ pub struct A2aAdapterConfig {
     pub(crate) history_for_1_0: bool,
     pub(crate) capability: Option<Box<CapabilityToken>>,
     pub(crate) addresses: Vec<AddressPattern>,
-    pub(crate) limits: A2aLimits,
+    pub(crate) limits: AgentLimits,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct OAuthClient {
 
 /// How much of an agent's answers is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct A2aLimits {
+pub struct AgentLimits {
     /// Bytes of an answer that is read whole.
     pub body: usize,
     /// Bytes of a line of a stream.
@@ -70,7 +70,7 @@ pub struct A2aLimits {
     pub chunks: usize,
 }
 
-impl Default for A2aLimits {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self { body: 4 << 20, line: 256 << 10, event: 256 << 10, stream: 1 << 20, chunks: 1024 }
     }
@@ -100,191 +100,126 @@ impl A2aAdapterConfig {
             history_for_1_0: false,
             capability: None,
             addresses: Vec::new(),
-            limits: A2aLimits::default(),
+            limits: AgentLimits::default(),
             clock: Arc::new(SystemClock::default()),
         }
     }
+}
 
+/// Writes the builders: each changes the configuration as its block says, and gives it back.
+macro_rules! builders {
+    ($($(#[$doc:meta])* $name:ident($this:ident $(, $value:ident: $type:ty)*) $change:block)*) => {
+        impl A2aAdapterConfig {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut $this $(, $value: $type)*) -> Self {
+                $change
+                $this
+            }
+        )*}
+    };
+}
+
+builders! {
     /// As this, and servers of this authority are believed, besides those of the system's.
-    #[must_use]
-    pub fn with_tls_root_ca_pem(mut self, pem: impl Into<String>) -> Self {
-        self.root_pems.push(pem.into());
-        self
-    }
+    with_tls_root_ca_pem(self, pem: impl Into<String>) { self.root_pems.push(pem.into()); }
 
     /// As this, with a certificate (and its chain) and its key for mutual TLS.
-    #[must_use]
-    pub fn with_mtls_client_auth_pem(
-        mut self,
-        chain_pem: impl Into<String>,
-        key_pem: impl Into<String>,
-    ) -> Self {
+    with_mtls_client_auth_pem(self, chain_pem: impl Into<String>, key_pem: impl Into<String>) {
         self.identity_pems = Some((chain_pem.into(), Secret::new(key_pem)));
-        self
     }
 
     /// As this, with a header on every request to the agent, instead of any of the same name.
-    #[must_use]
-    pub fn with_request_header(
-        mut self,
-        name: impl Into<String>,
-        value: impl Into<String>,
-    ) -> Self {
-        let name = name.into().to_ascii_lowercase();
-        upsert(&mut self.headers, name, Secret::new(value));
-        self
+    with_request_header(self, name: impl Into<String>, value: impl Into<String>) {
+        upsert(&mut self.headers, name.into().to_ascii_lowercase(), Secret::new(value));
     }
 
     /// As this, with a query parameter on every request to the agent.
-    #[must_use]
-    pub fn with_request_query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    with_request_query(self, name: impl Into<String>, value: impl Into<String>) {
         upsert(&mut self.query, name.into(), Secret::new(value));
-        self
     }
 
     /// As this, with a cookie on every request to the agent.
-    #[must_use]
-    pub fn with_request_cookie(
-        mut self,
-        name: impl Into<String>,
-        value: impl Into<String>,
-    ) -> Self {
+    with_request_cookie(self, name: impl Into<String>, value: impl Into<String>) {
         upsert(&mut self.cookies, name.into(), Secret::new(value));
-        self
     }
 
     /// As this, with a bearer token for cards that ask for one.
-    #[must_use]
-    pub fn with_bearer_token(mut self, token: impl Into<String>) -> Self {
-        self.bearer = Some(Secret::new(token));
-        self
-    }
+    with_bearer_token(self, token: impl Into<String>) { self.bearer = Some(Secret::new(token)); }
 
     /// As this, with a user name and a password for cards that ask for HTTP Basic.
-    #[must_use]
-    pub fn with_http_basic(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    with_http_basic(self, user: impl Into<String>, password: impl Into<String>) {
         self.basic = Some((Secret::new(user), Secret::new(password)));
-        self
     }
 
     /// As this, with an API key for cards that ask for one in this header.
-    #[must_use]
-    pub fn with_api_key_header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with_api_key(KeyPlace::Header, name.into(), Secret::new(value))
+    with_api_key_header(self, name: impl Into<String>, value: impl Into<String>) {
+        self.set_api_key(KeyPlace::Header, name.into(), Secret::new(value));
     }
 
     /// As this, with an API key for cards that ask for one in this query parameter.
-    #[must_use]
-    pub fn with_api_key_query(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with_api_key(KeyPlace::Query, name.into(), Secret::new(value))
+    with_api_key_query(self, name: impl Into<String>, value: impl Into<String>) {
+        self.set_api_key(KeyPlace::Query, name.into(), Secret::new(value));
     }
 
     /// As this, with an API key for cards that ask for one in this cookie.
-    #[must_use]
-    pub fn with_api_key_cookie(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with_api_key(KeyPlace::Cookie, name.into(), Secret::new(value))
-    }
-
-    fn with_api_key(mut self, place: KeyPlace, name: String, value: Secret) -> Self {
-        self.api_keys.retain(|(at, known, _)| *at != place || !same_name(place, known, &name));
-        self.api_keys.push((place, name, value));
-        self
+    with_api_key_cookie(self, name: impl Into<String>, value: impl Into<String>) {
+        self.set_api_key(KeyPlace::Cookie, name.into(), Secret::new(value));
     }
 
     /// As this, with an id and a secret for authorization servers.
-    #[must_use]
-    pub fn with_oauth_client_credentials(
-        mut self,
-        id: impl Into<String>,
-        secret: impl Into<String>,
-    ) -> Self {
+    with_oauth_client_credentials(self, id: impl Into<String>, secret: impl Into<String>) {
         self.oauth.credentials = Some((Secret::new(id), Secret::new(secret)));
-        self
     }
 
     /// As this, and tokens are asked for with this scope, too.
-    #[must_use]
-    pub fn with_oauth_scope(mut self, scope: impl Into<String>) -> Self {
-        self.oauth.scopes.push(scope.into());
-        self
-    }
+    with_oauth_scope(self, scope: impl Into<String>) { self.oauth.scopes.push(scope.into()); }
 
     /// As this, and tokens come from here, whatever the card names.
-    #[must_use]
-    pub fn with_oauth_token_endpoint(mut self, url: impl Into<String>) -> Self {
+    with_oauth_token_endpoint(self, url: impl Into<String>) {
         self.oauth.token_endpoint = Some(url.into());
-        self
     }
 
     /// As this, and only a card that keeps to this is accepted.
-    #[must_use]
-    pub fn with_partner_policy(mut self, policy: A2aPartnerPolicy) -> Self {
-        self.policy = Some(policy);
-        self
-    }
+    with_partner_policy(self, policy: A2aPartnerPolicy) { self.policy = Some(policy); }
 
     /// As this, and tasks are remembered in this file, over restarts. Several adapters may share it.
-    #[must_use]
-    pub fn with_task_registry_file(mut self, path: impl Into<PathBuf>) -> Self {
+    with_task_registry_file(self, path: impl Into<PathBuf>) {
         self.registry_file = Some(path.into());
-        self
     }
 
     /// As this, and a request, or the next piece of a stream, may take so long.
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
+    with_timeout(self, timeout: Duration) { self.timeout = timeout; }
 
     /// As this, under this name in grants and calls instead of `a2a:HOST`.
-    #[must_use]
-    pub fn with_server_id(mut self, id: impl Into<String>) -> Self {
-        self.server_id = Some(id.into());
-        self
-    }
+    with_server_id(self, id: impl Into<String>) { self.server_id = Some(id.into()); }
 
     /// As this, with this version in the manifest.
-    #[must_use]
-    pub fn with_server_version(mut self, version: impl Into<String>) -> Self {
-        self.server_version = version.into();
-        self
-    }
+    with_server_version(self, version: impl Into<String>) { self.server_version = version.into(); }
 
     /// As this, and `history_length` may be sent to interfaces of 1.0, whose cards cannot say that
     /// they keep a history.
-    #[must_use]
-    pub fn with_history_length_for_1_0(mut self, allowed: bool) -> Self {
-        self.history_for_1_0 = allowed;
-        self
-    }
+    with_history_length_for_1_0(self, allowed: bool) { self.history_for_1_0 = allowed; }
 
     /// As this, presenting a capability to an agent that is behind a kernel of its own.
-    #[must_use]
-    pub fn with_capability(mut self, capability: CapabilityToken) -> Self {
+    with_capability(self, capability: CapabilityToken) {
         self.capability = Some(Box::new(capability));
-        self
     }
 
     /// As this, and addresses of this pattern may be reached although they are not public.
-    #[must_use]
-    pub fn with_allowed_address(mut self, pattern: AddressPattern) -> Self {
-        self.addresses.push(pattern);
-        self
-    }
+    with_allowed_address(self, pattern: AddressPattern) { self.addresses.push(pattern); }
 
     /// As this, with other bounds of what is taken from the agent.
-    #[must_use]
-    pub const fn with_limits(mut self, limits: A2aLimits) -> Self {
-        self.limits = limits;
-        self
-    }
+    with_limits(self, limits: AgentLimits) { self.limits = limits; }
 
     /// As this, with another clock than the system's.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
+    with_clock(self, clock: Arc<dyn Clock>) { self.clock = clock; }
+}
+
+impl A2aAdapterConfig {
+    fn set_api_key(&mut self, place: KeyPlace, name: String, value: Secret) {
+        self.api_keys.retain(|(at, known, _)| *at != place || !same_name(place, known, &name));
+        self.api_keys.push((place, name, value));
     }
 
     /// The value that is configured under this name in this place.

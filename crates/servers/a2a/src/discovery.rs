@@ -7,7 +7,7 @@ use chio_core::manifest::ToolManifest;
 
 use crate::card::security::Requirements;
 use crate::card::{Accepts, Card};
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::interface::{self, Interface};
 use crate::manifest::{self, Abilities, Label};
 use crate::place;
@@ -15,7 +15,7 @@ use crate::transport::Transport;
 
 /// What is known of an agent.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct DiscoveredAgent {
     pub(crate) card: Card,
     pub(crate) interface: Interface,
     pub(crate) abilities: Abilities,
@@ -36,12 +36,12 @@ pub(crate) struct Tool {
     pub(crate) requirements: Option<Requirements>,
 }
 
-impl Known {
+impl DiscoveredAgent {
     /// Fetches the agent's card and makes sense of it.
     ///
     /// # Errors
     /// When there is no card, nothing can be spoken to, or the partner's contract is broken.
-    pub(crate) async fn discover(transport: &Transport) -> Result<Self, A2aError> {
+    pub(crate) async fn discover(transport: &Transport) -> Result<Self, AgentError> {
         let config = transport.config();
         let url = transport.places().card(&config.target)?;
         let card = Card::read(&transport.card(&url).await?)?;
@@ -65,8 +65,8 @@ impl Known {
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn tool(&self, name: &str) -> Result<&Tool, A2aError> {
-        self.tools.get(name).ok_or_else(|| A2aError::UnknownTool(format!("`{name}`")))
+    pub(crate) fn tool(&self, name: &str) -> Result<&Tool, AgentError> {
+        self.tools.get(name).ok_or_else(|| AgentError::UnknownTool(format!("`{name}`")))
     }
 }
 

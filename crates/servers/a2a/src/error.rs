@@ -3,10 +3,13 @@
 use chio_kernel::KernelError;
 use chio_net::client::ClientError;
 
+/// How many characters of an agent's or an operator's word a message repeats.
+pub(crate) const MAX_SHOWN: usize = 40;
+
 /// What went wrong with an A2A agent. Secrets, tokens and argument values never appear in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum A2aError {
+pub enum AgentError {
     /// What the adapter was configured with cannot be used.
     #[error("the configuration cannot be used: {0}")]
     Configuration(String),
@@ -61,7 +64,7 @@ pub enum A2aError {
     Lifecycle(String),
 }
 
-impl A2aError {
+impl AgentError {
     /// A request that got no answer.
     pub(crate) fn unanswered(to: &str, error: &ClientError) -> Self {
         Self::RemoteRequestFailed { status: None, code: None, detail: format!("{to}: {error}") }
@@ -82,10 +85,10 @@ impl A2aError {
     }
 }
 
-impl From<A2aError> for KernelError {
-    fn from(error: A2aError) -> Self {
+impl From<AgentError> for KernelError {
+    fn from(error: AgentError) -> Self {
         match error {
-            A2aError::Incomplete(_) => Self::Incomplete(error.to_string()),
+            AgentError::Incomplete(_) => Self::Incomplete(error.to_string()),
             _ => Self::ToolServerError(error.to_string()),
         }
     }

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::auth::Credentials;
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::interface::{Binding, Interface};
 use crate::secret::hide;
 use crate::transport::{Call, Transport};
@@ -31,7 +31,7 @@ impl Exchange<'_> {
     ///
     /// # Errors
     /// When there is no answer, or it is an error.
-    pub(crate) async fn call(&self, outgoing: &Outgoing) -> Result<Option<Value>, A2aError> {
+    pub(crate) async fn call(&self, outgoing: &Outgoing) -> Result<Option<Value>, AgentError> {
         let accept = match self.interface.binding {
             Binding::JsonRpc => JSON,
             Binding::HttpJson => JSON_OR_A2A,
@@ -55,7 +55,7 @@ impl Exchange<'_> {
         &self,
         outgoing: &Outgoing,
         limits: SseLimits,
-    ) -> Result<EventStream, A2aError> {
+    ) -> Result<EventStream, AgentError> {
         let mut answer = self.open(outgoing, outgoing.verb.clone(), EVENTS).await?;
         let elsewhere = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         // The text of A2A and its protocol buffers disagree about how to subscribe.
@@ -66,14 +66,14 @@ impl Exchange<'_> {
             answer = self.open(outgoing, Method::GET, EVENTS).await?;
         }
         if answer.status() == StatusCode::OK && answer.is_type(EVENTS) {
-            let failed = |error| A2aError::unanswered("the agent", &error);
-            let most = self.transport.config().limits.stream.saturating_mul(2);
+            let failed = |error| AgentError::unanswered("the agent", &error);
+            let max = self.transport.config().limits.stream.saturating_mul(2);
             let events = answer.events(limits).map_err(failed)?;
-            return Ok(events.of_at_most(most));
+            return Ok(events.of_at_most(max));
         }
         // An error that came before the first event.
         self.result(&collected(answer).await?)?;
-        Err(A2aError::Protocol(format!("expected `{EVENTS}`, found another content type")))
+        Err(AgentError::Protocol(format!("expected `{EVENTS}`, found another content type")))
     }
 
     async fn open(
@@ -81,7 +81,7 @@ impl Exchange<'_> {
         outgoing: &Outgoing,
         verb: Method,
         accept: &'static str,
-    ) -> Result<ResponseStream, A2aError> {
+    ) -> Result<ResponseStream, AgentError> {
         let body = outgoing.body.as_ref().map(Value::to_string);
         let call = Call {
             verb,
@@ -97,7 +97,7 @@ impl Exchange<'_> {
     ///
     /// # Errors
     /// When it is an error, or no JSON.
-    pub(crate) fn event(&self, event: &Event) -> Result<Value, A2aError> {
+    pub(crate) fn event(&self, event: &Event) -> Result<Value, AgentError> {
         let value = parsed(event.data.as_bytes(), "an event")?;
         let result = match self.interface.binding {
             Binding::JsonRpc => self.envelope(value)?,
@@ -109,19 +109,19 @@ impl Exchange<'_> {
             },
         };
         if event.event.as_deref() == Some("error") {
-            return Err(A2aError::Protocol(
+            return Err(AgentError::Protocol(
                 "expected the words of an error, found none".to_owned(),
             ));
         }
         let result = result.map(|result| self.without_credentials(result));
         result.ok_or_else(|| {
-            A2aError::Protocol("expected a result in an event, found none".to_owned())
+            AgentError::Protocol("expected a result in an event, found none".to_owned())
         })
     }
 
-    fn result(&self, answer: &Response) -> Result<Option<Value>, A2aError> {
+    fn result(&self, answer: &Response) -> Result<Option<Value>, AgentError> {
         let status = answer.status.as_u16();
-        let refused = || self.transport.refused(answer, self.credentials).of("the agent");
+        let refused = || self.transport.refused(answer, self.credentials).into_error("the agent");
         match self.interface.binding {
             Binding::JsonRpc if answer.status.is_success() => {
                 self.envelope(parsed(&answer.body, "the answer")?)
@@ -145,8 +145,8 @@ impl Exchange<'_> {
     }
 
     /// What is in a JSON-RPC envelope.
-    fn envelope(&self, value: Value) -> Result<Option<Value>, A2aError> {
-        let wrong = |problem: &str| Err(A2aError::Protocol(problem.to_owned()));
+    fn envelope(&self, value: Value) -> Result<Option<Value>, AgentError> {
+        let wrong = |problem: &str| Err(AgentError::Protocol(problem.to_owned()));
         let Value::Object(mut envelope) = value else {
             return wrong("expected a JSON-RPC answer, found something else");
         };
@@ -168,7 +168,7 @@ impl Exchange<'_> {
     }
 
     /// An error of the agent's own, of either binding.
-    fn remote(&self, status: Option<u16>, error: &Value) -> A2aError {
+    fn remote(&self, status: Option<u16>, error: &Value) -> AgentError {
         let code = error.get("code").and_then(Value::as_i64);
         let said = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
         let details = error.get("data").or_else(|| error.get("details"));
@@ -188,16 +188,20 @@ impl Exchange<'_> {
         // A reason or a code says that the interface is there and it is something else that is not.
         let explains = reason.is_some() || code.is_some_and(|code| code < 0);
         let status = if explains { status.filter(|it| *it != 404) } else { status };
-        A2aError::RemoteRequestFailed { status, code, detail: format!("the agent answered {told}") }
+        AgentError::RemoteRequestFailed {
+            status,
+            code,
+            detail: format!("the agent answered {told}"),
+        }
     }
 }
 
-async fn collected(answer: ResponseStream) -> Result<Response, A2aError> {
-    answer.collect().await.map_err(|error| A2aError::unanswered("the agent", &error))
+async fn collected(answer: ResponseStream) -> Result<Response, AgentError> {
+    answer.collect().await.map_err(|error| AgentError::unanswered("the agent", &error))
 }
 
-fn parsed(text: &[u8], what: &str) -> Result<Value, A2aError> {
+fn parsed(text: &[u8], what: &str) -> Result<Value, AgentError> {
     // SECURITY: the error could repeat names of members, and with them what we have sent.
-    let wrong = |_| A2aError::Protocol(format!("{what} cannot be read as strict JSON"));
+    let wrong = |_| AgentError::Protocol(format!("{what} cannot be read as strict JSON"));
     strict::from_slice(text).map_err(wrong)
 }

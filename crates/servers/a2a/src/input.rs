@@ -1,11 +1,12 @@
 //! A tool's arguments: what is asked of the agent.
 
+use chio_core::foreign_text::is_sound;
 use chio_core::strict;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::card::Accepts;
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::manifest::Abilities;
 use crate::place::check_callback;
 
@@ -15,7 +16,7 @@ pub(crate) const MAX_ID: usize = 1024;
 /// What is asked of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Operation {
-    Send(Box<Send>),
+    Send(Box<SendRequest>),
     Get { id: String, history_length: Option<u32> },
     Subscribe { id: String },
     Cancel { id: String, metadata: Option<Map<String, Value>> },
@@ -27,7 +28,7 @@ pub(crate) enum Operation {
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Send {
+pub(crate) struct SendRequest {
     pub(crate) text: Option<String>,
     pub(crate) data: Option<Value>,
     pub(crate) context_id: Option<String>,
@@ -143,12 +144,12 @@ fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>
     Value::deserialize(deserializer).map(Some)
 }
 
-fn wrong(problem: impl Into<String>) -> A2aError {
-    A2aError::InvalidToolInput(problem.into())
+fn wrong(problem: impl Into<String>) -> AgentError {
+    AgentError::InvalidToolInput(problem.into())
 }
 
 /// Something was asked for that the agent does not say it can do.
-fn missing(what: &str, capability: &str) -> A2aError {
+fn missing(what: &str, capability: &str) -> AgentError {
     wrong(format!(
         "found {what}, but the agent card does not advertise `capabilities.{capability}`"
     ))
@@ -163,7 +164,7 @@ impl Operation {
         arguments: Value,
         accepts: Accepts,
         abilities: Abilities,
-    ) -> Result<Self, A2aError> {
+    ) -> Result<Self, AgentError> {
         if !arguments.is_object() {
             return Err(wrong("expected an object"));
         }
@@ -216,7 +217,7 @@ impl Operation {
         }
     }
 
-    fn check(&self, accepts: Accepts, abilities: Abilities) -> Result<(), A2aError> {
+    fn check(&self, accepts: Accepts, abilities: Abilities) -> Result<(), AgentError> {
         if let Some(id) = self.task_id() {
             check_id(if matches!(self, Self::Send(_)) { "task_id" } else { "id" }, id)?;
         }
@@ -260,7 +261,7 @@ impl Arguments {
     }
 
     /// The mode, if there is one; there must not be two.
-    fn take_modes(&mut self) -> Result<Option<Operation>, A2aError> {
+    fn take_modes(&mut self) -> Result<Option<Operation>, AgentError> {
         let get = self.get_task.take().map(|it| {
             let GetTask { id, history_length } = it;
             Operation::Get { id, history_length }
@@ -282,11 +283,11 @@ impl Arguments {
         }
     }
 
-    fn into_send(self) -> Result<Send, A2aError> {
+    fn into_send(self) -> Result<SendRequest, AgentError> {
         if self.message.is_none() && self.data.is_none() {
             return Err(wrong("expected `message`, `data` or one of the task modes, found none"));
         }
-        Ok(Send {
+        Ok(SendRequest {
             text: self.message,
             data: self.data,
             context_id: self.context_id,
@@ -301,8 +302,8 @@ impl Arguments {
     }
 }
 
-impl Send {
-    fn check(&self, accepts: Accepts, abilities: Abilities) -> Result<(), A2aError> {
+impl SendRequest {
+    fn check(&self, accepts: Accepts, abilities: Abilities) -> Result<(), AgentError> {
         if self.text.is_some() && !accepts.text {
             return Err(wrong("expected `data`, since the skill takes no text, found `message`"));
         }
@@ -321,7 +322,7 @@ impl Send {
 }
 
 impl CreatePush {
-    fn check(&self) -> Result<(), A2aError> {
+    fn check(&self) -> Result<(), AgentError> {
         self.id.iter().try_for_each(|id| check_id("id", id))?;
         check_callback(&self.url)?;
         let authentication = self.authentication.as_ref();
@@ -336,7 +337,7 @@ impl CreatePush {
         let credentials = authentication.and_then(|it| it.credentials.as_deref());
         for (member, text) in [("token", self.token.as_deref()), ("credentials", credentials)] {
             let Some(text) = text else { continue };
-            if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+            if !is_sound(text) {
                 let problem =
                     format!("expected text without blanks around it or controls in `{member}`");
                 return Err(wrong(problem));
@@ -347,7 +348,7 @@ impl CreatePush {
 }
 
 /// Ids are text of some length; what is in them is the agent's business.
-fn check_id(member: &str, id: &str) -> Result<(), A2aError> {
+fn check_id(member: &str, id: &str) -> Result<(), AgentError> {
     if id.trim().is_empty() || id.len() > MAX_ID || id.chars().any(char::is_control) {
         return Err(wrong(format!(
             "expected 1 to {MAX_ID} bytes without controls in `{member}`, found something else"

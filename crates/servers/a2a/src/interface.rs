@@ -1,7 +1,9 @@
 //! Which of an agent's interfaces is spoken to.
 
+use chio_core::foreign_text::printable;
+
 use crate::card::{Card, Offered};
-use crate::error::A2aError;
+use crate::error::{AgentError, MAX_SHOWN};
 use crate::place::{Places, origin};
 use crate::policy::A2aPartnerPolicy;
 
@@ -40,17 +42,17 @@ impl Binding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// A2A 1.x.
-    One,
+    V1,
     /// A2A 0.3.
-    ZeroThree,
+    V03,
 }
 
 impl Dialect {
     /// What `A2A-Version` says.
     pub(crate) const fn version(self) -> &'static str {
         match self {
-            Self::One => "1.0",
-            Self::ZeroThree => "0.3",
+            Self::V1 => "1.0",
+            Self::V03 => "0.3",
         }
     }
 
@@ -58,8 +60,8 @@ impl Dialect {
     fn read(version: &str) -> Option<Self> {
         let mut numbers = version.trim().split('.').map(str::parse::<u32>);
         match (numbers.next()?.ok()?, numbers.next().and_then(Result::ok)) {
-            (1, _) => Some(Self::One),
-            (0, Some(3)) => Some(Self::ZeroThree),
+            (1, _) => Some(Self::V1),
+            (0, Some(3)) => Some(Self::V03),
             _ => None,
         }
     }
@@ -74,7 +76,7 @@ pub(crate) fn select(
     card: &Card,
     places: &Places,
     policy: Option<&A2aPartnerPolicy>,
-) -> Result<Interface, A2aError> {
+) -> Result<Interface, AgentError> {
     let numbered = card.interfaces.iter().zip(1..);
     let read: Vec<_> = numbered.map(|(it, number)| understood(it, number, places)).collect();
     let usable = read.iter().filter_map(|read| read.as_ref().ok());
@@ -82,7 +84,7 @@ pub(crate) fn select(
         usable.filter(|it| policy.is_none_or(|policy| policy.allows(&origin_of(it)))).collect();
     allowed.sort_by_key(|it| {
         let unfit = policy.is_some_and(|policy| !policy.prefers(it));
-        (unfit, it.dialect != Dialect::One)
+        (unfit, it.dialect != Dialect::V1)
     });
     if let Some(first) = allowed.first() {
         return Ok((*first).clone());
@@ -92,7 +94,7 @@ pub(crate) fn select(
         return Err(policy.no_origin(&origin_of(interface)));
     }
     Err(read.into_iter().find_map(Result::err).unwrap_or_else(|| {
-        A2aError::NoSupportedInterfaces(format!(
+        AgentError::NoSupportedInterfaces(format!(
             "expected an interface in the card of `{}`, found none",
             card.name
         ))
@@ -103,23 +105,21 @@ fn origin_of(interface: &Interface) -> String {
     url::Url::parse(&interface.url).map_or_else(|_| String::new(), |url| origin(&url))
 }
 
-fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Interface, A2aError> {
+fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Interface, AgentError> {
     // Not by its URL, in which there may be a password.
     let url = url::Url::parse(&offered.url).ok();
     let host = url.as_ref().and_then(url::Url::host_str);
     let at = host.map(|host| format!(", at `{host}`")).unwrap_or_default();
     let which = format!("interface {number} of the card{at}");
-    let shown =
-        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(40).collect() };
     let binding = Binding::read(&offered.binding).ok_or_else(|| {
-        let found = shown(&offered.binding);
-        A2aError::UnsupportedBinding(format!(
+        let found = printable(&offered.binding, MAX_SHOWN);
+        AgentError::UnsupportedBinding(format!(
             "expected JSONRPC or HTTP+JSON of {which}, found `{found}`"
         ))
     })?;
     let dialect = Dialect::read(&offered.version).ok_or_else(|| {
-        let found = shown(&offered.version);
-        A2aError::UnsupportedVersion(format!("expected 1.0 or 0.3 of {which}, found `{found}`"))
+        let found = printable(&offered.version, MAX_SHOWN);
+        AgentError::UnsupportedVersion(format!("expected 1.0 or 0.3 of {which}, found `{found}`"))
     })?;
     let judged = places.judge_named(&which, &offered.url)?;
     let url = judged.url().as_str().to_owned();
@@ -157,7 +157,7 @@ mod tests {
         for (interfaces, expected) in [
             (
                 json!([entry("https://a.example/r", "HTTP+JSON", "1.0")]),
-                "https://a.example/r HTTP+JSON One",
+                "https://a.example/r HTTP+JSON V1",
             ),
             (
                 json!([
@@ -169,11 +169,11 @@ mod tests {
                     entry("https://a.example/new", "jsonrpc", "1.0.1"),
                     entry("https://a.example/later", "JSONRPC", "1.0"),
                 ]),
-                "https://a.example/new JSONRPC One",
+                "https://a.example/new JSONRPC V1",
             ),
             (
                 json!([entry("https://a.example/old", "JSONRPC", "0.3")]),
-                "https://a.example/old JSONRPC ZeroThree",
+                "https://a.example/old JSONRPC V03",
             ),
         ] {
             assert_eq!(choose(&interfaces, None), expected);
@@ -211,7 +211,7 @@ mod tests {
             ])
         };
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://A.example:8443/");
-        assert_eq!(choose(&interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC One");
+        assert_eq!(choose(&interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC V1");
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://a.example");
         let found = choose(&interfaces(), Some(&policy));
         let expected = "partner admission failed: partner `p`: expected an interface of one of \
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn versions_are_compared_by_major_and_minor() {
         for (version, expected) in [
-            ("1", Some(Dialect::One)),
-            ("1.0", Some(Dialect::One)),
-            ("1.7.2", Some(Dialect::One)),
-            ("0.3", Some(Dialect::ZeroThree)),
-            ("0.3.26", Some(Dialect::ZeroThree)),
+            ("1", Some(Dialect::V1)),
+            ("1.0", Some(Dialect::V1)),
+            ("1.7.2", Some(Dialect::V1)),
+            ("0.3", Some(Dialect::V03)),
+            ("0.3.26", Some(Dialect::V03)),
             ("0.30", None),
             ("0.2.6", None),
             ("10.0", None),

@@ -74,7 +74,7 @@ mod transport;
 mod wire;
 
 pub use adapter::A2aAdapter;
-pub use config::{A2aAdapterConfig, A2aLimits};
-pub use error::A2aError;
+pub use config::{A2aAdapterConfig, AgentLimits};
+pub use error::AgentError;
 pub use place::server_id_of;
 pub use policy::A2aPartnerPolicy;

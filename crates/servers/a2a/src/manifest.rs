@@ -5,7 +5,7 @@ use chio_core::manifest::{LatencyHint, ToolDefinition, ToolManifest};
 use serde_json::{Map, Value, json};
 
 use crate::card::{Accepts, Capabilities, Card, Skill};
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::interface::{Dialect, Interface};
 
 /// The most characters of what a card says about anything, in a manifest.
@@ -34,7 +34,7 @@ impl Abilities {
     pub(crate) fn of(card: &Card, interface: &Interface, history_for_1_0: bool) -> Self {
         let Capabilities { streaming, push_notifications, state_transition_history } =
             card.capabilities;
-        let lifted = history_for_1_0 && interface.dialect == Dialect::One;
+        let lifted = history_for_1_0 && interface.dialect == Dialect::V1;
         Self { streaming, push: push_notifications, history: state_transition_history || lifted }
     }
 }
@@ -47,14 +47,14 @@ pub(crate) fn manifest(
     card: &Card,
     interface: &Interface,
     label: &Label,
-) -> Result<ToolManifest, A2aError> {
+) -> Result<ToolManifest, AgentError> {
     let abilities = Abilities::of(card, interface, label.history_for_1_0);
     let fitting = card.skills.iter().map(|skill| (skill, skill.accepts(card)));
     let fitting = fitting.filter(|(_, accepts)| accepts.any());
     let tools: Vec<_> =
         fitting.map(|(skill, accepts)| definition(skill, accepts, abilities)).collect();
     if tools.is_empty() {
-        return Err(A2aError::NoProjectableSkills(format!(
+        return Err(AgentError::NoProjectableSkills(format!(
             "expected text or JSON among the input modes of a skill of `{}`, found neither",
             cut(&card.name)
         )));
@@ -70,7 +70,7 @@ pub(crate) fn manifest(
         description: Some(join([cut(&card.description), note])),
         ..ToolManifest::unsigned(server_id, name, version, tools, public_key.clone())
     };
-    let wrong = |error| A2aError::Protocol(format!("the agent card makes no manifest: {error}"));
+    let wrong = |error| AgentError::Protocol(format!("the agent card makes no manifest: {error}"));
     manifest.check().map_err(wrong)?;
     Ok(manifest)
 }

@@ -3,7 +3,7 @@
 use chio_net::address::{AddressPattern, AddressRules, Destination};
 use url::{Host, Url};
 
-use crate::error::A2aError;
+use crate::error::AgentError;
 
 /// Where a card is, below a base URL.
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
@@ -43,8 +43,8 @@ impl Places {
     ///
     /// # Errors
     /// When it may not be reached.
-    pub(crate) fn judge(&self, what: &str, url: &str) -> Result<Destination, A2aError> {
-        let wrong = |problem: String| A2aError::InvalidUrl(format!("{what}: {problem}"));
+    pub(crate) fn judge(&self, what: &str, url: &str) -> Result<Destination, AgentError> {
+        let wrong = |problem: String| AgentError::InvalidUrl(format!("{what}: {problem}"));
         let judged = self.rules.judge(url).map_err(|error| wrong(error.to_string()))?;
         let host = judged.url().host_str().unwrap_or_default();
         if !judged.is_https() && !NEAR.contains(&host) {
@@ -57,12 +57,12 @@ impl Places {
     ///
     /// # Errors
     /// When it may not be reached.
-    pub(crate) fn judge_named(&self, what: &str, url: &str) -> Result<Destination, A2aError> {
+    pub(crate) fn judge_named(&self, what: &str, url: &str) -> Result<Destination, AgentError> {
         let judged = self.judge(what, url)?;
         // SECURITY: an agent elsewhere must not have us call what runs on this machine.
         if !self.near && is_on_this_machine(url) {
             let host = judged.url().host_str().unwrap_or_default();
-            return Err(A2aError::InvalidUrl(format!(
+            return Err(AgentError::InvalidUrl(format!(
                 "{what}: expected a host that is not this machine, since the agent is not, found `{host}`"
             )));
         }
@@ -73,7 +73,7 @@ impl Places {
     ///
     /// # Errors
     /// When the target may not be reached.
-    pub(crate) fn card(&self, target: &str) -> Result<Url, A2aError> {
+    pub(crate) fn card(&self, target: &str) -> Result<Url, AgentError> {
         let mut url = self.judge("the target", target)?.url().clone();
         if url.path().to_ascii_lowercase().ends_with(".json") {
             return Ok(url);
@@ -126,9 +126,9 @@ pub(crate) fn origin(url: &Url) -> String {
 ///
 /// # Errors
 /// When it is neither https nor on this machine, or has a user name or a fragment.
-pub(crate) fn check_callback(text: &str) -> Result<(), A2aError> {
+pub(crate) fn check_callback(text: &str) -> Result<(), AgentError> {
     let wrong = |found: &str| {
-        A2aError::InvalidUrl(format!(
+        AgentError::InvalidUrl(format!(
             "expected an https URL for callbacks, or http to this machine, found {found}"
         ))
     };
@@ -151,11 +151,11 @@ pub(crate) fn check_callback(text: &str) -> Result<(), A2aError> {
 ///
 /// # Errors
 /// When it would lead to another path.
-pub(crate) fn segment(member: &str, text: &str) -> Result<String, A2aError> {
+pub(crate) fn segment(member: &str, text: &str) -> Result<String, AgentError> {
     // SECURITY: URL parsers resolve these before any check sees them.
     if matches!(text, "" | "." | "..") {
         let problem = format!("expected an id in `{member}`, found a path");
-        return Err(A2aError::InvalidToolInput(problem));
+        return Err(AgentError::InvalidToolInput(problem));
     }
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

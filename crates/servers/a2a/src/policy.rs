@@ -1,7 +1,7 @@
 //! What an operator expects of a partner's card. Discovery fails when the card says otherwise.
 
 use crate::card::{Card, Skill};
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::interface::Interface;
 
 /// What an operator expects of a partner's card.
@@ -66,7 +66,7 @@ impl A2aPartnerPolicy {
     }
 
     /// Why no interface may be used.
-    pub(crate) fn no_origin(&self, offered: &str) -> A2aError {
+    pub(crate) fn no_origin(&self, offered: &str) -> AgentError {
         self.refuse(&format!(
             "expected an interface of one of {}, found only `{offered}`",
             listed(&self.origins)
@@ -77,7 +77,7 @@ impl A2aPartnerPolicy {
     ///
     /// # Errors
     /// With the first expectation that does not hold.
-    pub(crate) fn check(&self, card: &Card, interface: &Interface) -> Result<(), A2aError> {
+    pub(crate) fn check(&self, card: &Card, interface: &Interface) -> Result<(), AgentError> {
         if let Some(expected) = self.tenant.as_deref().filter(|_| !self.prefers(interface)) {
             let found = interface.tenant.as_deref();
             let found = found.map_or("none".to_owned(), |tenant| format!("`{tenant}`"));
@@ -90,7 +90,7 @@ impl A2aPartnerPolicy {
         self.schemes.iter().try_for_each(|scheme| self.check_scheme(card, scheme))
     }
 
-    fn check_skill(&self, card: &Card, id: &str) -> Result<(), A2aError> {
+    fn check_skill(&self, card: &Card, id: &str) -> Result<(), AgentError> {
         let skill = card.skills.iter().find(|skill| skill.id == id);
         let skill =
             skill.ok_or_else(|| self.refuse(&format!("expected skill `{id}`, found none")))?;
@@ -102,7 +102,7 @@ impl A2aPartnerPolicy {
         )))
     }
 
-    fn check_scheme(&self, card: &Card, name: &str) -> Result<(), A2aError> {
+    fn check_scheme(&self, card: &Card, name: &str) -> Result<(), AgentError> {
         if !card.schemes.contains_key(name) {
             return Err(self.refuse(&format!(
                 "expected security scheme `{name}` among those of the card, found it nowhere"
@@ -118,8 +118,8 @@ impl A2aPartnerPolicy {
         )))
     }
 
-    fn refuse(&self, what: &str) -> A2aError {
-        A2aError::PartnerAdmission(match self.partner() {
+    fn refuse(&self, what: &str) -> AgentError {
+        AgentError::PartnerAdmission(match self.partner() {
             Some(partner) => format!("partner `{partner}`: {what}"),
             None => what.to_owned(),
         })

@@ -11,15 +11,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Sighting, is_final};
-use crate::error::A2aError;
+use crate::answer::{SeenTask, is_final};
+use crate::error::AgentError;
 use file::RegistryFile;
 
 /// How many tasks are remembered.
 const MAX_TASKS: usize = 4096;
 /// After how long a task that is over is in the file.
 const SOON: Duration = Duration::from_millis(500);
-/// How old, in seconds, the last sighting gets before the same one is written down again.
+/// How old, in seconds, a task's row gets before the same state is written down again.
 const STALE: u64 = 60;
 
 /// Where a task was seen.
@@ -106,9 +106,9 @@ struct Inner {
     awaited: AtomicBool,
 }
 
-/// Whether a sighting is in the file.
+/// Whether a task that was seen is in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Written {
     Now,
     Later,
 }
@@ -118,7 +118,7 @@ impl Registry {
     ///
     /// # Errors
     /// When the file is there and cannot be understood.
-    pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, A2aError> {
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, AgentError> {
         let file = path.map(RegistryFile::new);
         if let Some(file) = &file {
             file.read()?;
@@ -131,7 +131,7 @@ impl Registry {
     ///
     /// # Errors
     /// When it was not, or belongs to something else.
-    pub(crate) async fn check(&self, task_id: &str, bound: &Bound) -> Result<(), A2aError> {
+    pub(crate) async fn check(&self, task_id: &str, bound: &Bound) -> Result<(), AgentError> {
         let (inner, id, bound) = (Arc::clone(&self.0), task_id.to_owned(), bound.clone());
         self.run(move || inner.check(&id, &bound)).await
     }
@@ -142,14 +142,14 @@ impl Registry {
     /// When it belongs to something else, or cannot be written down.
     pub(crate) async fn record(
         &self,
-        sighting: Sighting,
+        seen_task: SeenTask,
         bound: Bound,
         source: Seen,
         now: u64,
-    ) -> Result<(), A2aError> {
+    ) -> Result<(), AgentError> {
         let inner = Arc::clone(&self.0);
-        let kept = self.run(move || inner.record(&sighting, &bound, source, now)).await?;
-        if kept == Kept::Later && !self.0.awaited.swap(true, Ordering::Relaxed) {
+        let written = self.run(move || inner.record(&seen_task, &bound, source, now)).await?;
+        if written == Written::Later && !self.0.awaited.swap(true, Ordering::Relaxed) {
             let inner = Arc::downgrade(&self.0);
             tokio::spawn(async move {
                 tokio::time::sleep(SOON).await;
@@ -165,19 +165,19 @@ impl Registry {
     /// Does what may wait for a disk on a thread that may block; what cannot wait, here.
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, A2aError> + Send + 'static,
-    ) -> Result<T, A2aError> {
+        work: impl FnOnce() -> Result<T, AgentError> + Send + 'static,
+    ) -> Result<T, AgentError> {
         if self.0.file.is_none() {
             return work();
         }
-        let broken = |_| A2aError::Lifecycle("the registry broke off".to_owned());
+        let broken = |_| AgentError::Lifecycle("the registry broke off".to_owned());
         tokio::task::spawn_blocking(work).await.map_err(broken)?
     }
 }
 
 impl Inner {
     /// What is known of a task.
-    fn row(&self, task_id: &str) -> Result<Option<Row>, A2aError> {
+    fn row(&self, task_id: &str) -> Result<Option<Row>, AgentError> {
         let row = self.rows.lock().get(task_id).cloned();
         match &self.file {
             Some(file) if row.is_none() => Ok(file.read()?.get(task_id).cloned()),
@@ -185,9 +185,9 @@ impl Inner {
         }
     }
 
-    fn check(&self, task_id: &str, bound: &Bound) -> Result<(), A2aError> {
+    fn check(&self, task_id: &str, bound: &Bound) -> Result<(), AgentError> {
         let known = self.row(task_id)?.ok_or_else(|| {
-            A2aError::Lifecycle(format!(
+            AgentError::Lifecycle(format!(
                 "expected a task that tool `{}` of `{}` was told of, found one never recorded",
                 bound.tool_name, bound.server_id
             ))
@@ -197,41 +197,41 @@ impl Inner {
 
     fn record(
         &self,
-        sighting: &Sighting,
+        seen_task: &SeenTask,
         bound: &Bound,
         source: Seen,
         now: u64,
-    ) -> Result<Kept, A2aError> {
+    ) -> Result<Written, AgentError> {
         if self.file.is_none() {
-            note(&mut self.rows.lock(), sighting, bound, source, now)?;
-            return Ok(Kept::Now);
+            note(&mut self.rows.lock(), seen_task, bound, source, now)?;
+            return Ok(Written::Now);
         }
-        let row = self.row(&sighting.task_id)?;
+        let row = self.row(&seen_task.task_id)?;
         // What changes nothing needs no lock and no write.
         if row.as_ref().is_some_and(|row| {
             row.bound == *bound
-                && (sighting.state.is_none() || row.last_state == sighting.state)
+                && (seen_task.state.is_none() || row.last_state == seen_task.state)
                 && now.saturating_sub(row.last_seen_at) < STALE
         }) {
-            return Ok(Kept::Now);
+            return Ok(Written::Now);
         }
-        if !sighting.state.as_deref().is_some_and(is_final) {
-            self.write(|rows| note(rows, sighting, bound, source, now))?;
-            return Ok(Kept::Now);
+        if !seen_task.state.as_deref().is_some_and(is_final) {
+            self.write(|rows| note(rows, seen_task, bound, source, now))?;
+            return Ok(Written::Now);
         }
         let mut rows = self.rows.lock();
         if let Some(row) = row {
             rows.entry(row.task_id.clone()).or_insert(row);
         }
-        note(&mut rows, sighting, bound, source, now)?;
-        Ok(Kept::Later)
+        note(&mut rows, seen_task, bound, source, now)?;
+        Ok(Written::Later)
     }
 
     /// Writes down what is not in the file yet, and one more change.
     fn write(
         &self,
-        change: impl FnOnce(&mut Rows) -> Result<(), A2aError>,
-    ) -> Result<(), A2aError> {
+        change: impl FnOnce(&mut Rows) -> Result<(), AgentError>,
+    ) -> Result<(), AgentError> {
         let Some(file) = &self.file else { return Ok(()) };
         let waiting = self.rows.lock().clone();
         file.change(|rows| {
@@ -258,22 +258,22 @@ impl Drop for Inner {
     }
 }
 
-fn foreign(what: &str, bound: &Bound) -> A2aError {
-    A2aError::Lifecycle(format!(
+fn foreign(what: &str, bound: &Bound) -> AgentError {
+    AgentError::Lifecycle(format!(
         "expected a task of tool `{}` of `{}`, found one of another {what}",
         bound.tool_name, bound.server_id
     ))
 }
 
-/// Notes a sighting, and makes room for it.
+/// Notes a task that was seen, and makes room for it.
 fn note(
     rows: &mut Rows,
-    sighting: &Sighting,
+    seen_task: &SeenTask,
     bound: &Bound,
     source: Seen,
     now: u64,
-) -> Result<(), A2aError> {
-    let Sighting { task_id, state } = sighting;
+) -> Result<(), AgentError> {
+    let SeenTask { task_id, state } = seen_task;
     if let Some(row) = rows.get_mut(task_id) {
         // SECURITY: a task is bound once; an agent cannot hand it to another tool's callers.
         if let Some(what) = row.bound.difference(bound) {

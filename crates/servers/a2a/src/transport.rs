@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::auth::Credentials;
 use crate::config::A2aAdapterConfig;
-use crate::error::A2aError;
+use crate::error::AgentError;
 use crate::place::{Places, origin};
 use crate::secret::{Secret, remote_words};
 
@@ -47,7 +47,7 @@ impl Transport {
     ///
     /// # Errors
     /// When certificates or keys cannot be used.
-    pub(crate) fn new(config: Arc<A2aAdapterConfig>) -> Result<Self, A2aError> {
+    pub(crate) fn new(config: Arc<A2aAdapterConfig>) -> Result<Self, AgentError> {
         let endpoint = config.oauth.token_endpoint.as_deref();
         let places = Places::new(&config.target, endpoint, &config.addresses);
         let limits = Limits {
@@ -57,12 +57,12 @@ impl Transport {
             max_body: config.limits.body,
             ..Limits::default()
         };
-        let options = |identity| -> Result<ClientOptions, A2aError> {
+        let options = |identity| -> Result<ClientOptions, AgentError> {
             let (rules, roots) = (places.rules().clone(), config.roots()?);
             Ok(ClientOptions { rules, limits, roots, identity, ..ClientOptions::default() })
         };
         let unusable =
-            |error: ClientError| A2aError::Configuration(format!("the TLS material: {error}"));
+            |error: ClientError| AgentError::Configuration(format!("the TLS material: {error}"));
         let plain = HttpClient::new(options(None)?).map_err(unusable)?;
         let identity = config.identity()?;
         let mutual =
@@ -89,17 +89,17 @@ impl Transport {
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) async fn card(&self, url: &Url) -> Result<Vec<u8>, A2aError> {
+    pub(crate) async fn card(&self, url: &Url) -> Result<Vec<u8>, AgentError> {
         let credentials = Credentials::default();
         let call =
             Call { verb: Method::GET, url, body: None, accept: "application/json", version: "1.0" };
         let request = self.request(&call, url, &credentials)?.with_max_body(MAX_DOCUMENT);
         let client = self.mutual.as_ref().unwrap_or(&self.plain);
         let answer = client.send(request).await;
-        let answer = answer.map_err(|error| A2aError::unanswered("the agent card", &error))?;
+        let answer = answer.map_err(|error| AgentError::unanswered("the agent card", &error))?;
         if answer.status != StatusCode::OK {
             let failure = self.refused(&answer, &credentials);
-            return Err(failure.of("the agent card"));
+            return Err(failure.into_error("the agent card"));
         }
         Ok(answer.body.to_vec())
     }
@@ -112,7 +112,7 @@ impl Transport {
         &self,
         call: &Call<'_>,
         credentials: &Credentials,
-    ) -> Result<ResponseStream, A2aError> {
+    ) -> Result<ResponseStream, AgentError> {
         let client = match (&self.mutual, credentials.mutual) {
             (Some(mutual), true) => mutual,
             _ => &self.plain,
@@ -121,7 +121,7 @@ impl Transport {
         for _ in 0..=MAX_HOPS {
             let request = self.request(call, &to, credentials)?.without_redirects();
             let answer = client.open(request).await;
-            let answer = answer.map_err(|error| A2aError::unanswered("the agent", &error))?;
+            let answer = answer.map_err(|error| AgentError::unanswered("the agent", &error))?;
             match redirected(call, &to, &answer)? {
                 None => return Ok(answer),
                 Some(next) => to = next,
@@ -135,8 +135,8 @@ impl Transport {
         call: &Call<'_>,
         url: &Url,
         credentials: &Credentials,
-    ) -> Result<Request, A2aError> {
-        let failed = |error| A2aError::unanswered("the agent", &error);
+    ) -> Result<Request, AgentError> {
+        let failed = |error| AgentError::unanswered("the agent", &error);
         let mut request = Request::new(call.verb.clone(), self.with_query(url, credentials));
         let extras = self.config.headers.iter().chain(&credentials.headers);
         for (name, value) in extras {
@@ -211,10 +211,10 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// The error of the server that was asked.
-    pub(crate) fn of(self, whom: &str) -> A2aError {
+    pub(crate) fn into_error(self, whom: &str) -> AgentError {
         let Self { status, words } = self;
         let detail = format!("{whom}: HTTP {status}: {words}");
-        A2aError::RemoteRequestFailed { status: Some(status), code: None, detail }
+        AgentError::RemoteRequestFailed { status: Some(status), code: None, detail }
     }
 }
 
@@ -223,7 +223,7 @@ fn redirected(
     call: &Call<'_>,
     from: &Url,
     answer: &ResponseStream,
-) -> Result<Option<Url>, A2aError> {
+) -> Result<Option<Url>, AgentError> {
     let keeps = match answer.status() {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => call.verb != Method::POST,
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -243,8 +243,8 @@ fn redirected(
     Ok(Some(next))
 }
 
-fn redirect_error(found: &str) -> A2aError {
+fn redirect_error(found: &str) -> AgentError {
     let detail =
         format!("the agent: expected an answer or a redirect within the origin, found {found}");
-    A2aError::RemoteRequestFailed { status: None, code: None, detail }
+    AgentError::RemoteRequestFailed { status: None, code: None, detail }
 }

@@ -1,13 +1,13 @@
 //! What is asked, as the interface's version and binding want it.
 
-mod old;
+mod v03;
 
 use http::Method;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::error::A2aError;
-use crate::input::{CreatePush, Operation, Send};
+use crate::error::AgentError;
+use crate::input::{CreatePush, Operation, SendRequest};
 use crate::interface::{Binding, Dialect, Interface};
 use crate::place::segment;
 
@@ -69,14 +69,14 @@ pub(crate) fn outgoing(
     envelope: &Envelope,
     interface: &Interface,
     id: u64,
-) -> Result<Outgoing, A2aError> {
+) -> Result<Outgoing, AgentError> {
     let form = match interface.dialect {
-        Dialect::One => form(operation, envelope)?,
-        Dialect::ZeroThree => old::form(operation, envelope, interface.binding)?,
+        Dialect::V1 => form(operation, envelope)?,
+        Dialect::V03 => v03::form(operation, envelope, interface.binding)?,
     };
     let mut url = Url::parse(&interface.url)
-        .map_err(|_| A2aError::InvalidUrl("the interface's URL cannot be read".to_owned()))?;
-    let tenant = interface.tenant.as_deref().filter(|_| interface.dialect == Dialect::One);
+        .map_err(|_| AgentError::InvalidUrl("the interface's URL cannot be read".to_owned()))?;
+    let tenant = interface.tenant.as_deref().filter(|_| interface.dialect == Dialect::V1);
     match interface.binding {
         Binding::JsonRpc => {
             let mut params = form.params;
@@ -92,7 +92,7 @@ pub(crate) fn outgoing(
             let base = url.path().trim_end_matches('/').to_owned();
             let Rest { verb, path, query, body } = form.rest;
             let prefix = match interface.dialect {
-                Dialect::ZeroThree if !base.ends_with(old::PREFIX) => old::PREFIX,
+                Dialect::V03 if !base.ends_with(v03::PREFIX) => v03::PREFIX,
                 _ => "",
             };
             url.set_path(&format!("{base}{prefix}{tenant}{path}"));
@@ -114,7 +114,7 @@ fn text(value: Option<&String>) -> Option<Value> {
     value.map(|value| json!(value))
 }
 
-fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
+fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, AgentError> {
     Ok(match operation {
         Operation::Send(send) => {
             let params = send_params(send, message(send, envelope), envelope);
@@ -134,7 +134,10 @@ fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, A2aError> {
 
 /// The operations on one task, which differ from version to version by their methods: to get it, to
 /// subscribe to it and to cancel it.
-fn task_form(operation: &Operation, methods: [&'static str; 3]) -> Result<Option<Form>, A2aError> {
+fn task_form(
+    operation: &Operation,
+    methods: [&'static str; 3],
+) -> Result<Option<Form>, AgentError> {
     let [get, subscribe, cancel] = methods;
     Ok(Some(match operation {
         Operation::Get { id, history_length } => {
@@ -160,7 +163,7 @@ fn task_form(operation: &Operation, methods: [&'static str; 3]) -> Result<Option
     }))
 }
 
-fn push_form(operation: &Operation) -> Result<Form, A2aError> {
+fn push_form(operation: &Operation) -> Result<Form, AgentError> {
     Ok(match operation {
         Operation::CreatePush(push) => {
             let params = push_config(push);
@@ -195,15 +198,15 @@ fn push_form(operation: &Operation) -> Result<Form, A2aError> {
 }
 
 /// INVARIANT: every other operation has its form already.
-fn form_of_none(operation: &Operation) -> Result<Form, A2aError> {
-    Err(A2aError::InvalidToolInput(format!("`{}` has no form", operation.name())))
+fn form_of_none(operation: &Operation) -> Result<Form, AgentError> {
+    Err(AgentError::InvalidToolInput(format!("`{}` has no form", operation.name())))
 }
 
-fn task_path(id: &str, verb: &str) -> Result<String, A2aError> {
+fn task_path(id: &str, verb: &str) -> Result<String, AgentError> {
     Ok(format!("/tasks/{}{verb}", segment("id", id)?))
 }
 
-fn push_path(task_id: &str, id: Option<&str>) -> Result<String, A2aError> {
+fn push_path(task_id: &str, id: Option<&str>) -> Result<String, AgentError> {
     let one = id.map(|id| segment("id", id)).transpose()?;
     let one = one.map(|id| format!("/{id}")).unwrap_or_default();
     task_path(task_id, &format!("/pushNotificationConfigs{one}"))
@@ -223,7 +226,7 @@ fn push_config(push: &CreatePush) -> Map<String, Value> {
     ])
 }
 
-fn message(send: &Send, envelope: &Envelope) -> Map<String, Value> {
+fn message(send: &SendRequest, envelope: &Envelope) -> Map<String, Value> {
     let said = send.text.as_ref().map(|text| json!({"text": text, "mediaType": "text/plain"}));
     let given = send.data.as_ref();
     let given = given.map(|data| json!({"data": data, "mediaType": "application/json"}));
@@ -244,7 +247,7 @@ fn listed(entries: &[String]) -> Option<Value> {
 }
 
 fn send_params(
-    send: &Send,
+    send: &SendRequest,
     message: Map<String, Value>,
     envelope: &Envelope,
 ) -> Map<String, Value> {
@@ -263,7 +266,7 @@ fn send_params(
 
 /// The caller's metadata, with the adapter's word for which skill is meant and where the call
 /// comes from.
-fn request_metadata(send: &Send, envelope: &Envelope) -> Map<String, Value> {
+fn request_metadata(send: &SendRequest, envelope: &Envelope) -> Map<String, Value> {
     let mut metadata = send.metadata.clone();
     let mut chio = match metadata.remove("chio") {
         Some(Value::Object(chio)) => chio,

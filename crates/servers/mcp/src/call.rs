@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use chio_kernel::CallContext;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
-use crate::conversation::{Asked, Conversation, Events, Held, Running};
+use crate::conversation::{ChildQuestion, Conversation, Events, QueuedNotification, Running};
 use crate::error::McpError;
 use crate::wire;
 
-/// Asks a child for something on behalf of a caller, and tells it about the message that asks.
+/// Sends a child a request on behalf of a caller, with what the child learns about the call.
 ///
 /// # Errors
 /// When there is no answer, or an error.
 pub(crate) async fn call(
     conversation: &Arc<Conversation>,
-    (method, about): (&'static str, Option<Value>),
+    method: &'static str,
+    about: Option<Value>,
     params: Map<String, Value>,
     context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
@@ -76,8 +76,8 @@ impl Drop for Task<'_> {
     }
 }
 
-/// The parameters with what the server is told about the call, and with the name under which
-/// progress is told, if the caller wants to know.
+/// The parameters with what the server learns about the call, and with a progress token, if the
+/// caller wants progress.
 fn with_meta(
     mut params: Map<String, Value>,
     about: Option<Value>,
@@ -107,38 +107,35 @@ async fn attended(
     context: &CallContext<'_>,
     work: impl Future<Output = Result<Value, McpError>>,
 ) -> Result<Value, McpError> {
-    let mut telling = pin!(tell(events.notices, context));
+    let Events { mut notifications, mut questions } = events;
+    let mut notifying = pin!(async move {
+        while let Some(QueuedNotification { notification, .. }) = notifications.recv().await {
+            context.notice(notification).await;
+        }
+    });
     let answer = {
-        let mut asking = pin!(ask(events.questions, context));
+        // One question after the other.
+        let mut asking = pin!(async move {
+            while let Some(ChildQuestion { question, reply, .. }) = questions.recv().await {
+                reply.give(context.ask(question).await);
+            }
+        });
         let mut work = pin!(work);
         let (mut told, mut answered) = (false, false);
         loop {
             tokio::select! {
                 biased;
-                () = &mut telling, if !told => told = true,
+                () = &mut notifying, if !told => told = true,
                 () = &mut asking, if !answered => answered = true,
                 answer = &mut work => break (answer, told),
             }
         }
     };
-    // Nothing more can come: the notices end with the last that is there.
+    // Nothing more can come: the notifications end with the last that is there.
     drop(running);
     let (answer, told) = answer;
     if !told {
-        telling.await;
+        notifying.await;
     }
     answer
-}
-
-async fn tell(mut notices: mpsc::Receiver<Held>, context: &CallContext<'_>) {
-    while let Some(Held { notice, .. }) = notices.recv().await {
-        context.notice(notice).await;
-    }
-}
-
-/// Asks one question after the other.
-async fn ask(mut questions: mpsc::Receiver<Asked>, context: &CallContext<'_>) {
-    while let Some(Asked { question, reply, .. }) = questions.recv().await {
-        reply.give(context.ask(question).await);
-    }
 }

@@ -14,22 +14,22 @@ use crate::conversation::Conversation;
 use crate::error::McpError;
 use crate::manifest::{self, Manifests};
 use crate::options::McpServerOptions;
-use crate::outside::{self, Home};
+use crate::outside::{self, ServedSessions};
 use crate::stdio::{self, Link};
 use crate::{list, wire};
 
 /// What a child is started for.
-pub(crate) struct Place {
+pub(crate) struct ChildConfig {
     pub(crate) settings: Arc<McpServerOptions>,
     pub(crate) manifests: Arc<Manifests>,
-    pub(crate) home: Home,
+    pub(crate) sessions: ServedSessions,
 }
 
 /// A child that has introduced itself.
 pub(crate) struct Child {
-    place: Arc<Place>,
+    config: Arc<ChildConfig>,
     pub(crate) conversation: Arc<Conversation>,
-    pub(crate) born: Instant,
+    pub(crate) started_at: Instant,
     pub(crate) offer: Offer,
     /// Tools that run only as tasks.
     task_tools: RwLock<HashSet<String>>,
@@ -40,26 +40,26 @@ impl Child {
     ///
     /// # Errors
     /// When it does not start, or does not introduce itself.
-    pub(crate) async fn start(place: &Arc<Place>) -> Result<(Arc<Self>, Link), McpError> {
-        let settings = &place.settings;
-        let announced = place.home.announced();
+    pub(crate) async fn start(config: &Arc<ChildConfig>) -> Result<(Arc<Self>, Link), McpError> {
+        let settings = &config.settings;
+        let announced = config.sessions.announced();
         let (conversation, outside) = Conversation::new(Arc::clone(settings), announced.clone());
         let link = stdio::open(&conversation)?;
         let introduced = introduce(&conversation, announced.unwrap_or_default()).await?;
         let offer = offer(&introduced)?;
-        if place.home.session_id().is_none() {
-            place.manifests.describe(introduced.get("serverInfo").unwrap_or(&Value::Null));
+        if config.sessions.session_id().is_none() {
+            config.manifests.describe(introduced.get("serverInfo").unwrap_or(&Value::Null));
         }
         let child = Arc::new(Self {
-            place: Arc::clone(place),
+            config: Arc::clone(config),
             conversation,
-            born: Instant::now(),
+            started_at: Instant::now(),
             offer,
             task_tools: RwLock::default(),
         });
         child.list_tools().await?;
-        tokio::spawn(outside::attend(Arc::clone(place), Arc::clone(&child.conversation), outside));
-        tokio::spawn(outside::follow(Arc::clone(place), Arc::clone(&child)));
+        tokio::spawn(outside::forward(Arc::clone(config), Arc::clone(&child), outside));
+        tokio::spawn(outside::follow(Arc::clone(config), Arc::clone(&child)));
         Ok((child, link))
     }
 
@@ -69,12 +69,12 @@ impl Child {
     /// When it does not say.
     pub(crate) async fn list_tools(&self) -> Result<(), McpError> {
         let entries = self.list(ListKind::Tools).await?;
-        let Place { settings, manifests, home } = &*self.place;
+        let ChildConfig { settings, manifests, sessions } = &*self.config;
         let (tools, problems) = manifest::tools(&entries, &manifests.current());
         problems.into_iter().for_each(|problem| settings.note(problem));
         let task_tools = entries.iter().filter_map(task_tool).collect();
         *self.task_tools.write() = task_tools;
-        manifests.set(home.session_id(), tools);
+        manifests.set(sessions.session_id(), tools);
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Child {
         if as_task {
             call::call_as_task(&self.conversation, about, params, call_context).await
         } else {
-            call::call(&self.conversation, ("tools/call", about), params, call_context).await
+            call::call(&self.conversation, "tools/call", about, params, call_context).await
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Where one child at a time works: it is started when it is needed, again when it has failed, and
-//! told again what it was told before.
+//! Starts a child when it is needed, and another when it has failed, with the log level and the
+//! subscriptions of the one before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::child::{Child, Place};
+use crate::child::{Child, ChildConfig};
 use crate::error::McpError;
 use crate::manifest::Manifests;
 use crate::options::McpServerOptions;
-use crate::outside::Home;
+use crate::outside::ServedSessions;
 use crate::stdio::Link;
 use crate::subscriptions::Subscriptions;
 use crate::wire;
 
-/// Where one child at a time works.
+/// The place of one child at a time.
 pub(crate) struct ChildSlot {
-    place: Arc<Place>,
+    config: Arc<ChildConfig>,
     pub(crate) subscriptions: Arc<Subscriptions>,
     /// Held while what the child is subscribed to changes.
     pub(crate) subscribing: tokio::sync::Mutex<()>,
@@ -41,20 +41,21 @@ impl ChildSlot {
     /// The slot that sessions share.
     pub(crate) fn shared(settings: Arc<McpServerOptions>, manifests: Arc<Manifests>) -> Self {
         let subscriptions = Arc::<Subscriptions>::default();
-        let home = Home::Shared(Arc::clone(&subscriptions));
-        Self::new(Place { settings, manifests, home }, subscriptions)
+        let sessions = ServedSessions::Shared(Arc::clone(&subscriptions));
+        Self::new(ChildConfig { settings, manifests, sessions }, subscriptions)
     }
 
     /// The slot of a session.
-    pub(crate) fn of_session(&self, line: SessionContext) -> Self {
-        let Place { settings, manifests, .. } = &*self.place;
+    pub(crate) fn for_session(&self, session: SessionContext) -> Self {
+        let ChildConfig { settings, manifests, .. } = &*self.config;
         let (settings, manifests) = (Arc::clone(settings), Arc::clone(manifests));
-        Self::new(Place { settings, manifests, home: Home::Session(line) }, Arc::default())
+        let sessions = ServedSessions::Session(session);
+        Self::new(ChildConfig { settings, manifests, sessions }, Arc::default())
     }
 
-    fn new(place: Place, subscriptions: Arc<Subscriptions>) -> Self {
+    fn new(config: ChildConfig, subscriptions: Arc<Subscriptions>) -> Self {
         Self {
-            place: Arc::new(place),
+            config: Arc::new(config),
             subscriptions,
             subscribing: tokio::sync::Mutex::default(),
             log_level: Mutex::default(),
@@ -64,10 +65,10 @@ impl ChildSlot {
     }
 
     /// The session whose slot it is.
-    pub(crate) fn line(&self) -> Option<&SessionContext> {
-        match &self.place.home {
-            Home::Session(line) => Some(line),
-            Home::Shared(_) => None,
+    pub(crate) fn session(&self) -> Option<&SessionContext> {
+        match &self.config.sessions {
+            ServedSessions::Session(session) => Some(session),
+            ServedSessions::Shared(_) => None,
         }
     }
 
@@ -80,12 +81,12 @@ impl ChildSlot {
         if self.closing.is_cancelled() {
             return Err(McpError::Stopped);
         }
-        let limits = &self.place.settings.limits;
+        let limits = &self.config.settings.limits;
         if let Some((child, _)) = &taken.by {
             let Some(ended_at) = child.conversation.ended_at() else {
                 return Ok(Arc::clone(child));
             };
-            let lived = ended_at.saturating_duration_since(child.born);
+            let lived = ended_at.saturating_duration_since(child.started_at);
             taken.by = None;
             taken.backoff.failed(lived, ended_at, limits);
         }
@@ -93,8 +94,8 @@ impl ChildSlot {
             return Err(McpError::Pausing(left));
         }
         let starting = async {
-            let (child, link) = Child::start(&self.place).await?;
-            self.tell_again(&child).await;
+            let (child, link) = Child::start(&self.config).await?;
+            self.restore(&child).await;
             Ok((child, link))
         };
         let started = tokio::select! {
@@ -108,7 +109,7 @@ impl ChildSlot {
             }
             Err(error) => {
                 taken.backoff.failed(Duration::ZERO, Instant::now(), limits);
-                self.place.settings.note(&error);
+                self.config.settings.note(&error);
                 Err(error)
             }
         }
@@ -126,21 +127,21 @@ impl ChildSlot {
         *self.log_level.lock() = Some(level.to_owned());
     }
 
-    /// Tells a new child what the one before it was told.
-    async fn tell_again(&self, child: &Child) {
-        let settings = &self.place.settings;
+    /// Gives a new child the log level and the subscriptions of the one before.
+    async fn restore(&self, child: &Child) {
+        let settings = &self.config.settings;
         let level = self.log_level.lock().clone();
         let level = level.map(|level| ("logging/setLevel", log_level(&level)));
         let subscribe = |uri| ("resources/subscribe", wire::members(json!({"uri": uri})));
         let uris = self.subscriptions.uris().into_iter().map(subscribe);
-        let telling = async {
+        let restoring = async {
             for (method, params) in level.into_iter().chain(uris) {
                 if let Err(error) = child.conversation.request(method, params).await {
                     settings.note(format_args!("`{method}` failed after a restart: {error}"));
                 }
             }
         };
-        if timeout(settings.limits.list, telling).await.is_err() {
+        if timeout(settings.limits.list, restoring).await.is_err() {
             settings.note("not all subscriptions could be made again after a restart");
         }
     }
@@ -159,8 +160,8 @@ impl ChildSlot {
         self.closing.cancel();
         self.rest().await;
         // What the server itself offers stays known.
-        if let Some(session_id) = self.place.home.session_id() {
-            self.place.manifests.remove(session_id);
+        if let Some(session_id) = self.config.sessions.session_id() {
+            self.config.manifests.remove(session_id);
         }
     }
 }

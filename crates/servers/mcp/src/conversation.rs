@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use events::{Asked, Change, Events, Held, Outside, Running};
+pub(crate) use events::{Change, ChildQuestion, Events, Outside, QueuedNotification, Running};
 pub(crate) use routing::FORWARDED;
 
 use crate::error::McpError;
@@ -83,7 +83,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let pending = self.conversation.state.lock().pending.remove(&self.id);
         if pending.is_some_and(|pending| pending.can_cancel) {
-            self.conversation.call_off(self.id);
+            self.conversation.send_cancellation(self.id);
         }
     }
 }
@@ -145,12 +145,12 @@ impl Conversation {
         for (id, Pending { answer, can_cancel }) in pending {
             let _ = answer.send(Err(error.clone()));
             if can_cancel {
-                self.call_off(id);
+                self.send_cancellation(id);
             }
         }
     }
 
-    fn call_off(&self, id: u64) {
+    fn send_cancellation(&self, id: u64) {
         let params = json!({"requestId": id, "reason": "called off"});
         self.notify("notifications/cancelled", Some(&wire::members(params)));
     }
@@ -181,14 +181,14 @@ impl Conversation {
     fn send(&self, method: &str, params: &Map<String, Value>) -> Result<Waiting<'_>, McpError> {
         let (sender, answer) = oneshot::channel();
         let pending = Pending { answer: sender, can_cancel: method != INITIALIZE };
-        let most = self.settings.limits.max_pending;
+        let max = self.settings.limits.max_pending;
         let id = {
             let mut state = self.state.lock();
             if let Some((error, _)) = &state.end {
                 return Err(error.clone());
             }
-            if state.pending.len() >= most {
-                return Err(McpError::TooMany { what: "requests at once", most });
+            if state.pending.len() >= max {
+                return Err(McpError::TooMany { what: "requests at once", max });
             }
             let id = state.next_id();
             state.pending.insert(id, pending);
@@ -207,7 +207,7 @@ impl Conversation {
         self.outbox.push_urgent(&wire::request(id, method, params));
     }
 
-    /// Sends the child a notice; tells whether it could be queued.
+    /// Sends the child a notification; tells whether it could be queued.
     pub(crate) fn notify(&self, method: &str, params: Option<&Map<String, Value>>) -> bool {
         self.outbox.push_urgent(&wire::notification(method, params))
     }

@@ -56,12 +56,12 @@ pub enum McpError {
         within: Duration,
     },
     /// There is more of something than may be.
-    #[error("expected at most {most} {what}, found more")]
+    #[error("expected at most {max} {what}, found more")]
     TooMany {
         /// What was counted.
         what: &'static str,
         /// How many may be.
-        most: usize,
+        max: usize,
     },
     /// The server does not read what it is sent.
     #[error("the server does not read what it is sent")]

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_kernel::ListKind;
+use chio_net::jsonrpc::RpcError;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
 use crate::error::McpError;
-use crate::wire::METHOD_NOT_FOUND;
 
 /// What is remembered of a child's lists, until it says that they have changed.
 #[derive(Default)]
-pub(crate) struct ListCache(Mutex<HashMap<ListKind, Kept>>);
+pub(crate) struct ListCache(Mutex<HashMap<ListKind, CachedList>>);
 
 #[derive(Default)]
-struct Kept {
+struct CachedList {
     /// How often the list has changed.
     changes: u64,
     entries: Option<Arc<Vec<Value>>>,
@@ -26,24 +26,24 @@ struct Kept {
 impl ListCache {
     /// The list has changed.
     pub(crate) fn forget(&self, kind: ListKind) {
-        let mut kept = self.0.lock();
-        let kept = kept.entry(kind).or_default();
-        kept.changes += 1;
-        kept.entries = None;
+        let mut cached = self.0.lock();
+        let cached = cached.entry(kind).or_default();
+        cached.changes += 1;
+        cached.entries = None;
     }
 
     fn look(&self, kind: ListKind) -> (u64, Option<Arc<Vec<Value>>>) {
-        let mut kept = self.0.lock();
-        let kept = kept.entry(kind).or_default();
-        (kept.changes, kept.entries.clone())
+        let mut cached = self.0.lock();
+        let cached = cached.entry(kind).or_default();
+        (cached.changes, cached.entries.clone())
     }
 
     /// Remembers a list that was asked for after this many changes.
     fn keep(&self, kind: ListKind, changes: u64, entries: &Arc<Vec<Value>>) {
-        let mut kept = self.0.lock();
-        let kept = kept.entry(kind).or_default();
-        if kept.changes == changes {
-            kept.entries = Some(Arc::clone(entries));
+        let mut cached = self.0.lock();
+        let cached = cached.entry(kind).or_default();
+        if cached.changes == changes {
+            cached.entries = Some(Arc::clone(entries));
         }
     }
 }
@@ -73,13 +73,13 @@ pub(crate) async fn entries(
     if !capabilities.contains_key(capability) {
         return Ok(Arc::default());
     }
-    let (changes, kept) = conversation.list_cache.look(kind);
-    if let Some(entries) = kept {
+    let (changes, cached) = conversation.list_cache.look(kind);
+    if let Some(entries) = cached {
         return Ok(entries);
     }
     let entries = match all_pages(conversation, kind).await {
         // Many servers that have resources have no templates of them.
-        Err(McpError::Answered { code: METHOD_NOT_FOUND, .. })
+        Err(McpError::Answered { code: RpcError::METHOD_NOT_FOUND, .. })
             if kind == ListKind::ResourceTemplates =>
         {
             Vec::new()
@@ -102,12 +102,12 @@ async fn all_pages(conversation: &Conversation, kind: ListKind) -> Result<Vec<Va
         let Some(Value::Array(found)) = page.remove(member) else { return Err(unexpected) };
         bytes = bytes.saturating_add(canonical::size(&found).map_or(usize::MAX, |it| it.bytes));
         entries.extend(found);
-        for (what, found, most) in [
+        for (what, found, max) in [
             ("entries in a list", entries.len(), limits.max_entries),
             ("bytes in a list", bytes, limits.max_list_bytes),
         ] {
-            if found > most {
-                return Err(McpError::TooMany { what, most });
+            if found > max {
+                return Err(McpError::TooMany { what, max });
             }
         }
         match page.remove("nextCursor") {
@@ -117,7 +117,7 @@ async fn all_pages(conversation: &Conversation, kind: ListKind) -> Result<Vec<Va
             _ => return Ok(entries),
         }
     }
-    Err(McpError::TooMany { what: "pages in a list", most: limits.max_pages })
+    Err(McpError::TooMany { what: "pages in a list", max: limits.max_pages })
 }
 
 #[cfg(test)]
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn a_list_that_changed_while_it_was_asked_for_is_not_remembered() {
         let list_cache = ListCache::default();
-        let (changes, kept) = list_cache.look(ListKind::Tools);
-        assert_eq!(kept, None);
+        let (changes, cached) = list_cache.look(ListKind::Tools);
+        assert_eq!(cached, None);
         list_cache.forget(ListKind::Tools);
         list_cache.keep(ListKind::Tools, changes, &Arc::default());
         assert_eq!(list_cache.look(ListKind::Tools), (1, None));

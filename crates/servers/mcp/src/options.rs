@@ -96,7 +96,7 @@ pub struct Limits {
     /// How many bytes of what a child says wait for a client that does not take it.
     pub max_held_bytes: u32,
     /// How many notices of one call wait for its caller.
-    pub max_notices: usize,
+    pub max_notifications: usize,
     /// How many questions of one call wait for its caller.
     pub max_questions: usize,
     /// How many pages a list may have.
@@ -131,7 +131,7 @@ impl Default for Limits {
             max_pending: 256,
             max_queued_bytes: 16 << 20,
             max_held_bytes: 16 << 20,
-            max_notices: 256,
+            max_notifications: 256,
             max_questions: 8,
             max_pages: 200,
             max_entries: 10_000,

@@ -14,7 +14,7 @@ const URGENT: usize = 1 << 20;
 
 /// Lines on their way to a child.
 pub(crate) struct Outbox {
-    most: usize,
+    max: usize,
     queue: Mutex<Queue>,
     changed: Notify,
 }
@@ -28,25 +28,25 @@ struct Queue {
 }
 
 impl Outbox {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, queue: Mutex::default(), changed: Notify::new() }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, queue: Mutex::default(), changed: Notify::new() }
     }
 
     /// Queues a line; tells whether there was room for it.
     pub(crate) fn push(&self, line: &[u8]) -> bool {
-        self.push_within(line, self.most)
+        self.push_within(line, self.max)
     }
 
     /// Queues a line that must not be lost, as far as that can be.
     pub(crate) fn push_urgent(&self, line: &[u8]) -> bool {
-        self.push_within(line, self.most.saturating_add(URGENT))
+        self.push_within(line, self.max.saturating_add(URGENT))
     }
 
-    fn push_within(&self, line: &[u8], most: usize) -> bool {
+    fn push_within(&self, line: &[u8], max: usize) -> bool {
         let mut queue = self.queue.lock();
         let waiting = queue.bytes.len().saturating_add(queue.writing);
         // A line that is larger than everything goes alone.
-        if queue.finished || (waiting > 0 && waiting.saturating_add(line.len()) > most) {
+        if queue.finished || (waiting > 0 && waiting.saturating_add(line.len()) > max) {
             return false;
         }
         queue.bytes.extend_from_slice(line);

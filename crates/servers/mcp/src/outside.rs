@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::child::{Child, Place};
-use crate::conversation::{Asked, Change, Conversation, FORWARDED, Held, Outside};
+use crate::child::{Child, ChildConfig};
+use crate::conversation::{Change, ChildQuestion, FORWARDED, Outside, QueuedNotification};
 use crate::subscriptions::Subscriptions;
 
 /// How many questions outside of any call are with the client at once.
@@ -18,37 +18,37 @@ const MAX_QUESTIONS: usize = 8;
 const GATHER: Duration = Duration::from_millis(20);
 
 /// Which sessions a child serves.
-pub(crate) enum Home {
+pub(crate) enum ServedSessions {
     /// One session.
     Session(SessionContext),
-    /// All sessions; some have asked to be told when a resource changes.
+    /// All sessions; some have subscribed to resources.
     Shared(Arc<Subscriptions>),
 }
 
-impl Home {
+impl ServedSessions {
     /// The session's name.
     pub(crate) fn session_id(&self) -> Option<&str> {
         match self {
-            Self::Session(line) => Some(&line.session().id),
+            Self::Session(session) => Some(&session.session().id),
             Self::Shared(_) => None,
         }
     }
 
-    /// What the client can do that the child is told of.
+    /// The capabilities of the client that the child learns of.
     pub(crate) fn announced(&self) -> Option<Map<String, Value>> {
-        let Self::Session(line) = self else { return None };
-        let client = line.client().iter().filter(|(name, _)| FORWARDED.contains(&name.as_str()));
+        let Self::Session(session) = self else { return None };
+        let client = session.client().iter().filter(|(name, _)| FORWARDED.contains(&name.as_str()));
         Some(client.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// Passes a notice on to the sessions that it is for.
-    async fn tell(&self, server_id: &str, notice: ServerNotification) {
+    /// Passes a notification on to the sessions that it is for.
+    async fn notify(&self, server_id: &str, notification: ServerNotification) {
         match self {
-            Self::Session(line) => line.notice(server_id, notice).await,
+            Self::Session(session) => session.notice(server_id, notification).await,
             Self::Shared(subscriptions) => {
-                let Some(Value::String(uri)) = notice.params.get("uri") else { return };
-                for line in subscriptions.lines(uri) {
-                    line.notice(server_id, notice.clone()).await;
+                let Some(Value::String(uri)) = notification.params.get("uri") else { return };
+                for session in subscriptions.sessions(uri) {
+                    session.notice(server_id, notification.clone()).await;
                 }
             }
         }
@@ -56,47 +56,47 @@ impl Home {
 }
 
 /// Passes on what belongs to no call, until the child is gone.
-pub(crate) async fn attend(
-    place: Arc<Place>,
-    conversation: Arc<Conversation>,
+pub(crate) async fn forward(
+    config: Arc<ChildConfig>,
+    child: Arc<Child>,
     mut outside: mpsc::Receiver<Outside>,
 ) {
     let mut questions = JoinSet::new();
-    let attending = async {
+    let forwarding = async {
         while let Some(said) = outside.recv().await {
             match said {
-                Outside::ServerNotification(Held { notice, .. }) => {
-                    place.home.tell(&place.settings.server_id, notice).await;
+                Outside::ServerNotification(QueuedNotification { notification, .. }) => {
+                    config.sessions.notify(&config.settings.server_id, notification).await;
                 }
                 Outside::Question(asked) => {
                     while questions.try_join_next().is_some() {}
                     // What is dropped is answered with an error.
                     if questions.len() < MAX_QUESTIONS {
-                        questions.spawn(ask(Arc::clone(&place), asked));
+                        questions.spawn(ask(Arc::clone(&config), asked));
                     }
                 }
             }
         }
     };
     tokio::select! {
-        () = attending => {}
-        () = conversation.over().cancelled() => {}
+        () = forwarding => {}
+        () = child.conversation.over().cancelled() => {}
     }
 }
 
-async fn ask(place: Arc<Place>, asked: Asked) {
-    let Asked { question, reply, .. } = asked;
-    if let Home::Session(line) = &place.home {
-        reply.give(line.ask(&place.settings.server_id, question).await);
+async fn ask(config: Arc<ChildConfig>, asked: ChildQuestion) {
+    let ChildQuestion { question, reply, .. } = asked;
+    if let ServedSessions::Session(session) = &config.sessions {
+        reply.give(session.ask(&config.settings.server_id, question).await);
     }
 }
 
-/// Brings up to date what changes, and tells the session, until the child is gone.
-pub(crate) async fn follow(place: Arc<Place>, child: Arc<Child>) {
+/// Lists again what has changed, and notifies the sessions, until the child is gone.
+pub(crate) async fn follow(config: Arc<ChildConfig>, child: Arc<Child>) {
     let following = async {
         loop {
             for change in child.conversation.changes().await {
-                take_up(&place, &child, change).await;
+                apply_change(&config, &child, change).await;
             }
             tokio::time::sleep(GATHER).await;
         }
@@ -107,12 +107,13 @@ pub(crate) async fn follow(place: Arc<Place>, child: Arc<Child>) {
     }
 }
 
-async fn take_up(place: &Place, child: &Child, change: Change) {
+async fn apply_change(config: &ChildConfig, child: &Child, change: Change) {
     if change == Change::Tools
         && let Err(error) = child.list_tools().await
     {
-        place.settings.note(format_args!("its tools cannot be listed again: {error}"));
+        config.settings.note(format_args!("its tools cannot be listed again: {error}"));
     }
-    let notice = ServerNotification { method: change.method().to_owned(), params: Map::new() };
-    place.home.tell(&place.settings.server_id, notice).await;
+    let notification =
+        ServerNotification { method: change.method().to_owned(), params: Map::new() };
+    config.sessions.notify(&config.settings.server_id, notification).await;
 }

@@ -7,6 +7,7 @@ use chio_kernel::{
     CallContext, ClientNotification, KernelError, ListKind, Offer, Permit, ReadKind, Reading,
     ResourceProvider, Session, SessionContext,
 };
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use crate::call;
@@ -23,11 +24,11 @@ impl ResourceProvider for McpServer {
         self.close(&session_id).await;
         let (opened, child) = match self.sharing() {
             Sharing::PerSession | Sharing::Single => {
-                let slot = Arc::new(self.shared().of_session(context));
+                let slot = Arc::new(self.shared().for_session(context));
                 let child = slot.child().await?;
                 (Opened::Own(slot), child)
             }
-            Sharing::Shared => (Opened::Guest(context), self.shared().child().await?),
+            Sharing::Shared => (Opened::Shared(context), self.shared().child().await?),
         };
         self.sessions().insert(session_id, opened);
         Ok(child.offer.clone())
@@ -37,7 +38,7 @@ impl ResourceProvider for McpServer {
         let opened = self.sessions().remove(session_id);
         match opened {
             Some(Opened::Own(slot)) => slot.close().await,
-            Some(Opened::Guest(_)) => self.unsubscribe_all(session_id).await,
+            Some(Opened::Shared(_)) => self.unsubscribe_all(session_id).await,
             None => {}
         }
     }
@@ -65,7 +66,7 @@ impl ResourceProvider for McpServer {
             ReadKind::Unsubscribe => return Ok(unsubscribe(&slot, params, context).await?),
         };
         let child = slot.child().await?;
-        Ok(call::call(&child.conversation, (method, None), params, context).await?)
+        Ok(call::call(&child.conversation, method, None, params, context).await?)
     }
 
     async fn tell(
@@ -87,7 +88,7 @@ impl ResourceProvider for McpServer {
             }
             ClientNotification::RootsChanged => {
                 let has_roots =
-                    slot.line().is_some_and(|context| context.client().contains_key("roots"));
+                    slot.session().is_some_and(|context| context.client().contains_key("roots"));
                 let changed = "notifications/roots/list_changed";
                 if has_roots && !child.conversation.notify(changed, None) {
                     return Err(McpError::Deaf.into());
@@ -99,7 +100,7 @@ impl ResourceProvider for McpServer {
 }
 
 impl McpServer {
-    /// A session wants to be told of changes. The shared child is asked once for all who want.
+    /// Subscribes a session to a resource. The shared child is asked once for all sessions.
     async fn subscribe(
         &self,
         slot: &ChildSlot,
@@ -107,30 +108,30 @@ impl McpServer {
         context: &CallContext<'_>,
     ) -> Result<Value, McpError> {
         let session_id = &context.session().id;
-        let told = match self.opened(session_id) {
-            Some(Opened::Own(slot)) => slot.line().cloned(),
-            Some(Opened::Guest(context)) => Some(context),
+        let subscriber = match self.opened(session_id) {
+            Some(Opened::Own(slot)) => slot.session().cloned(),
+            Some(Opened::Shared(context)) => Some(context),
             None => None,
         };
-        let told = told.ok_or(McpError::NoSession)?;
+        let subscriber = subscriber.ok_or(McpError::NoSession)?;
         let uri = uri(&params)?;
-        let most = self.settings().limits.max_subscriptions;
-        if slot.subscriptions.count(session_id) >= most {
-            return Err(McpError::TooMany { what: "subscriptions", most });
+        let max = self.settings().limits.max_subscriptions;
+        if slot.subscriptions.count(session_id) >= max {
+            return Err(McpError::TooMany { what: "subscriptions", max });
         }
         let _turn = slot.subscribing.lock().await;
         let child = slot.child().await?;
-        let known = slot.line().is_none() && slot.subscriptions.has(&uri);
+        let known = slot.session().is_none() && slot.subscriptions.has(&uri);
         let answer = if known {
             json!({})
         } else {
-            call::call(&child.conversation, ("resources/subscribe", None), params, context).await?
+            call::call(&child.conversation, "resources/subscribe", None, params, context).await?
         };
-        slot.subscriptions.add(&uri, told);
+        slot.subscriptions.add(&uri, subscriber);
         Ok(answer)
     }
 
-    /// A session that worked with the shared child is gone.
+    /// Ends the subscriptions of a session that worked with the shared child.
     async fn unsubscribe_all(&self, session_id: &str) {
         let shared = self.shared();
         let _turn = shared.subscribing.lock().await;
@@ -143,7 +144,7 @@ impl McpServer {
     }
 }
 
-/// A session wants to be told of changes no more.
+/// Ends a session's subscription to a resource.
 async fn unsubscribe(
     slot: &ChildSlot,
     params: Map<String, Value>,
@@ -156,12 +157,12 @@ async fn unsubscribe(
     if !last {
         return Ok(json!({}));
     }
-    call::call(&child.conversation, ("resources/unsubscribe", None), params, context).await
+    call::call(&child.conversation, "resources/unsubscribe", None, params, context).await
 }
 
 fn uri(params: &Map<String, Value>) -> Result<String, McpError> {
     let uri = params.get("uri").and_then(Value::as_str);
     let message = || "expected a `uri`, found none".to_owned();
     uri.map(str::to_owned)
-        .ok_or_else(|| McpError::Answered { code: wire::INVALID_PARAMS, message: message() })
+        .ok_or_else(|| McpError::Answered { code: RpcError::INVALID_PARAMS, message: message() })
 }

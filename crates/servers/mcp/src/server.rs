@@ -38,7 +38,7 @@ pub(crate) enum Opened {
     /// It has its own child.
     Own(Arc<ChildSlot>),
     /// It works with the shared one.
-    Guest(SessionContext),
+    Shared(SessionContext),
 }
 
 impl McpServer {
@@ -85,7 +85,7 @@ impl McpServer {
     pub(crate) fn slot(&self, session_id: &str) -> Arc<ChildSlot> {
         match self.opened(session_id) {
             Some(Opened::Own(slot)) => slot,
-            Some(Opened::Guest(_)) | None => Arc::clone(&self.inner.shared),
+            Some(Opened::Shared(_)) | None => Arc::clone(&self.inner.shared),
         }
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn open(conversation: &Arc<Conversation>) -> Result<Link, McpError> {
         return Err(failed("its pipes are missing".to_owned()));
     };
     let process = Process {
-        group: Group::of(&child),
+        group: Group::from_child(&child),
         child,
         reader: tokio::spawn(read(stdout, Arc::clone(conversation))),
         writer: tokio::spawn(write(stdin, Arc::clone(conversation))),
@@ -110,7 +110,7 @@ fn command(program: &str, settings: &McpServerOptions) -> Command {
 struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    fn from_child(child: &Child) -> Self {
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         Self(pid.and_then(Pid::from_raw))
     }
@@ -183,8 +183,8 @@ impl Process {
             }
             Ending::Exited(status) => ended(&status),
             Ending::Read(ReadEnd::Garbage) => {
-                let most = limits.max_garbage;
-                McpError::Ended(format!("it wrote {most} lines in a row that are no messages"))
+                let max = limits.max_garbage;
+                McpError::Ended(format!("it wrote {max} lines in a row that are no messages"))
             }
             Ending::Read(ReadEnd::Closed) => {
                 conversation.outbox.finish();

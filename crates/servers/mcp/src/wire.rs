@@ -1,17 +1,12 @@
 //! The messages of a conversation: JSON-RPC 2.0, one message on a line.
 
+use chio_net::jsonrpc::RpcError;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::McpError;
 
-/// JSON-RPC's code for a method that is not there.
-pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
-/// JSON-RPC's code for parameters that are none.
-pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// JSON-RPC's code for what went wrong inside.
-pub(crate) const INTERNAL_ERROR: i64 = -32603;
 /// The longest words of a server's error that are passed on.
 const MAX_WORDS: usize = 4096;
 
@@ -25,7 +20,7 @@ pub(crate) const VERSIONS: [&str; 4] = [VERSION, "2025-06-18", "2025-03-26", "20
 pub(crate) enum Incoming {
     /// It asks something; the id is for it alone to understand.
     Request { id: Value, method: String, params: Map<String, Value> },
-    /// It is a notice.
+    /// It is a notification.
     Notification { method: String, params: Map<String, Value> },
     /// It answers. An id that is no number is left out.
     Answer { id: Option<u64>, outcome: Result<Value, McpError> },
@@ -69,7 +64,7 @@ fn message(value: Value) -> Option<Incoming> {
 }
 
 fn answered(error: &Value) -> McpError {
-    let code = error.get("code").and_then(Value::as_i64).unwrap_or(INTERNAL_ERROR);
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL_ERROR);
     let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without words");
     McpError::Answered { code, message: message.chars().take(MAX_WORDS).collect() }
 }
@@ -86,10 +81,10 @@ pub(crate) fn unreadable_answer(line: &[u8]) -> Option<(u64, McpError)> {
     method.is_none().then_some((id, McpError::Unreadable(problem)))
 }
 
-/// Everything that we send.
+/// Everything that we send. The member `jsonrpc` comes first.
 #[derive(Default, Serialize)]
+#[serde(tag = "jsonrpc", rename = "2.0")]
 struct Outgoing<'a> {
-    jsonrpc: Version,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,20 +94,7 @@ struct Outgoing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Refusal<'a>>,
-}
-
-#[derive(Default, Serialize)]
-enum Version {
-    #[default]
-    #[serde(rename = "2.0")]
-    Two,
-}
-
-#[derive(Serialize)]
-struct Refusal<'a> {
-    code: i64,
-    message: &'a str,
+    error: Option<RpcError>,
 }
 
 impl Outgoing<'_> {
@@ -143,7 +125,7 @@ pub(crate) fn answer(id: &Value, result: &Value) -> Vec<u8> {
 
 /// An error as it is sent.
 pub(crate) fn refusal(id: &Value, code: i64, message: &str) -> Vec<u8> {
-    let error = Some(Refusal { code, message });
+    let error = Some(RpcError::new(code, message));
     Outgoing { id: Some(id), error, ..Outgoing::default() }.line()
 }
 

@@ -10,7 +10,7 @@ use chio_cross_protocol::{
     fidelity, target_protocol_of,
 };
 
-use crate::arguments::Intake;
+use crate::arguments::ArgumentReader;
 use crate::config::A2aEdgeConfig;
 use crate::error::Fault;
 
@@ -24,7 +24,7 @@ pub(crate) struct Skill {
     pub(crate) fidelity: BridgeFidelity,
     pub(crate) server: String,
     pub(crate) tool: String,
-    pub(crate) intake: Intake,
+    pub(crate) argument_reader: ArgumentReader,
     /// The tool as the kernel knows it.
     definition: Arc<ToolDefinition>,
 }
@@ -54,10 +54,10 @@ impl Catalog {
         options: &A2aEdgeConfig,
     ) -> Self {
         let definition = |server: &str, tool: &str| orchestrator.tool(server, tool);
-        Self::of(manifests, &options.tags, &definition)
+        Self::with_definitions(manifests, &options.tags, &definition)
     }
 
-    fn of(
+    fn with_definitions(
         manifests: Vec<ToolManifest>,
         tags: &BTreeMap<String, Vec<String>>,
         definition: &dyn Fn(&str, &str) -> Option<Arc<ToolDefinition>>,
@@ -147,7 +147,7 @@ fn skill(server: &str, tool: &Arc<ToolDefinition>, qualified: bool) -> Option<Sk
         fidelity,
         server: server.to_owned(),
         tool: tool.name.clone(),
-        intake: Intake::of(&tool.input_schema),
+        argument_reader: ArgumentReader::from_schema(&tool.input_schema),
         definition: Arc::clone(tool),
     };
     if qualified {
@@ -219,7 +219,7 @@ pub(crate) mod tests {
             let tool = manifest.tools.iter().find(|tool| tool.name == name)?;
             (name != "not understood").then(|| Arc::new(tool.clone()))
         };
-        Catalog::of(manifests, tags, &definition)
+        Catalog::with_definitions(manifests, tags, &definition)
     }
 
     fn plain(name: &str) -> ToolDefinition {

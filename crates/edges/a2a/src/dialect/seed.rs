@@ -1,11 +1,12 @@
 //! The dialect of Chio's own documents: `message/send`, `message/stream`, `task/get`,
 //! `task/cancel`.
 
+use chio_core::foreign_text::is_sound;
 use serde_json::{Map, Value, json};
 
 use super::v1::MAX_PARTS;
 use crate::error::Fault;
-use crate::message::{Content, MAX_NAME, Message, Part, Role, Send, Shown, TaskRef, texts};
+use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef, texts};
 use crate::record::{State, TaskRecord};
 
 /// The method that a response is for.
@@ -18,7 +19,7 @@ pub(crate) enum Surface {
 }
 
 /// Reads the params of `message/send` and `message/stream`.
-pub(crate) fn read_send(mut params: Map<String, Value>) -> Result<Send, Fault> {
+pub(crate) fn read_send(mut params: Map<String, Value>) -> Result<SendRequest, Fault> {
     let Some(Value::Object(mut message)) = params.remove("message") else {
         return Err(Fault::params("expected `message` to be an object"));
     };
@@ -39,7 +40,7 @@ pub(crate) fn read_send(mut params: Map<String, Value>) -> Result<Send, Fault> {
     let metadata = object(message.remove("metadata"), "message.metadata")?;
     let message = Message { id, metadata, ..Message::new(role, parts) };
     let metadata = object(params.remove("metadata"), "metadata")?;
-    Ok(Send { message, metadata, at_once: false, history: None })
+    Ok(SendRequest { message, metadata, at_once: false, history: None })
 }
 
 fn object(value: Option<Value>, name: &'static str) -> Result<Option<Map<String, Value>>, Fault> {
@@ -69,7 +70,7 @@ fn read_part(value: Value) -> Result<Part, Fault> {
 pub(crate) fn read_task(mut params: Map<String, Value>) -> Result<TaskRef, Fault> {
     let wrong = || Fault::params("expected a `taskId` without blanks or control characters");
     let Some(Value::String(id)) = params.remove("taskId") else { return Err(wrong()) };
-    if id.trim() != id || id.is_empty() || id.chars().any(char::is_control) {
+    if !is_sound(&id) {
         return Err(wrong());
     }
     let metadata = object(params.remove("metadata"), "metadata")?;
@@ -116,7 +117,7 @@ pub(crate) fn write(record: &TaskRecord, surface: Surface) -> Value {
         };
         task.insert("statusMessage".to_owned(), json!(words));
     }
-    task.insert("metadata".to_owned(), record.account.in_seed(surface));
+    task.insert("metadata".to_owned(), record.report.in_seed(surface));
     Value::Object(task)
 }
 

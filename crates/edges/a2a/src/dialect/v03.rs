@@ -4,26 +4,16 @@ use chio_core::calendar::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
 use super::Fields;
-use super::v1::{history_length, no_push, read_message};
+use super::v1::read_send_with;
 use crate::error::Fault;
-use crate::message::{Content, Message, Part, Role, Send, Shown};
+use crate::message::{Content, Message, Part, Role, SendRequest, Shown};
 use crate::record::{State, TaskRecord};
 
 /// Reads the params of `message/send`.
-pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
-    let mut params = Fields::new(params, "params");
-    let message = params.take("message")?;
-    let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
-    let message = read_message(message, read_role, read_part)?;
-    let configuration = params.object("configuration")?.unwrap_or_default();
-    let mut configuration = Fields::new(configuration, "configuration");
-    let history = history_length(&mut configuration)?;
+pub(crate) fn read_send(params: Map<String, Value>) -> Result<SendRequest, Fault> {
     // A client that does not say waits for the end.
-    let at_once = configuration.flag("blocking")? == Some(false);
-    if configuration.take("pushNotificationConfig")?.is_some() {
-        return Err(no_push());
-    }
-    Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
+    let at_once = |fields: &mut Fields| Ok(fields.flag("blocking")? == Some(false));
+    read_send_with(params, (read_role, read_part), at_once, "pushNotificationConfig")
 }
 
 fn read_role(message: &mut Fields) -> Result<Role, Fault> {
@@ -131,7 +121,7 @@ pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
         return write_task(record, history);
     }
     let mut reply = agent_message(record, "reply", &record.output);
-    reply.insert("metadata".to_owned(), json!(record.account.in_a2a()));
+    reply.insert("metadata".to_owned(), json!(record.report.in_a2a()));
     Value::Object(reply)
 }
 
@@ -162,7 +152,7 @@ pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
     if !messages.is_empty() {
         task.insert("history".to_owned(), json!(messages));
     }
-    task.insert("metadata".to_owned(), json!(record.account.in_a2a()));
+    task.insert("metadata".to_owned(), json!(record.report.in_a2a()));
     Value::Object(task)
 }
 

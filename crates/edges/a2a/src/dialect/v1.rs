@@ -8,7 +8,7 @@ pub(crate) use write::{Sent, Task, write_part};
 
 use super::Fields;
 use crate::error::{Fault, Kind};
-use crate::message::{Content, MAX_NAME, Message, Part, Role, Send, Shown, TaskRef};
+use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef};
 
 /// The roles, by number.
 const ROLES: [&str; 3] = ["ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"];
@@ -28,19 +28,33 @@ pub(crate) const STATES: [&str; 9] = [
 pub(super) const MAX_PARTS: usize = 256;
 
 /// Reads a `SendMessageRequest`.
-pub(crate) fn read_send(params: Map<String, Value>) -> Result<Send, Fault> {
+pub(crate) fn read_send(params: Map<String, Value>) -> Result<SendRequest, Fault> {
+    let at_once = |fields: &mut Fields| Ok(fields.flag("returnImmediately")?.unwrap_or(false));
+    read_send_with(params, (read_role, read_part), at_once, "taskPushNotificationConfig")
+}
+
+/// How a version reads roles and parts.
+type Readers = (fn(&mut Fields) -> Result<Role, Fault>, fn(Value) -> Result<Part, Fault>);
+
+/// Reads a message and its configuration, of any version.
+pub(super) fn read_send_with(
+    params: Map<String, Value>,
+    readers: Readers,
+    at_once: fn(&mut Fields) -> Result<bool, Fault>,
+    push: &'static str,
+) -> Result<SendRequest, Fault> {
     let mut params = Fields::new(params, "params");
     let message = params.take("message")?;
     let message = message.ok_or_else(|| Fault::params("expected `message`, found none"))?;
-    let message = read_message(message, read_role, read_part)?;
+    let message = read_message(message, readers)?;
     let configuration = params.object("configuration")?.unwrap_or_default();
     let mut configuration = Fields::new(configuration, "configuration");
     let history = history_length(&mut configuration)?;
-    let at_once = configuration.flag("returnImmediately")?.unwrap_or(false);
-    if configuration.take("taskPushNotificationConfig")?.is_some() {
+    let at_once = at_once(&mut configuration)?;
+    if configuration.take(push)?.is_some() {
         return Err(no_push());
     }
-    Ok(Send { message, metadata: params.object("metadata")?, at_once, history })
+    Ok(SendRequest { message, metadata: params.object("metadata")?, at_once, history })
 }
 
 /// Push notifications are not supported.
@@ -71,12 +85,7 @@ fn read_role(message: &mut Fields) -> Result<Role, Fault> {
     }
 }
 
-/// Reads a message of any version, which has its own form of roles and parts.
-pub(super) fn read_message(
-    value: Value,
-    read_role: fn(&mut Fields) -> Result<Role, Fault>,
-    read_part: fn(Value) -> Result<Part, Fault>,
-) -> Result<Message, Fault> {
+fn read_message(value: Value, (read_role, read_part): Readers) -> Result<Message, Fault> {
     let mut message = Fields::from_value(value, "message")?;
     let id = bounded(&mut message, "messageId")?;
     let id = id.ok_or_else(|| Fault::params("expected a `messageId`, found none"))?;
@@ -106,7 +115,7 @@ fn bounded(fields: &mut Fields, name: &'static str) -> Result<Option<String>, Fa
     if sound { Ok(Some(text)) } else { Err(wrong()) }
 }
 
-pub(super) fn read_parts(
+fn read_parts(
     parts: Vec<Value>,
     read: fn(Value) -> Result<Part, Fault>,
 ) -> Result<Vec<Part>, Fault> {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::endpoint::Endpoint;
 use super::reply::{Reply, card, empty, refused_rest};
-use crate::card::{Asks, Card, Mount};
+use crate::card::{AuthRequirements, Card, Mount};
 use crate::catalog::Catalog;
 use crate::config::A2aEdgeConfig;
 
@@ -31,7 +31,7 @@ impl Cards {
         mount: &Mount,
         options: &A2aEdgeConfig,
         catalog: &Arc<Catalog>,
-        asks: Asks,
+        auth: AuthRequirements,
     ) -> Option<Card> {
         let mut made = self.0.lock();
         if !made.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, catalog)) {
@@ -41,30 +41,30 @@ impl Cards {
             return Some(card.clone());
         }
         // As many as there are skills, and no more.
-        let card = Card::of(mount, options, catalog, asks)?;
+        let card = Card::new(mount, options, catalog, auth)?;
         made.cards.insert(mount.clone(), card.clone());
         Some(card)
     }
 }
 
 /// Answers with a card.
-pub(super) fn handle(endpoint: &Endpoint, mount: &Mount, head: &Parts) -> Reply {
+pub(super) fn answer_card(endpoint: &Endpoint, mount: &Mount, head: &Parts) -> Reply {
     if let Err(error) = endpoint.auth.check_origin(head) {
         return refused_rest(&error.into());
     }
     let shared = &endpoint.shared;
     let catalog = shared.catalogs.refreshed(&shared.orchestrator, &shared.options);
-    let asks = Asks {
+    let auth = AuthRequirements {
         required: endpoint.auth.authenticator.is_required(),
         capabilities: endpoint.auth.capabilities,
     };
-    match endpoint.cards.get(mount, &shared.options, &catalog, asks) {
+    match endpoint.cards.get(mount, &shared.options, &catalog, auth) {
         Some(found) => card(&found, is_known(&head.headers, &found.tag)),
         None => empty(StatusCode::NOT_FOUND),
     }
 }
 
-/// Whether a client has what it asks for.
+/// Whether a client has the card that it asks for.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut tags = tags.flat_map(|value| value.split(',')).map(str::trim);

@@ -11,19 +11,19 @@ use chio_net::auth::AuthError;
 
 use super::cards::Cards;
 use crate::principals::AdmittedPrincipal;
-use crate::service::Shared;
+use crate::service::EdgeState;
 use chio_edge::call_metadata::CallMetadata;
 
 /// What every request is answered with.
 #[derive(Clone)]
 pub(super) struct Endpoint {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EdgeState>,
     pub(super) auth: Arc<HttpAuth>,
     pub(super) cards: Arc<Cards>,
 }
 
 impl Endpoint {
-    pub(super) fn new(shared: Arc<Shared>, auth: Arc<HttpAuth>) -> Self {
+    pub(super) fn new(shared: Arc<EdgeState>, auth: Arc<HttpAuth>) -> Self {
         Self { shared, auth, cards: Arc::default() }
     }
 

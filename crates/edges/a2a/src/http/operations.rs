@@ -12,7 +12,7 @@ use crate::card::Mount;
 use crate::dialect::v1::no_push;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
-use crate::send::{Sending, send};
+use crate::send::{Sending, send_message};
 use crate::tasks;
 
 /// Why there is no result.
@@ -35,8 +35,8 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// Performs an operation for a caller, once it is admitted.
-pub(super) async fn perform(
+/// Runs an operation for a caller, once it is admitted.
+pub(super) async fn dispatch_operation(
     endpoint: &Endpoint,
     request: RequestHead,
     dialect: Dialect,
@@ -63,8 +63,8 @@ pub(super) async fn perform(
             let continues = sent.message.task_id.is_some();
             let principal = endpoint.admit(request, &mut metadata, continues).await?;
             let (history, deferred) = (sent.history, streams || sent.at_once);
-            let sending = Sending { send: sent, metadata, mounted, deferred };
-            let record = send(shared, &principal, sending).await?;
+            let sending = Sending { request: sent, metadata, mounted, deferred };
+            let record = send_message(shared, &principal, sending).await?;
             Ok(match streams {
                 true => dialect.write_task(&record, history),
                 false => dialect.write_sent(&record, history),

@@ -11,15 +11,15 @@ use chio_net::jsonrpc::Body as Payload;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::Endpoint;
-use super::operations::{Stopped, perform};
+use super::operations::{Stopped, dispatch_operation};
 use super::reply::{A2A_JSON, Reply, is_json, refused_rest, rest};
 use super::rpc::check_version;
 use crate::card::Mount;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
 
-/// Handles a request.
-pub(super) async fn handle(
+/// Answers an HTTP+JSON request.
+pub(super) async fn answer_http_json(
     endpoint: &Endpoint,
     head: &Parts,
     body: Body,
@@ -27,7 +27,7 @@ pub(super) async fn handle(
     path: &str,
 ) -> Reply {
     let as_a2a = wants_a2a(&head.headers);
-    match operate(endpoint, head, body, mount, path).await {
+    match run_operation(endpoint, head, body, mount, path).await {
         Ok(result) => rest(StatusCode::OK, result, as_a2a),
         Err(Stopped::Refused(refusal)) => refused_rest(&refusal),
         Err(Stopped::Failed(fault)) => {
@@ -37,7 +37,7 @@ pub(super) async fn handle(
     }
 }
 
-async fn operate(
+async fn run_operation(
     endpoint: &Endpoint,
     head: &Parts,
     body: Body,
@@ -60,7 +60,7 @@ async fn operate(
     if let Some(id) = id {
         params.insert("id".to_owned(), json!(id));
     }
-    perform(endpoint, request, Dialect::V1, operation, params, mount).await
+    dispatch_operation(endpoint, request, Dialect::V1, operation, params, mount).await
 }
 
 /// What a path asks for, and of which task.

@@ -8,7 +8,7 @@ use chio_edge::body::collect;
 use chio_net::jsonrpc::{Body as Payload, Inbound, Message, RequestId, Response, RpcError};
 
 use super::endpoint::Endpoint;
-use super::operations::{Stopped, perform};
+use super::operations::{Stopped, dispatch_operation};
 use super::reply::{Reply, empty, is_json, json, refused_rpc};
 use crate::card::Mount;
 use crate::dialect::{self, Dialect};
@@ -19,8 +19,8 @@ const VERSION: &str = "a2a-version";
 
 const READER: Inbound = Inbound::new().without_responses().with_methods(dialect::is_known);
 
-/// Handles a request.
-pub(super) async fn handle(
+/// Answers a JSON-RPC request.
+pub(super) async fn answer_json_rpc(
     endpoint: &Endpoint,
     head: &Parts,
     body: Body,
@@ -64,7 +64,7 @@ pub(super) async fn handle(
     {
         return Ok(reply(Err(fault.into_v1())));
     }
-    match perform(endpoint, request, dialect, operation, params, mount).await {
+    match dispatch_operation(endpoint, request, dialect, operation, params, mount).await {
         Ok(result) => Ok(reply(Ok(result))),
         Err(Stopped::Failed(fault)) => Ok(reply(Err(dialect.write_fault(fault)))),
         Err(Stopped::Refused(refusal)) => Err(Box::new(refused_rpc(&refusal, id))),
@@ -92,14 +92,14 @@ pub(super) fn check_version(head: &Parts, accept_missing: bool) -> Result<(), Fa
         None if accept_missing => return Ok(()),
         // A client that names no version speaks 0.3, which does not have this method.
         None => "expected `A2A-Version: 1.0`, found none",
-        Some(version) if is_one(version) && !several => return Ok(()),
+        Some(version) if is_v1(version) && !several => return Ok(()),
         Some(_) => "expected `A2A-Version: 1.0`, found another",
     };
     Err(Fault::new(Kind::Version, message))
 }
 
 /// Whether a version is 1.x.
-fn is_one(version: &str) -> bool {
+fn is_v1(version: &str) -> bool {
     let mut parts = version.split('.');
     parts.next() == Some("1")
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))

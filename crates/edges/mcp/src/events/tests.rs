@@ -199,10 +199,10 @@ fn when_all_keep_too_much_what_was_read_goes_then_what_nobody_waits_for() {
         log.send(stream, text, false);
     }
     assert_eq!(drain(&mut log.read(one)), ["+", "a"]);
-    log.shed(false);
+    log.drop_messages(false);
     assert_eq!(log.resume("s-1-1").unwrap_err(), Conflict::Outside);
     let mut waiting = log.read(third);
-    log.shed(true);
+    log.drop_messages(true);
     assert_eq!(drain(&mut log.read(other)), ["+", "lost"]);
     assert_eq!(drain(&mut waiting), ["+", "c"], "somebody waits for it");
 }

@@ -9,11 +9,11 @@ use super::reply::{Reply, empty};
 use crate::session::Stage;
 
 /// Ends a session: what runs is cancelled, and its servers end what they keep for it.
-pub(super) async fn handle(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
-    end(&endpoint, &head).await.unwrap_or_else(|reply| *reply)
+pub(super) async fn answer(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
+    end_session(&endpoint, &head).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn end(endpoint: &Endpoint, head: &Parts) -> Result<Reply, Box<Reply>> {
+async fn end_session(endpoint: &Endpoint, head: &Parts) -> Result<Reply, Box<Reply>> {
     let (principal, _) = endpoint.authenticate(head).await?;
     let session = endpoint.session(&head.headers, principal).await?;
     endpoint.shared.sessions.end(&session, Stage::Deleted);

@@ -13,7 +13,7 @@ use chio_net::jsonrpc::RpcError;
 use super::reply::{Reply, SESSION, VERSION, refusal, refused};
 use crate::bridge::McpBridge;
 use crate::error::{invalid, no_session, registered, unauthenticated};
-use crate::service::Shared;
+use crate::service::EdgeState;
 use crate::session::McpSession;
 use crate::sessions::Found;
 
@@ -23,12 +23,12 @@ pub(super) type Proof = Result<Option<Box<DpopProof>>, HeaderError>;
 /// What every request is answered with.
 #[derive(Clone)]
 pub(super) struct Endpoint {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EdgeState>,
     auth: Arc<HttpAuth>,
 }
 
 impl Endpoint {
-    pub(super) const fn new(shared: Arc<Shared>, auth: Arc<HttpAuth>) -> Self {
+    pub(super) const fn new(shared: Arc<EdgeState>, auth: Arc<HttpAuth>) -> Self {
         Self { shared, auth }
     }
 

@@ -20,7 +20,7 @@ use crate::outlet::Outlet;
 const LAST_EVENT: &str = "last-event-id";
 
 /// Opens a stream, or goes on with one.
-pub(super) async fn handle(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
+pub(super) async fn answer(State(endpoint): State<Endpoint>, head: Parts) -> Reply {
     open_stream(&endpoint, &head).await.unwrap_or_else(|reply| *reply)
 }
 

@@ -7,9 +7,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
+use chio_core::registry::ErrorCode;
 use chio_cross_protocol::Principal;
 use chio_edge::body::collect_json;
-use chio_net::jsonrpc::{Inbound, Message, Request as Asked, RequestId, Response, RpcError};
+use chio_net::jsonrpc::{Inbound, Message, Request as RpcRequest, RequestId, Response, RpcError};
 use serde_json::Value;
 
 use super::body::{Sending, stream};
@@ -27,13 +28,13 @@ const AT_ONCE: Duration = Duration::from_millis(25);
 const LATER: u64 = 30;
 
 /// Answers a message.
-pub(super) async fn handle(State(endpoint): State<Endpoint>, request: Request) -> Reply {
+pub(super) async fn answer(State(endpoint): State<Endpoint>, request: Request) -> Reply {
     let (head, body) = request.into_parts();
     // What is moved around by those who call this stays small.
-    Box::pin(handle_message(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)
+    Box::pin(answer_message(&endpoint, &head, body)).await.unwrap_or_else(|reply| *reply)
 }
 
-async fn handle_message(
+async fn answer_message(
     endpoint: &Endpoint,
     head: &Parts,
     body: Body,
@@ -89,7 +90,7 @@ fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
 }
 
 /// Opens a session. Its answer is a stream that ends with it.
-async fn initialize(endpoint: &Endpoint, principal: Principal, request: Asked) -> Reply {
+async fn initialize(endpoint: &Endpoint, principal: Principal, request: RpcRequest) -> Reply {
     let shared = &endpoint.shared;
     let id = request.id;
     let params = match request.params.into_object() {
@@ -126,14 +127,17 @@ async fn initialize(endpoint: &Endpoint, principal: Principal, request: Asked) -
 
 /// Why there is no session.
 fn unopened(id: RequestId, error: RpcError) -> Reply {
-    let code = error.data.as_ref().and_then(|data| data.pointer("/chioError/code"));
-    let code = code.and_then(Value::as_u64).unwrap_or_default();
-    match code {
-        1100 => refusal(StatusCode::UNAUTHORIZED, Some(id), error),
-        6100 => later(StatusCode::SERVICE_UNAVAILABLE, LATER, error),
-        5100 => refusal(StatusCode::BAD_GATEWAY, Some(id), error),
+    let number = error.data.as_ref().and_then(|data| data.pointer("/chioError/code"));
+    let is = |code: ErrorCode| number.and_then(Value::as_u64) == Some(u64::from(code.number()));
+    if is(ErrorCode::AuthMissingOrInvalid) {
+        refusal(StatusCode::UNAUTHORIZED, Some(id), error)
+    } else if is(ErrorCode::InternalError) {
+        later(StatusCode::SERVICE_UNAVAILABLE, LATER, error)
+    } else if is(ErrorCode::ToolServerError) {
+        refusal(StatusCode::BAD_GATEWAY, Some(id), error)
+    } else {
         // The answer to a message that was understood, as clients expect it.
-        _ => json_rpc(StatusCode::OK, &Response::err(id, error)),
+        json_rpc(StatusCode::OK, &Response::err(id, error))
     }
 }
 
@@ -142,7 +146,7 @@ async fn run_request(
     endpoint: &Endpoint,
     session: Arc<McpSession>,
     log: Arc<EventLog>,
-    request: Asked,
+    request: RpcRequest,
     credentials: Credentials,
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::foreign_text::is_sound;
 use chio_core::hash::sha256_hex;
 use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
@@ -34,22 +35,22 @@ static LAYOUT: MetadataLayout = MetadataLayout {
 };
 
 /// Handles a call, or accepts it as a task.
-pub(super) async fn call(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
+pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
     let progress = context.progress();
     let session = context.session;
     let task = context.params.remove("task");
-    let request = decode(&mut context).await?;
+    let request = read_call(&mut context).await?;
     if let Some(task) = task {
         return tasks::create(session, request, &task, progress).await;
     }
     let id = Some(context.id.clone());
     let scope = RequestScope { id, progress, task: None, _running: context.running };
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
-    execute(session, request, &caller).await
+    run_call(session, request, &caller).await
 }
 
 /// Runs a call and writes its result.
-async fn execute(
+async fn run_call(
     session: &McpSession,
     request: OrchestratedRequest,
     caller: &Arc<McpCaller>,
@@ -63,15 +64,15 @@ async fn execute(
     })?;
     match ran.evaluation.outcome {
         Outcome::Stream { chunks } if session.takes_chunks() => {
-            Ok(answer::of_stream(&ran.evaluation, chunks, caller.has_failed()))
+            Ok(answer::stream_result(&ran.evaluation, chunks, caller.has_failed()))
         }
-        Outcome::Value(_) => answer::of_call(ran.evaluation, (&origin, &server, &tool), &[]),
-        _ => answer::of_call(ran.evaluation, (&origin, &server, &tool), &caller.take_chunks()),
+        Outcome::Value(_) => answer::call_result(ran.evaluation, (&origin, &server, &tool), &[]),
+        _ => answer::call_result(ran.evaluation, (&origin, &server, &tool), &caller.take_chunks()),
     }
 }
 
 /// Reads the params of a call.
-async fn decode(context: &mut RequestContext<'_>) -> Result<OrchestratedRequest, RpcError> {
+async fn read_call(context: &mut RequestContext<'_>) -> Result<OrchestratedRequest, RpcError> {
     let (session, mut params) = (context.session, std::mem::take(&mut context.params));
     let arguments = params.remove("arguments");
     let Some(Value::String(public)) = params.get("name") else {
@@ -117,8 +118,7 @@ fn origin(session: &McpSession, id: &RequestId) -> String {
     let session = parts.find(|part| part.len() == 12).unwrap_or_default();
     let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     // A client may choose any text as an id.
-    let plain = name.len() <= 64 && !name.is_empty() && name.trim() == name;
-    if plain && !name.chars().any(char::is_control) {
+    if name.len() <= 64 && is_sound(&name) {
         format!("{session}/{name}")
     } else {
         format!("{session}/sha256:{}", sha256_hex(name.as_bytes()))

@@ -14,12 +14,12 @@ use crate::caller::McpCaller;
 use crate::error::{invalid_params, registered, unauthenticated};
 use crate::negotiation::{self, chio_protocol};
 use crate::outlet::Outlet;
-use crate::service::Shared;
-use crate::session::{McpSession, Opening};
+use crate::service::EdgeState;
+use crate::session::{Handshake, McpSession};
 
 /// Opens a session. `outlet` makes the channel to the client from the session's id.
 pub(crate) async fn open(
-    shared: &Arc<Shared>,
+    shared: &Arc<EdgeState>,
     principal: Principal,
     params: Map<String, Value>,
     outlet: impl FnOnce(&str) -> Outlet,
@@ -31,19 +31,19 @@ pub(crate) async fn open(
         Some(_) => return Err(invalid_params("expected `capabilities` to be an object")),
     };
     let limits = &shared.options.limits;
-    let (most, each) = (limits.sessions, limits.sessions_per_principal);
+    let (max, each) = (limits.sessions, limits.sessions_per_principal);
     let owner = principal.owner_id();
     let full = || {
-        let message = format!("expected at most {most} sessions, and {each} of one client");
+        let message = format!("expected at most {max} sessions, and {each} of one client");
         registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
     };
-    let mut place = shared.sessions.reserve(most).ok_or_else(full)?;
+    let mut reservation = shared.sessions.reserve(max).ok_or_else(full)?;
     let refused = |error: Refused| unauthenticated(error.to_string());
     let presented = principal.capability.clone();
     let admitted = shared.admission.admit(McpBridge.protocol(), principal).await;
     let kernel_session = admitted.map_err(refused)?;
     // SECURITY: before admission a forged capability may name any subject, whose places these are not.
-    if !place.assign(&owner, each) {
+    if !reservation.assign(&owner, each) {
         return Err(full());
     }
     let tokens = shared.admission.tokens(&kernel_session.principal).await.map_err(refused)?;
@@ -52,7 +52,7 @@ pub(crate) async fn open(
     };
     // A secret of the client: it cannot be guessed.
     let id = const_hex::encode(random_bytes::<32>());
-    let opening = Opening {
+    let handshake = Handshake {
         outlet: outlet(&id),
         id,
         owner,
@@ -62,7 +62,7 @@ pub(crate) async fn open(
         client: capabilities,
         tokens,
     };
-    let session = McpSession::new(shared, opening);
+    let session = McpSession::new(shared, handshake);
     let offers = match join_servers(&session, &first).await {
         Ok(offers) => offers,
         Err(error) => {
@@ -70,7 +70,7 @@ pub(crate) async fn open(
             return Err(error);
         }
     };
-    place.take(Arc::clone(&session));
+    reservation.take(Arc::clone(&session));
     let result = result(&session, &offers);
     Ok((session, result))
 }

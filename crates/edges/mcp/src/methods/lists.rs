@@ -19,7 +19,7 @@ pub(super) async fn list(context: RequestContext<'_>, kind: ListKind) -> Result<
     let tokens = context.tokens().await?;
     let mut entries = Vec::new();
     for server in session.shared.names.servers() {
-        entries.extend(of_server(session, server, kind, &tokens).await?);
+        entries.extend(server_entries(session, server, kind, &tokens).await?);
     }
     page(&context.params, member(kind), entries, session.shared.options.limits.page)
 }
@@ -61,7 +61,7 @@ const fn member(kind: ListKind) -> &'static str {
 }
 
 /// What of a server's kind the session may use.
-async fn of_server(
+async fn server_entries(
     session: &McpSession,
     server: &str,
     kind: ListKind,
@@ -79,7 +79,7 @@ async fn of_server(
         None if kind == ListKind::Tools => {
             let manifests = shared.orchestrator.manifests();
             let manifest = manifests.into_iter().find(|manifest| manifest.server_id == server);
-            manifest.into_iter().flat_map(|it| it.tools).map(|tool| of_manifest(&tool)).collect()
+            manifest.into_iter().flat_map(|it| it.tools).map(|tool| manifest_entry(&tool)).collect()
         }
         None => Vec::new(),
     };
@@ -128,7 +128,7 @@ fn allows(scope: &ChioScope, server: &str, kind: ListKind, entry: &Value) -> boo
 }
 
 /// A tool of a manifest, as MCP writes it.
-fn of_manifest(tool: &ToolDefinition) -> Value {
+fn manifest_entry(tool: &ToolDefinition) -> Value {
     let mut schema = tool.input_schema.clone();
     schema.entry("type").or_insert_with(|| json!("object"));
     let mut entry = json!({

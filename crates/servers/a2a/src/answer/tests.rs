@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Sighting, about, event, is_final, read};
+use super::{SeenTask, about, event, is_final, read};
 use crate::input::{ListPush, OnePush, Operation};
 use crate::interface::Dialect;
 
@@ -58,7 +58,7 @@ fn an_event_has_what_it_must_have() {
         (json!([]), None),
         (json!(null), None),
     ] {
-        let found = event(Dialect::One, value.clone()).ok();
+        let found = event(Dialect::V1, value.clone()).ok();
         assert_eq!(found.as_ref().map(|answer| answer.ends), expected, "{value}");
         if let Some(answer) = found {
             let mut passed = answer.value;
@@ -81,10 +81,10 @@ fn what_an_agent_failed_or_rejected_is_marked_and_the_answer_to_a_question_is_no
         ("TASK_STATE_COMPLETED", false),
     ] {
         let task = json!({"id": "t", "status": {"state": state}});
-        let sent = event(Dialect::One, json!({"task": task})).unwrap();
+        let sent = event(Dialect::V1, json!({"task": task})).unwrap();
         assert_eq!(sent.value.get("isError").is_some(), failed, "{state}");
         let get = Operation::Get { id: "t".to_owned(), history_length: None };
-        let got = read(&get, Dialect::One, Some(task)).unwrap();
+        let got = read(&get, Dialect::V1, Some(task)).unwrap();
         assert_eq!(got.value.get("isError"), None, "{state}");
     }
 }
@@ -92,13 +92,13 @@ fn what_an_agent_failed_or_rejected_is_marked_and_the_answer_to_a_question_is_no
 #[test]
 fn answers_are_about_the_task_that_was_asked_for() {
     let task = |id: &str| json!({"id": id, "status": {"state": "TASK_STATE_WORKING"}});
-    let answer = read(&get(), Dialect::One, Some(task("t"))).unwrap();
+    let answer = read(&get(), Dialect::V1, Some(task("t"))).unwrap();
     assert_eq!(answer.value, json!({"task": task("t")}));
     let state = Some("TASK_STATE_WORKING".to_owned());
-    assert_eq!(answer.sighting, Some(Sighting { task_id: "t".to_owned(), state }));
-    assert!(read(&get(), Dialect::One, Some(task("other"))).is_err());
-    assert!(read(&get(), Dialect::One, Some(json!({"task": task("t")}))).is_err());
-    assert!(read(&get(), Dialect::One, None).is_err());
+    assert_eq!(answer.seen_task, Some(SeenTask { task_id: "t".to_owned(), state }));
+    assert!(read(&get(), Dialect::V1, Some(task("other"))).is_err());
+    assert!(read(&get(), Dialect::V1, Some(json!({"task": task("t")}))).is_err());
+    assert!(read(&get(), Dialect::V1, None).is_err());
     assert!(about(&answer, "other").is_err());
 }
 
@@ -107,33 +107,33 @@ fn push_configs_come_out_flat_and_of_the_task() {
     let (fetch, delete) = (Operation::GetPush(one_push()), Operation::DeletePush(one_push()));
     let config = json!({"taskId": "t", "id": "c", "url": "https://h.example"});
     let told = json!({"push_notification_config": config});
-    assert_eq!(read(&fetch, Dialect::One, Some(config.clone())).unwrap().value, told);
+    assert_eq!(read(&fetch, Dialect::V1, Some(config.clone())).unwrap().value, told);
     let old = json!({
         "taskId": "t",
         "pushNotificationConfig": {"id": "c", "url": "https://h.example", "authentication": {"schemes": ["Bearer"]}},
     });
-    let found = read(&fetch, Dialect::ZeroThree, Some(old.clone())).unwrap().value;
+    let found = read(&fetch, Dialect::V03, Some(old.clone())).unwrap().value;
     assert_eq!(found["push_notification_config"]["authentication"], json!({"scheme": "Bearer"}));
     assert_eq!(found["push_notification_config"]["taskId"], "t");
     for wrong in
         [json!({"id": "c"}), json!({"url": "u", "taskId": "other"}), json!([]), json!(null)]
     {
-        assert!(read(&fetch, Dialect::One, Some(wrong.clone())).is_err(), "{wrong}");
+        assert!(read(&fetch, Dialect::V1, Some(wrong.clone())).is_err(), "{wrong}");
     }
     for (dialect, result, next) in [
-        (Dialect::One, json!({"configs": [config], "nextPageToken": "n"}), json!("n")),
-        (Dialect::One, json!({"configs": [config], "nextPageToken": ""}), json!(null)),
-        (Dialect::ZeroThree, json!([old]), json!(null)),
+        (Dialect::V1, json!({"configs": [config], "nextPageToken": "n"}), json!("n")),
+        (Dialect::V1, json!({"configs": [config], "nextPageToken": ""}), json!(null)),
+        (Dialect::V03, json!([old]), json!(null)),
     ] {
         let found = read(&list(), dialect, Some(result)).unwrap().value;
         assert_eq!(found["push_notification_configs"].as_array().unwrap().len(), 1);
         assert_eq!(found["next_page_token"], next);
     }
     let none = json!({"push_notification_configs": [], "next_page_token": null});
-    assert_eq!(read(&list(), Dialect::One, Some(json!({}))).unwrap().value, none);
-    assert!(read(&list(), Dialect::One, Some(json!({"configs": [{"id": "c"}]}))).is_err());
+    assert_eq!(read(&list(), Dialect::V1, Some(json!({}))).unwrap().value, none);
+    assert!(read(&list(), Dialect::V1, Some(json!({"configs": [{"id": "c"}]}))).is_err());
     for result in [None, Some(json!(null)), Some(json!({}))] {
-        assert_eq!(read(&delete, Dialect::One, result).unwrap().value, json!({"deleted": true}));
+        assert_eq!(read(&delete, Dialect::V1, result).unwrap().value, json!({"deleted": true}));
     }
 }
 
@@ -177,12 +177,12 @@ fn answers_of_0_3_come_out_as_those_of_1_0() {
             json!({"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": []}}}),
         ),
     ] {
-        assert_eq!(event(Dialect::ZeroThree, old.clone()).unwrap().value, expected, "{old}");
+        assert_eq!(event(Dialect::V03, old.clone()).unwrap().value, expected, "{old}");
     }
-    let answer = read(&get(), Dialect::ZeroThree, Some(task)).unwrap();
+    let answer = read(&get(), Dialect::V03, Some(task)).unwrap();
     assert_eq!(answer.value, json!({"task": new_task}));
     for wrong in [json!({"kind": "x"}), json!("x"), json!({"kind": "task"})] {
-        assert!(event(Dialect::ZeroThree, wrong.clone()).is_err(), "{wrong}");
+        assert!(event(Dialect::V03, wrong.clone()).is_err(), "{wrong}");
     }
 }
 
@@ -206,7 +206,7 @@ fn answers_of_0_3_over_http_and_json_do_too() {
             json!({"message": {"parts": [{"data": {"data": 1, "x": 2}}]}}),
         ),
     ] {
-        assert_eq!(event(Dialect::ZeroThree, old.clone()).unwrap().value, expected, "{old}");
+        assert_eq!(event(Dialect::V03, old.clone()).unwrap().value, expected, "{old}");
     }
 }
 
@@ -223,5 +223,5 @@ fn a_task_that_waits_for_its_caller_is_not_over() {
     }
     let value: Value =
         json!({"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_AUTH_REQUIRED"}}});
-    assert!(event(Dialect::One, value).unwrap().ends);
+    assert!(event(Dialect::V1, value).unwrap().ends);
 }

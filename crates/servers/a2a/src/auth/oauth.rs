@@ -39,7 +39,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// Where the tokens of a scheme are given.
-    pub(crate) fn of(scheme: &Scheme) -> Option<Self> {
+    pub(crate) fn from_scheme(scheme: &Scheme) -> Option<Self> {
         match scheme {
             Scheme::OAuth2 { token_url: Some(url), .. } => Some(Self::Endpoint(url.clone())),
             Scheme::OAuth2 { metadata_url: Some(url), .. } => Some(Self::Metadata(url.clone())),

@@ -1,18 +1,19 @@
 //! What a card says about security: schemes, and which of them a call needs.
 
+use chio_core::foreign_text::printable;
 use serde_json::{Map, Value};
 
-use crate::error::A2aError;
+use crate::error::{AgentError, MAX_SHOWN};
 
 /// Ways to meet a requirement: any one of them will do.
 pub(crate) type Requirements = Vec<Alternative>;
 
 /// What one way needs: all of it.
-pub(crate) type Alternative = Vec<Asked>;
+pub(crate) type Alternative = Vec<SchemeRequirement>;
 
 /// A scheme that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct SchemeRequirement {
     /// Its name in the card.
     pub(crate) scheme: String,
     /// What the credentials have to be good for.
@@ -93,16 +94,16 @@ impl Scheme {
             Some((*old, object.get(*camel).or_else(|| object.get(*snake))?))
         });
         match (kinds.next(), kinds.next()) {
-            (Some((kind, Value::Object(inner))), None) => Self::of_kind(kind, inner),
+            (Some((kind, Value::Object(inner))), None) => Self::from_kind(kind, inner),
             (Some(_), _) => unknown(),
             (None, _) => match object.get("type").and_then(Value::as_str) {
-                Some(kind) => Self::of_kind(kind, object),
+                Some(kind) => Self::from_kind(kind, object),
                 None => Self::Unknown(first_name(object)),
             },
         }
     }
 
-    fn of_kind(kind: &str, object: &Map<String, Value>) -> Self {
+    fn from_kind(kind: &str, object: &Map<String, Value>) -> Self {
         let text = |names: &[&str]| {
             let mut found = names.iter().filter_map(|name| object.get(*name)?.as_str());
             found.next().filter(|text| !text.trim().is_empty()).map(str::to_owned)
@@ -111,7 +112,9 @@ impl Scheme {
             "http" => text(&["scheme"]).map(|name| match name.to_ascii_lowercase().as_str() {
                 "bearer" => Self::Bearer,
                 "basic" => Self::Basic,
-                other => Self::Unknown(format!("HTTP authentication `{}`", short(other))),
+                other => {
+                    Self::Unknown(format!("HTTP authentication `{}`", printable(other, MAX_SHOWN)))
+                }
             }),
             "oauth2" => {
                 let flows = ["clientCredentials", "client_credentials"];
@@ -132,18 +135,17 @@ impl Scheme {
                 let place = text(&["location", "in"]).and_then(|name| KeyPlace::read(&name));
                 place.zip(text(&["name"])).map(|(place, name)| Self::ApiKey { place, name })
             }
-            other => Some(Self::Unknown(format!("`{}`", short(other)))),
+            other => Some(Self::Unknown(format!("`{}`", printable(other, MAX_SHOWN)))),
         };
         scheme.unwrap_or_else(|| Self::Unknown(format!("`{kind}` without what it needs")))
     }
 }
 
 fn first_name(object: &Map<String, Value>) -> String {
-    object.keys().next().map_or("nothing".to_owned(), |name| format!("`{}`", short(name)))
-}
-
-fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
+    object
+        .keys()
+        .next()
+        .map_or("nothing".to_owned(), |name| format!("`{}`", printable(name, MAX_SHOWN)))
 }
 
 /// Reads requirements of either spelling.
@@ -153,9 +155,9 @@ fn short(text: &str) -> String {
 pub(crate) fn requirements(
     whose: &str,
     value: Option<Value>,
-) -> Result<Option<Requirements>, A2aError> {
+) -> Result<Option<Requirements>, AgentError> {
     let wrong = |expected: &str| {
-        A2aError::Protocol(format!("expected {expected} in the security requirements of {whose}"))
+        AgentError::Protocol(format!("expected {expected} in the security requirements of {whose}"))
     };
     let alternatives = match value {
         None | Some(Value::Null) => return Ok(None),
@@ -172,7 +174,7 @@ pub(crate) fn requirements(
         };
         let asked = schemes.iter().map(|(scheme, scopes)| {
             let scopes = scopes_of(scopes).ok_or_else(|| wrong("lists of scopes"))?;
-            Ok(Asked { scheme: scheme.clone(), scopes })
+            Ok(SchemeRequirement { scheme: scheme.clone(), scopes })
         });
         asked.collect()
     };

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Card;
-use super::security::{Asked, KeyPlace, Scheme, requirements};
-use crate::error::A2aError;
+use super::security::{KeyPlace, Scheme, SchemeRequirement, requirements};
+use crate::error::AgentError;
 
-fn read(card: &Value) -> Result<Card, A2aError> {
+fn read(card: &Value) -> Result<Card, AgentError> {
     Card::read(card.to_string().as_bytes())
 }
 
@@ -166,7 +166,7 @@ fn what_is_not_understood_is_an_unknown_scheme_and_never_none() {
 
 #[test]
 fn requirements_of_both_spellings_are_understood() {
-    let asked = |scheme: &str, scopes: &[&str]| Asked {
+    let asked = |scheme: &str, scopes: &[&str]| SchemeRequirement {
         scheme: scheme.to_owned(),
         scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
     };

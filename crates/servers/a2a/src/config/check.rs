@@ -2,11 +2,12 @@
 
 use chio_core::canonical;
 use chio_core::crypto::PublicKey;
+use chio_core::foreign_text::{is_sound, printable};
 use chio_net::client::{Certificates, ClientIdentity, Roots};
 
 use super::A2aAdapterConfig;
 use crate::card::security::KeyPlace;
-use crate::error::A2aError;
+use crate::error::{AgentError, MAX_SHOWN};
 use crate::secret::Secret;
 
 /// Headers that the adapter itself sets.
@@ -22,7 +23,7 @@ impl A2aAdapterConfig {
     ///
     /// # Errors
     /// With the first that cannot be used.
-    pub(crate) fn check(&self) -> Result<(), A2aError> {
+    pub(crate) fn check(&self) -> Result<(), AgentError> {
         for (name, value) in &self.headers {
             check_header(name, value)?;
         }
@@ -30,21 +31,24 @@ impl A2aAdapterConfig {
             check_cookie(name, value)?;
         }
         for (name, value) in &self.query {
-            check_text(&format!("the query parameter `{}`", shown(name)), value)?;
+            check_text(&format!("the query parameter `{}`", printable(name, MAX_SHOWN)), value)?;
         }
         for (place, name, value) in &self.api_keys {
             match place {
                 KeyPlace::Header => check_header(name, value)?,
                 KeyPlace::Cookie => check_cookie(name, value)?,
                 KeyPlace::Query => {
-                    check_text(&format!("the query parameter `{}`", shown(name)), value)?;
+                    check_text(
+                        &format!("the query parameter `{}`", printable(name, MAX_SHOWN)),
+                        value,
+                    )?;
                 }
             }
         }
         self.check_credentials()
     }
 
-    fn check_credentials(&self) -> Result<(), A2aError> {
+    fn check_credentials(&self) -> Result<(), AgentError> {
         if let Some(token) = &self.bearer {
             check_text("the bearer token", token)?;
             if token.expose().contains(char::is_whitespace) {
@@ -77,16 +81,16 @@ impl A2aAdapterConfig {
     ///
     /// # Errors
     /// When it is none.
-    pub(crate) fn manifest_key(&self) -> Result<PublicKey, A2aError> {
+    pub(crate) fn manifest_key(&self) -> Result<PublicKey, AgentError> {
         PublicKey::from_hex(&self.public_key)
-            .map_err(|error| A2aError::Configuration(format!("the manifest's key: {error}")))
+            .map_err(|error| AgentError::Configuration(format!("the manifest's key: {error}")))
     }
 
     /// The capability as a header carries it.
     ///
     /// # Errors
     /// When it cannot stand in one.
-    pub(crate) fn capability_text(&self) -> Result<Option<Secret>, A2aError> {
+    pub(crate) fn capability_text(&self) -> Result<Option<Secret>, AgentError> {
         let Some(capability) = &self.capability else { return Ok(None) };
         let expected = "a capability of visible ASCII of at most 64 KiB";
         let text =
@@ -101,40 +105,34 @@ impl A2aAdapterConfig {
     ///
     /// # Errors
     /// When a certificate cannot be read.
-    pub(crate) fn roots(&self) -> Result<Roots, A2aError> {
+    pub(crate) fn roots(&self) -> Result<Roots, AgentError> {
         if self.root_pems.is_empty() {
             return Ok(Roots::System);
         }
         let all = self.root_pems.join("\n");
         Certificates::from_pem(all.as_bytes())
             .map(Roots::SystemAnd)
-            .map_err(|error| A2aError::Configuration(format!("the root authorities: {error}")))
+            .map_err(|error| AgentError::Configuration(format!("the root authorities: {error}")))
     }
 
     /// Who to be over mutual TLS.
     ///
     /// # Errors
     /// When the certificate or the key cannot be read.
-    pub(crate) fn identity(&self) -> Result<Option<ClientIdentity>, A2aError> {
+    pub(crate) fn identity(&self) -> Result<Option<ClientIdentity>, AgentError> {
         let Some((chain, key)) = &self.identity_pems else { return Ok(None) };
         ClientIdentity::from_pem(chain.as_bytes(), key.expose().as_bytes())
             .map(Some)
-            .map_err(|error| A2aError::AuthNegotiation(format!("the client identity: {error}")))
+            .map_err(|error| AgentError::AuthNegotiation(format!("the client identity: {error}")))
     }
 }
 
-fn wrong(what: &str, expected: &str) -> A2aError {
-    A2aError::AuthNegotiation(format!("{what}: expected {expected}, found something else"))
+fn wrong(what: &str, expected: &str) -> AgentError {
+    AgentError::AuthNegotiation(format!("{what}: expected {expected}, found something else"))
 }
 
-/// A name as an error may repeat it.
-fn shown(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(40).collect()
-}
-
-fn check_text(what: &str, value: &Secret) -> Result<(), A2aError> {
-    let text = value.expose();
-    if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+fn check_text(what: &str, value: &Secret) -> Result<(), AgentError> {
+    if !is_sound(value.expose()) {
         return Err(wrong(what, "text without blanks around it and control characters"));
     }
     Ok(())
@@ -145,8 +143,8 @@ fn is_token(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-fn check_header(name: &str, value: &Secret) -> Result<(), A2aError> {
-    let what = format!("the header `{}`", shown(name));
+fn check_header(name: &str, value: &Secret) -> Result<(), AgentError> {
+    let what = format!("the header `{}`", printable(name, MAX_SHOWN));
     if !is_token(name) {
         return Err(wrong(&what, "a name of a header"));
     }
@@ -163,8 +161,8 @@ fn check_header(name: &str, value: &Secret) -> Result<(), A2aError> {
     Ok(())
 }
 
-fn check_cookie(name: &str, value: &Secret) -> Result<(), A2aError> {
-    let what = format!("the cookie `{}`", shown(name));
+fn check_cookie(name: &str, value: &Secret) -> Result<(), AgentError> {
+    let what = format!("the cookie `{}`", printable(name, MAX_SHOWN));
     if !is_token(name) {
         return Err(wrong(&what, "a name of a cookie"));
     }

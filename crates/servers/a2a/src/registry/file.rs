@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::Rows;
-use crate::error::A2aError;
+use crate::error::AgentError;
 
 /// What the file says it is.
 const VERSION: &str = "chio.a2a-task-registry.v1";
@@ -51,7 +51,7 @@ impl RegistryFile {
     ///
     /// # Errors
     /// When it cannot be read or understood.
-    pub(super) fn read(&self) -> Result<Arc<Rows>, A2aError> {
+    pub(super) fn read(&self) -> Result<Arc<Rows>, AgentError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::default()),
@@ -75,14 +75,14 @@ impl RegistryFile {
     /// When the change is refused, or cannot be made.
     pub(super) fn change(
         &self,
-        change: impl FnOnce(&mut Rows) -> Result<(), A2aError>,
-    ) -> Result<(), A2aError> {
+        change: impl FnOnce(&mut Rows) -> Result<(), AgentError>,
+    ) -> Result<(), AgentError> {
         let lock = self.lock().map_err(|error| unusable("locked", &error))?;
         let mut rows = (*self.read()?).clone();
         change(&mut rows)?;
         let content = Content { version: VERSION.to_owned(), tasks: &rows };
         let text = serde_json::to_vec_pretty(&content)
-            .map_err(|_| A2aError::Lifecycle("the registry has no form".to_owned()))?;
+            .map_err(|_| AgentError::Lifecycle("the registry has no form".to_owned()))?;
         self.replace(&text).map_err(|error| unusable("written", &error))?;
         drop(lock);
         Ok(())
@@ -156,7 +156,7 @@ fn stamp(file: &File) -> io::Result<Stamp> {
     Ok(Stamp { length: metadata.len(), modified: metadata.modified().ok(), node })
 }
 
-fn parse(file: File) -> Result<Rows, A2aError> {
+fn parse(file: File) -> Result<Rows, AgentError> {
     let mut text = Vec::new();
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut text);
     read.map_err(|error| unusable("read", &error))?;
@@ -175,10 +175,10 @@ fn parse(file: File) -> Result<Rows, A2aError> {
 }
 
 // SECURITY: a damaged registry is no empty one; what it bound must not become free.
-fn damaged(problem: &str) -> A2aError {
-    A2aError::Lifecycle(format!("the task registry cannot be understood: {problem}"))
+fn damaged(problem: &str) -> AgentError {
+    AgentError::Lifecycle(format!("the task registry cannot be understood: {problem}"))
 }
 
-fn unusable(what: &str, error: &io::Error) -> A2aError {
-    A2aError::Lifecycle(format!("the task registry cannot be {what}: {}", error.kind()))
+fn unusable(what: &str, error: &io::Error) -> AgentError {
+    AgentError::Lifecycle(format!("the task registry cannot be {what}: {}", error.kind()))
 }

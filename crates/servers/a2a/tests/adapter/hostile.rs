@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chio_a2a_adapter::A2aLimits;
+use chio_a2a_adapter::AgentLimits;
 use chio_kernel::{KernelConfig, Limits, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -280,7 +280,7 @@ async fn bounds_can_be_set_otherwise() {
         tokio::spawn(async move { while sender.send(working(&seen, 20 << 10)).await.is_ok() {} });
     })
     .await;
-    let limits = A2aLimits { line: 32 << 10, chunks: 3, ..A2aLimits::default() };
+    let limits = AgentLimits { line: 32 << 10, chunks: 3, ..AgentLimits::default() };
     let world = World::new(config(&server).with_limits(limits)).await;
     let done = world.run("research", json!({"message": "x", "stream": true})).await;
     assert_eq!(done.chunks.len(), 3);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aError};
+use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, AgentError};
 use chio_core::capability::CapabilityToken;
 use chio_core::checkpoint::log_id;
 use chio_core::protocol::DiscoveryProtocol;
@@ -105,14 +105,14 @@ impl World {
         Self::try_new(config).await.unwrap()
     }
 
-    pub(crate) async fn try_new(config: A2aAdapterConfig) -> Result<Self, A2aError> {
+    pub(crate) async fn try_new(config: A2aAdapterConfig) -> Result<Self, AgentError> {
         Self::within(config, KernelConfig::default()).await
     }
 
     pub(crate) async fn within(
         config: A2aAdapterConfig,
         limits: KernelConfig,
-    ) -> Result<Self, A2aError> {
+    ) -> Result<Self, AgentError> {
         let adapter = A2aAdapter::connect(config).await?;
         let clock = Arc::<TestClock>::default();
         let open = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock) as _).unwrap();

@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chio_core::receipt::OperationKind;
 use chio_kernel::{AskError, ListKind, Question, ServerNotification};
+use chio_net::jsonrpc::RpcError;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Conversation;
-use crate::wire::{self, INTERNAL_ERROR, METHOD_NOT_FOUND};
+use crate::wire;
 
-/// A notice of a child, and what it weighs until it is delivered.
-pub(crate) struct Held {
-    pub(crate) notice: ServerNotification,
+/// A notification of a child, which takes room until it is delivered.
+pub(crate) struct QueuedNotification {
+    pub(crate) notification: ServerNotification,
     pub(super) _weight: OwnedSemaphorePermit,
 }
 
 /// A question of a child.
-pub(crate) struct Asked {
+pub(crate) struct ChildQuestion {
     pub(crate) question: Question,
     pub(crate) reply: Reply,
     pub(super) _weight: OwnedSemaphorePermit,
@@ -26,8 +27,8 @@ pub(crate) struct Asked {
 
 /// What a child says that belongs to no call.
 pub(crate) enum Outside {
-    ServerNotification(Held),
-    Question(Asked),
+    ServerNotification(QueuedNotification),
+    Question(ChildQuestion),
 }
 
 /// The way back of an answer to a child. A question that is dropped is answered with an error, but
@@ -35,18 +36,18 @@ pub(crate) enum Outside {
 pub(crate) struct Reply {
     conversation: Arc<Conversation>,
     id: Value,
-    spare: Option<Question>,
+    fallback: Option<Question>,
 }
 
 impl Reply {
     pub(super) fn new(conversation: &Arc<Conversation>, id: Value, question: &Question) -> Self {
-        let spare = (question.kind == OperationKind::ListRoots).then(|| question.clone());
-        Self { conversation: Arc::clone(conversation), id, spare }
+        let fallback = (question.kind == OperationKind::ListRoots).then(|| question.clone());
+        Self { conversation: Arc::clone(conversation), id, fallback }
     }
 
     /// It goes to the session, and nowhere else after that.
     pub(super) fn is_outside(&mut self) {
-        self.spare = None;
+        self.fallback = None;
     }
 
     /// Answers the child.
@@ -60,8 +61,8 @@ impl Reply {
 
     fn refuse(&self, error: &AskError) {
         let code = match error {
-            AskError::Unsupported => METHOD_NOT_FOUND,
-            _ => INTERNAL_ERROR,
+            AskError::Unsupported => RpcError::METHOD_NOT_FOUND,
+            _ => RpcError::INTERNAL_ERROR,
         };
         self.send(&wire::refusal(&self.id, code, &error.to_string()));
     }
@@ -74,15 +75,15 @@ impl Reply {
     }
 
     /// The same question once more, for the session; none when the child is gone.
-    fn again(&mut self) -> Option<Asked> {
-        let question = self.spare.take()?;
+    fn again(&mut self) -> Option<ChildQuestion> {
+        let question = self.fallback.take()?;
         let conversation = Arc::clone(&self.conversation);
         if conversation.over().is_cancelled() {
             return None;
         }
         let weight = conversation.weigh(1)?;
-        let reply = Self { conversation, id: self.id.clone(), spare: None };
-        Some(Asked { question, reply, _weight: weight })
+        let reply = Self { conversation, id: self.id.clone(), fallback: None };
+        Some(ChildQuestion { question, reply, _weight: weight })
     }
 }
 
@@ -126,21 +127,21 @@ impl Change {
 /// The way of what a child says to a call that runs.
 pub(super) struct Route {
     pub(super) token: u64,
-    pub(super) notices: mpsc::Sender<Held>,
-    pub(super) questions: mpsc::Sender<Asked>,
+    pub(super) notifications: mpsc::Sender<QueuedNotification>,
+    pub(super) questions: mpsc::Sender<ChildQuestion>,
     pub(super) dropped: Arc<AtomicU64>,
 }
 
 /// What a child says to a call.
 pub(crate) struct Events {
-    pub(crate) notices: mpsc::Receiver<Held>,
-    pub(crate) questions: mpsc::Receiver<Asked>,
+    pub(crate) notifications: mpsc::Receiver<QueuedNotification>,
+    pub(crate) questions: mpsc::Receiver<ChildQuestion>,
 }
 
 /// A call that runs. What the child says belongs to the newest, or to the one that it names.
 pub(crate) struct Running {
     conversation: Arc<Conversation>,
-    /// The name under which the child says how far the call has come.
+    /// The progress token of the call.
     pub(crate) token: u64,
     dropped: Arc<AtomicU64>,
 }
@@ -149,17 +150,18 @@ impl Conversation {
     /// A call begins.
     pub(crate) fn begin(self: &Arc<Self>) -> (Running, Events) {
         let limits = &self.settings.limits;
-        let (notices, notices_out) = mpsc::channel(limits.max_notices.max(1));
+        let (notifications, notifications_out) = mpsc::channel(limits.max_notifications.max(1));
         let (questions, questions_out) = mpsc::channel(limits.max_questions.max(1));
         let dropped = Arc::<AtomicU64>::default();
+        let counter = Arc::clone(&dropped);
         let token = {
             let mut state = self.state.lock();
             let token = state.next_id();
-            state.calls.push(Route { token, notices, questions, dropped: Arc::clone(&dropped) });
+            state.calls.push(Route { token, notifications, questions, dropped: counter });
             token
         };
         let running = Running { conversation: Arc::clone(self), token, dropped };
-        (running, Events { notices: notices_out, questions: questions_out })
+        (running, Events { notifications: notifications_out, questions: questions_out })
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use chio_core::receipt::OperationKind;
 use chio_kernel::{Question, ServerNotification};
+use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Conversation;
-use super::events::{Asked, Change, Held, Outside, Reply};
-use crate::wire::{self, INTERNAL_ERROR, Incoming, METHOD_NOT_FOUND};
+use super::events::{Change, ChildQuestion, Outside, QueuedNotification, Reply};
+use crate::wire::{self, Incoming};
 
 /// What a client can do that servers are told of.
 pub(crate) const FORWARDED: [&str; 3] = ["sampling", "elicitation", "roots"];
@@ -25,8 +26,8 @@ const QUESTIONS: [(&str, &str, OperationKind); 3] = [
 
 /// The member by which a server says whose progress it tells.
 const PROGRESS_TOKEN: &str = "progressToken";
-/// The size above which the kernel drops a notice.
-const MAX_NOTICE: usize = 1 << 20;
+/// The size above which the kernel drops a notification.
+const MAX_NOTIFICATION: usize = 1 << 20;
 
 impl Conversation {
     /// Sorts a line; tells whether it was one of messages.
@@ -44,7 +45,7 @@ impl Conversation {
                     self.asked(id, &method, params, line.len());
                 }
                 Incoming::Notification { method, params } => {
-                    self.noticed(method, params, line.len());
+                    self.take_notification(method, params, line.len());
                 }
             }
         }
@@ -68,27 +69,27 @@ impl Conversation {
         };
         let known = QUESTIONS.iter().find(|(name, ..)| *name == method);
         let Some((_, capability, kind)) = known else {
-            return refuse(METHOD_NOT_FOUND, "the client has no such method");
+            return refuse(RpcError::METHOD_NOT_FOUND, "the client has no such method");
         };
         // SECURITY: a child that has no client of its own may ask none.
         let client = self.client.as_ref();
         if !client.is_some_and(|client| client.contains_key(*capability)) {
-            return refuse(METHOD_NOT_FOUND, "the client does not take this");
+            return refuse(RpcError::METHOD_NOT_FOUND, "the client does not take this");
         }
         let Some(weight) = self.weigh(size) else {
-            return refuse(INTERNAL_ERROR, "too much waits for the client already");
+            return refuse(RpcError::INTERNAL_ERROR, "too much waits for the client already");
         };
         if !self.state.lock().asked.insert(id.to_string()) {
-            return refuse(INTERNAL_ERROR, "expected a new id, found one in use");
+            return refuse(RpcError::INTERNAL_ERROR, "expected a new id, found one in use");
         }
         let question = Question { kind: *kind, params: Value::Object(params) };
         let reply = Reply::new(self, id, &question);
-        self.ask(Asked { question, reply, _weight: weight });
+        self.ask(ChildQuestion { question, reply, _weight: weight });
     }
 
     /// A question goes to the newest call, or else to the client outside of any. One that does not
     /// fit is dropped, and so answered with an error.
-    fn ask(&self, asked: Asked) {
+    fn ask(&self, asked: ChildQuestion) {
         let newest = self.state.lock().calls.last().map(|call| call.questions.clone());
         let asked = match newest {
             None => asked,
@@ -100,13 +101,13 @@ impl Conversation {
         self.ask_outside(asked);
     }
 
-    pub(super) fn ask_outside(&self, mut asked: Asked) {
+    pub(super) fn ask_outside(&self, mut asked: ChildQuestion) {
         asked.reply.is_outside();
         let _ = self.outside.try_send(Outside::Question(asked));
     }
 
-    /// A notice of the child.
-    fn noticed(&self, method: String, mut params: Map<String, Value>, size: usize) {
+    /// A notification of the child.
+    fn take_notification(&self, method: String, mut params: Map<String, Value>, size: usize) {
         if let Some(change) = Change::ALL.into_iter().find(|change| change.method() == method) {
             return self.list_changed(change);
         }
@@ -118,19 +119,19 @@ impl Conversation {
             }
             "notifications/progress" => {
                 let token = params.remove(PROGRESS_TOKEN).as_ref().and_then(Value::as_u64);
-                self.tell_call(token, ServerNotification { method, params }, size);
+                self.notify_call(token, ServerNotification { method, params }, size);
             }
             // SECURITY: what a shared child says on its own belongs to no session.
             "notifications/message" if self.client.is_some() => {
-                self.tell_call(None, ServerNotification { method, params }, size);
+                self.notify_call(None, ServerNotification { method, params }, size);
             }
             "notifications/resources/updated" => {
-                self.tell_outside(ServerNotification { method, params }, size)
+                self.notify_session(ServerNotification { method, params }, size)
             }
             "notifications/elicitation/complete" | "notifications/tasks/status"
                 if self.client.is_some() =>
             {
-                self.tell_outside(ServerNotification { method, params }, size);
+                self.notify_session(ServerNotification { method, params }, size);
             }
             _ => {}
         }
@@ -142,10 +143,10 @@ impl Conversation {
         self.changed.notify_one();
     }
 
-    /// Passes a notice to the call of this name, or the newest. What names a call that is over is
+    /// Passes a notification to the call of this name, or the newest. What names a call that is over is
     /// dropped; what names none is for the client when there is no call.
-    fn tell_call(&self, token: Option<u64>, notice: ServerNotification, size: usize) {
-        let names_one = notice.method == "notifications/progress";
+    fn notify_call(&self, token: Option<u64>, notification: ServerNotification, size: usize) {
+        let names_one = notification.method == "notifications/progress";
         let route = {
             let state = self.state.lock();
             let found = match token {
@@ -153,31 +154,31 @@ impl Conversation {
                 None if names_one => None,
                 None => state.calls.last(),
             };
-            found.map(|call| (call.notices.clone(), Arc::clone(&call.dropped)))
+            found.map(|call| (call.notifications.clone(), Arc::clone(&call.dropped)))
         };
-        let Some((notices, dropped)) = route else {
+        let Some((notifications, dropped)) = route else {
             if !names_one {
-                self.tell_outside(notice, size);
+                self.notify_session(notification, size);
             }
             return;
         };
-        let held = self.hold(notice, size);
-        if held.is_none_or(|held| notices.try_send(held).is_err()) {
+        let held = self.hold(notification, size);
+        if held.is_none_or(|held| notifications.try_send(held).is_err()) {
             dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Sends the client a notice outside of any call. What it does not take is lost.
-    fn tell_outside(&self, notice: ServerNotification, size: usize) {
-        if let Some(held) = self.hold(notice, size) {
+    /// Sends the client a notification outside of any call. What it does not take is lost.
+    fn notify_session(&self, notification: ServerNotification, size: usize) {
+        if let Some(held) = self.hold(notification, size) {
             let _ = self.outside.try_send(Outside::ServerNotification(held));
         }
     }
 
-    fn hold(&self, notice: ServerNotification, size: usize) -> Option<Held> {
-        if size > MAX_NOTICE {
+    fn hold(&self, notification: ServerNotification, size: usize) -> Option<QueuedNotification> {
+        if size > MAX_NOTIFICATION {
             return None;
         }
-        self.weigh(size).map(|weight| Held { notice, _weight: weight })
+        self.weigh(size).map(|weight| QueuedNotification { notification, _weight: weight })
     }
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use chio_kernel::{AskError, ListKind};
+use chio_net::jsonrpc::RpcError;
 
 use super::*;
 use crate::options::Limits;
@@ -51,7 +52,7 @@ impl Talk {
     /// What came out outside of any call.
     fn outside(&mut self) -> Option<String> {
         match self.outside.try_recv().ok()? {
-            Outside::ServerNotification(held) => Some(held.notice.method),
+            Outside::ServerNotification(held) => Some(held.notification.method),
             Outside::Question(asked) => Some(format!("{:?}", asked.question.kind)),
         }
     }
@@ -61,10 +62,10 @@ fn all() -> Option<Value> {
     Some(json!({"sampling": {}, "elicitation": {}, "roots": {}}))
 }
 
-fn notices(events: &mut Events) -> Vec<(String, Value)> {
+fn notifications(events: &mut Events) -> Vec<(String, Value)> {
     let mut found = Vec::new();
-    while let Ok(held) = events.notices.try_recv() {
-        found.push((held.notice.method, Value::Object(held.notice.params)));
+    while let Ok(held) = events.notifications.try_recv() {
+        found.push((held.notification.method, Value::Object(held.notification.params)));
     }
     found
 }
@@ -86,7 +87,7 @@ async fn answers_find_who_asked() {
     talk.say(&json!({"jsonrpc": "2.0", "id": ids[0], "error": error}));
     assert_eq!(other.await, Ok(json!({"of": "b"})));
     assert_eq!(one.await, Err(McpError::Answered { code: -7, message: "no".to_owned() }));
-    assert!(talk.sent().is_empty(), "nothing is called off that was answered");
+    assert!(talk.sent().is_empty(), "nothing is cancelled that was answered");
 }
 
 #[tokio::test]
@@ -147,7 +148,7 @@ async fn requests_are_bounded_in_number_and_bytes() {
     let talk = Talk::within(None, limits);
     let mut request = pin!(talk.conversation.request("a", Map::new()));
     assert!(once(&mut request).await.is_pending());
-    let refused = McpError::TooMany { what: "requests at once", most: 1 };
+    let refused = McpError::TooMany { what: "requests at once", max: 1 };
     assert_eq!(talk.conversation.request("b", Map::new()).await, Err(refused));
     let talk = Talk::within(None, Limits { max_queued_bytes: 100, ..Limits::default() });
     let mut request = pin!(talk.conversation.request("a", Map::new()));
@@ -168,12 +169,12 @@ fn progress_belongs_to_the_call_that_it_names() {
     talk.notify("notifications/progress", &progress(json!(second.token + 100)));
     talk.notify("notifications/progress", &json!({"progress": 1}));
     let expected = ("notifications/progress".to_owned(), json!({"progress": 1, "total": 2}));
-    assert_eq!(notices(&mut to_first), [expected]);
-    assert_eq!(notices(&mut to_second), []);
+    assert_eq!(notifications(&mut to_first), [expected]);
+    assert_eq!(notifications(&mut to_second), []);
     let over = first.token;
     drop(first);
     talk.notify("notifications/progress", &progress(json!(over)));
-    assert_eq!(notices(&mut to_second), []);
+    assert_eq!(notifications(&mut to_second), []);
     assert_eq!(talk.outside(), None);
 }
 
@@ -188,8 +189,8 @@ fn what_is_logged_belongs_to_the_newest_call_or_the_session() {
     drop(first);
     talk.notify("notifications/message", &json!({"data": "c"}));
     let message = |data: &str| ("notifications/message".to_owned(), json!({"data": data}));
-    assert_eq!(notices(&mut to_second), [message("a")]);
-    assert_eq!(notices(&mut to_first), [message("b")]);
+    assert_eq!(notifications(&mut to_second), [message("a")]);
+    assert_eq!(notifications(&mut to_first), [message("b")]);
     assert_eq!(talk.outside().as_deref(), Some("notifications/message"));
 }
 
@@ -225,7 +226,7 @@ fn what_was_not_announced_is_refused() {
         for method in ["sampling/createMessage", "elicitation/create", "tasks/list", "other"] {
             talk.ask(&json!(1), method);
             let sent = talk.sent();
-            assert_eq!(sent[0]["error"]["code"], wire::METHOD_NOT_FOUND, "{method}");
+            assert_eq!(sent[0]["error"]["code"], RpcError::METHOD_NOT_FOUND, "{method}");
         }
         assert!(events.questions.try_recv().is_err() && talk.outside().is_none());
         talk.ask(&json!(2), "ping");
@@ -245,7 +246,7 @@ fn a_child_without_a_session_reaches_nobody_who_did_not_ask() {
     ] {
         talk.notify(method, &json!({}));
     }
-    assert_eq!(notices(&mut events), []);
+    assert_eq!(notifications(&mut events), []);
     assert_eq!(talk.outside(), None);
     talk.notify("notifications/resources/updated", &json!({"uri": "a://b"}));
     assert_eq!(talk.outside().as_deref(), Some("notifications/resources/updated"));
@@ -253,13 +254,13 @@ fn a_child_without_a_session_reaches_nobody_who_did_not_ask() {
 
 #[test]
 fn what_nobody_takes_is_dropped_or_refused() {
-    let limits = Limits { max_notices: 2, max_questions: 1, ..Limits::default() };
+    let limits = Limits { max_notifications: 2, max_questions: 1, ..Limits::default() };
     let talk = Talk::within(all(), limits);
     let (_running, mut events) = talk.conversation.begin();
     for _ in 0..5 {
         talk.notify("notifications/message", &json!({}));
     }
-    assert_eq!(notices(&mut events).len(), 2);
+    assert_eq!(notifications(&mut events).len(), 2);
     assert_eq!(
         talk.conversation.state.lock().calls[0].dropped.load(std::sync::atomic::Ordering::Relaxed),
         3
@@ -295,14 +296,14 @@ fn what_waits_for_a_client_is_bounded_in_bytes() {
     }
     talk.ask(&json!(1), "roots/list");
     assert_eq!(talk.sent()[0]["error"]["message"], "too much waits for the client already");
-    assert_eq!(notices(&mut events).len(), 2);
+    assert_eq!(notifications(&mut events).len(), 2);
     talk.notify("notifications/message", &message);
-    assert_eq!(notices(&mut events).len(), 1, "room is given back");
+    assert_eq!(notifications(&mut events).len(), 1, "room is given back");
     let huge = json!({"data": "x".repeat(2 << 20)});
     let talk = Talk::new(all());
     let (_running, mut events) = talk.conversation.begin();
     talk.notify("notifications/message", &huge);
-    assert_eq!(notices(&mut events).len(), 0, "the kernel would not let it pass");
+    assert_eq!(notifications(&mut events).len(), 0, "the kernel would not let it pass");
 }
 
 #[test]

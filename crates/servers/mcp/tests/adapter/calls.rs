@@ -74,7 +74,7 @@ async fn a_slow_caller_has_been_told_all_when_the_result_comes() {
 #[tokio::test]
 async fn a_flood_of_progress_ends_with_the_result() {
     let mut options = crate::support::options(&[]);
-    options.limits.max_notices = 4;
+    options.limits.max_notifications = 4;
     let world = World::with(options).await;
     let caller = Arc::new(TestCaller::of("native").with_progress());
     world.value(&caller, "progress", json!({"steps": 20_000})).await;

@@ -219,11 +219,11 @@ async fn a_server_that_does_not_introduce_itself_is_not_started() {
     assert_eq!(start_error(silent).await, expected);
     let mut endless = options(&["--endless"]);
     endless.limits.max_pages = 5;
-    let expected = McpError::TooMany { what: "pages in a list", most: 5 };
+    let expected = McpError::TooMany { what: "pages in a list", max: 5 };
     assert_eq!(start_error(endless).await, expected);
     let mut many = options(&[]);
     many.limits.max_entries = 5;
-    let expected = McpError::TooMany { what: "entries in a list", most: 5 };
+    let expected = McpError::TooMany { what: "entries in a list", max: 5 };
     assert_eq!(start_error(many).await, expected);
 }
 

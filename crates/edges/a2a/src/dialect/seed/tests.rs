@@ -1,10 +1,10 @@
 //! Requests and tasks of Chio's own documents.
 
 use super::*;
-use crate::account::Account;
+use crate::call_report::CallReport;
 use crate::error::Kind;
 
-fn read(params: Value) -> Result<Send, Fault> {
+fn read(params: Value) -> Result<SendRequest, Fault> {
     read_send(serde_json::from_value(params).unwrap())
 }
 
@@ -65,7 +65,7 @@ fn each_state_has_its_status_and_either_a_message_or_words() {
             ],
             words: vec![Part::text("why")],
             history: Vec::new(),
-            account: Account::pending(),
+            report: CallReport::pending(),
             replies: false,
             updated_at: 0,
         };

@@ -1,10 +1,10 @@
 //! Requests and tasks of 0.3, as they stand on the wire.
 
 use super::*;
-use crate::account::Account;
+use crate::call_report::CallReport;
 use crate::error::Kind;
 
-fn read(parts: &Value, configuration: &Value) -> Result<Send, Fault> {
+fn read(parts: &Value, configuration: &Value) -> Result<SendRequest, Fault> {
     let message = json!({"kind": "message", "messageId": "m", "role": "user", "parts": parts});
     let params = json!({"message": message, "configuration": configuration});
     read_send(params.as_object().unwrap().clone())
@@ -63,7 +63,7 @@ fn a_task_says_that_it_is_one() {
         output: Vec::new(),
         words: vec![Part::text("which?")],
         history: vec![Message::new(Role::User, vec![Part::text("q")])],
-        account: Account::cancelled(),
+        report: CallReport::cancelled(),
         replies: false,
         updated_at: 0,
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::account::Account;
+use crate::call_report::CallReport;
 use crate::record::{State, TaskRecord};
 
 fn object(value: Value) -> Map<String, Value> {
@@ -94,7 +94,7 @@ fn record(state: State) -> TaskRecord {
         output: Vec::new(),
         words: Vec::new(),
         history: vec![said],
-        account: Account::pending(),
+        report: CallReport::pending(),
         replies: false,
         updated_at: 0,
     }

@@ -6,7 +6,7 @@ use chio_core::calendar::rfc3339_millis;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::account::InA2a;
+use crate::call_report::InA2a;
 use crate::message::{self, Content, Role, Shown};
 use crate::record::TaskRecord;
 
@@ -28,7 +28,7 @@ impl<'a> Sent<'a> {
             return Self::Task(Task::new(record, history, true));
         }
         let reply = Message::from_agent(record, "reply", &record.output);
-        Self::Message(Message { task_id: None, metadata: Some(record.account.in_a2a()), ..reply })
+        Self::Message(Message { task_id: None, metadata: Some(record.report.in_a2a()), ..reply })
     }
 }
 
@@ -59,7 +59,7 @@ impl<'a> Task<'a> {
             status: Status::new(record),
             artifacts: (artifacts && !output.is_empty()).then_some([artifact]),
             history: history.map(|message| Message::new(message, record)).collect(),
-            metadata: record.account.in_a2a(),
+            metadata: record.report.in_a2a(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::account::Account;
+use crate::call_report::CallReport;
 use crate::record::State;
 
 fn record(number: u64, updated_at: u64, context: &str, state: State) -> Arc<TaskRecord> {
@@ -15,7 +15,7 @@ fn record(number: u64, updated_at: u64, context: &str, state: State) -> Arc<Task
         output: Vec::new(),
         words: Vec::new(),
         history: Vec::new(),
-        account: Account::pending(),
+        report: CallReport::pending(),
         replies: false,
         updated_at,
     })

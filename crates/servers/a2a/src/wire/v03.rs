@@ -10,8 +10,8 @@ use super::{
     Envelope, Form, Rest, form_of_none, listed, object, push_path, request_metadata, task_form,
     text,
 };
-use crate::error::A2aError;
-use crate::input::{CreatePush, Operation, Send};
+use crate::error::AgentError;
+use crate::input::{CreatePush, Operation, SendRequest};
 use crate::interface::Binding;
 
 /// What stands before every path.
@@ -21,7 +21,7 @@ pub(super) fn form(
     operation: &Operation,
     envelope: &Envelope,
     binding: Binding,
-) -> Result<Form, A2aError> {
+) -> Result<Form, AgentError> {
     Ok(match operation {
         Operation::Send(send) => send_form(send, envelope, binding)?,
         _ => match task_form(operation, ["tasks/get", "tasks/resubscribe", "tasks/cancel"])? {
@@ -31,7 +31,11 @@ pub(super) fn form(
     })
 }
 
-fn send_form(send: &Send, envelope: &Envelope, binding: Binding) -> Result<Form, A2aError> {
+fn send_form(
+    send: &SendRequest,
+    envelope: &Envelope,
+    binding: Binding,
+) -> Result<Form, AgentError> {
     let configuration = object([
         ("acceptedOutputModes", listed(&envelope.output_modes)),
         ("historyLength", send.history_length.map(|length| json!(length))),
@@ -56,18 +60,21 @@ fn send_form(send: &Send, envelope: &Envelope, binding: Binding) -> Result<Form,
 }
 
 /// The data to send, which has to be an object in 0.3.
-fn data(send: &Send) -> Result<Option<&Value>, A2aError> {
+fn data(send: &SendRequest) -> Result<Option<&Value>, AgentError> {
     if send.data.as_ref().is_some_and(|data| !data.is_object()) {
         let problem = "expected an object as `data`, since the interface speaks A2A 0.3";
-        return Err(A2aError::InvalidToolInput(problem.to_owned()));
+        return Err(AgentError::InvalidToolInput(problem.to_owned()));
     }
     Ok(send.data.as_ref())
 }
 
-fn proto_message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
+fn proto_message(
+    send: &SendRequest,
+    envelope: &Envelope,
+) -> Result<Map<String, Value>, AgentError> {
     if !send.reference_task_ids.is_empty() {
         let problem = "expected no `reference_task_ids`, which A2A 0.3 over HTTP+JSON cannot carry";
-        return Err(A2aError::InvalidToolInput(problem.to_owned()));
+        return Err(AgentError::InvalidToolInput(problem.to_owned()));
     }
     let said = send.text.as_ref().map(|text| json!({"text": text}));
     let given = data(send)?.map(|data| json!({"data": {"data": data}}));
@@ -82,7 +89,7 @@ fn proto_message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>,
     ]))
 }
 
-fn message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aError> {
+fn message(send: &SendRequest, envelope: &Envelope) -> Result<Map<String, Value>, AgentError> {
     let said = send.text.as_ref().map(|text| json!({"kind": "text", "text": text}));
     let given = data(send)?.map(|data| json!({"kind": "data", "data": data}));
     let parts: Vec<Value> = said.into_iter().chain(given).collect();
@@ -98,7 +105,7 @@ fn message(send: &Send, envelope: &Envelope) -> Result<Map<String, Value>, A2aEr
     ]))
 }
 
-fn push_form(operation: &Operation) -> Result<Form, A2aError> {
+fn push_form(operation: &Operation) -> Result<Form, AgentError> {
     Ok(match operation {
         Operation::CreatePush(push) => {
             let params = object([

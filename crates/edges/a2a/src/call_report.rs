@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// What a task says about the decision on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Account {
+pub(crate) struct CallReport {
     /// The receipt's id and its canonical form.
     receipt: Option<(String, Arc<str>)>,
     decision: &'static str,
@@ -17,13 +17,13 @@ pub(crate) struct Account {
     reason: Option<String>,
     /// How it ended, in Chio's own dialect.
     ended: &'static str,
-    /// Whether a receipt is still to come.
+    /// Whether there is no receipt yet.
     pub(crate) pending: bool,
     /// Whether the tool streamed its result.
     pub(crate) streamed: bool,
 }
 
-/// The form of it in A2A.
+/// A report as A2A writes it.
 #[derive(Serialize)]
 pub(crate) struct InA2a<'a> {
     chio: ChioMembers<'a>,
@@ -41,8 +41,8 @@ struct ChioMembers<'a> {
     receipt: Option<&'a str>,
 }
 
-impl Account {
-    /// There is no decision yet.
+impl CallReport {
+    /// The report of a task without a decision.
     pub(crate) const fn pending() -> Self {
         Self {
             receipt: None,
@@ -54,12 +54,12 @@ impl Account {
         }
     }
 
-    /// Cancelled before there was a decision.
+    /// The report of a task that was cancelled before there was a decision.
     pub(crate) fn cancelled() -> Self {
         Self { decision: "cancelled", pending: false, ..Self::pending() }
     }
 
-    /// The decision of a receipt.
+    /// The report of a call that has ended.
     pub(crate) fn new(outcome: &Outcome, receipt: SealedReceipt) -> Self {
         let (decision, ended, reason) = match outcome {
             Outcome::Value(_) | Outcome::Stream { .. } => ("allow", "completed", None),
@@ -74,7 +74,7 @@ impl Account {
         Self { receipt, decision, reason, ended, pending: false, streamed }
     }
 
-    /// Interrupted by a kernel that stopped: there is a receipt, but no result.
+    /// The report of a call whose kernel stopped: there is a receipt, but no result.
     pub(crate) fn interrupted(receipt: Option<SealedReceipt>) -> Self {
         let receipt = receipt.and_then(Self::id_and_text);
         let reason = Some("its kernel stopped while it ran".to_owned());
@@ -108,11 +108,11 @@ impl Account {
 
     /// The member `metadata` in Chio's own dialect.
     pub(crate) fn in_seed(&self, surface: &'static str) -> Value {
-        let mut chio = self.authority();
+        let mut chio = self.common_members();
         match &self.receipt {
             Some((id, text)) => {
                 let receipt: Value = serde_json::from_str(text).unwrap_or_default();
-                self.tell_all(&mut chio, id, receipt);
+                self.insert_receipt_members(&mut chio, id, receipt);
                 chio.insert("a2aSurface".to_owned(), json!(surface));
                 if self.streamed {
                     let how = json!("collated_final_message");
@@ -140,7 +140,7 @@ impl Account {
     }
 
     /// What every answer in Chio's own dialect says.
-    fn authority(&self) -> Map<String, Value> {
+    fn common_members(&self) -> Map<String, Value> {
         let chio = json!({
             "decision": self.decision,
             "authorityPath": AUTHORITY_PATH,
@@ -169,15 +169,15 @@ impl Account {
         }
     }
 
-    /// What the receipt tells, beside it.
-    fn tell_all(&self, chio: &mut Map<String, Value>, id: &str, receipt: Value) {
+    /// Adds what the receipt says, and the receipt.
+    fn insert_receipt_members(&self, chio: &mut Map<String, Value>, id: &str, receipt: Value) {
         let at = |pointer: &str| receipt.pointer(pointer).cloned().unwrap_or_default();
         let mut bridge = at("/metadata/chio/bridge");
         let route = at("/metadata/route_selection");
         let protocols = route.get("selectedProtocols").cloned().unwrap_or_default();
         let hops = protocols.as_array().map_or(0, Vec::len);
-        let of = |member: &str| bridge.get(member).cloned().unwrap_or_default();
-        let terminal = of("terminalProtocol");
+        let of_bridge = |member: &str| bridge.get(member).cloned().unwrap_or_default();
+        let terminal = of_bridge("terminalProtocol");
         let mut ended = json!({"state": self.ended});
         if let (true, Some(reason), Value::Object(ended)) =
             (self.ended != "completed", &self.reason, &mut ended)
@@ -196,15 +196,15 @@ impl Account {
                     "receiptId": id,
                     "capabilityId": at("/capability_id"),
                     "traceId": at("/metadata/chio/bridge/trace/traceId"),
-                    "bridgeId": of("bridgeId"),
-                    "sourceProtocol": of("sourceProtocol"),
-                    "targetProtocol": of("targetProtocol"),
+                    "bridgeId": of_bridge("bridgeId"),
+                    "sourceProtocol": of_bridge("sourceProtocol"),
+                    "targetProtocol": of_bridge("targetProtocol"),
                 }),
             ),
             (
                 "targetExecution",
                 json!({
-                    "projectedResult": of("targetProtocol") != terminal,
+                    "projectedResult": of_bridge("targetProtocol") != terminal,
                     "notificationCount": 0,
                     "routeHopCount": hops,
                     "multiHop": hops > 2,

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::A2aError;
+use crate::error::AgentError;
 
 /// The states whose name is not the old one in capitals.
 const STATES: [(&str, &str); 4] = [
@@ -19,9 +19,9 @@ const STATES: [(&str, &str); 4] = [
 ///
 /// # Errors
 /// When it says no kind at all.
-pub(super) fn event(value: Value) -> Result<Value, A2aError> {
+pub(super) fn event(value: Value) -> Result<Value, AgentError> {
     let Value::Object(mut object) = value else {
-        return Err(A2aError::Protocol("expected an object, found something else".to_owned()));
+        return Err(AgentError::Protocol("expected an object, found something else".to_owned()));
     };
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     match kind.as_str() {
