@@ -14,7 +14,6 @@ pub mod certificate;
 pub mod checkpoint;
 pub mod crypto;
 pub mod fidelity;
-pub mod foreign_text;
 pub mod frame;
 pub mod governance;
 pub mod hash;

@@ -4,6 +4,7 @@ use chio_core::capability::{ChioScope, DpopProof, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::registry::ErrorCode;
+use chio_core::text::is_sound;
 use chio_kernel::Denial;
 use serde_json::Value;
 
@@ -123,11 +124,6 @@ impl OrchestratedRequest {
 pub(crate) fn malformed(reason: String) -> Denial {
     // Made as a guard's, which cuts words that are too long for a receipt.
     Denial { code: ErrorCode::InvalidRequestShape, ..Denial::by_guard(AUTHORITY_PATH, reason) }
-}
-
-/// Whether a name is as it should be: not blank, no blanks around it, no control characters.
-fn is_sound(name: &str) -> bool {
-    !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control)
 }
 
 #[cfg(test)]

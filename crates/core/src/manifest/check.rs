@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use super::{MANIFEST_SCHEMA, PricingModel, RequiredPermissions, ToolManifest, ToolPricing};
 use crate::signed::{ArtifactError, malformed, require_schema};
+use crate::text::is_sound;
 
 /// Letters in a currency code.
 const CURRENCY_LEN: usize = 3;
@@ -85,8 +86,7 @@ impl RequiredPermissions {
 
 /// Names are not blank, have no blanks around them and no control characters inside.
 fn check_name(member: &str, name: &str) -> Result<(), ArtifactError> {
-    let sound = !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
-    if sound {
+    if is_sound(name) {
         return Ok(());
     }
     Err(malformed(format!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chio_core::receipt::SealedReceipt;
+use chio_core::text::members;
 use chio_cross_protocol::{AUTHORITY_PATH, Outcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -163,10 +164,7 @@ impl CallReport {
                 "compatibilityOnly": false,
             },
         });
-        match chio {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        }
+        members(chio)
     }
 
     /// Adds what the receipt says, and the receipt.

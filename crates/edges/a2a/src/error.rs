@@ -1,7 +1,7 @@
 //! Errors, as each dialect and binding writes them.
 
 use axum::http::StatusCode;
-use chio_core::foreign_text::printable;
+use chio_core::text::printable;
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ pub(crate) mod security;
 
 use std::collections::BTreeMap;
 
-use chio_core::foreign_text::{is_sound, printable};
 use chio_core::strict;
+use chio_core::text::{is_sound, printable};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

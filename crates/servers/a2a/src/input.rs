@@ -1,7 +1,7 @@
 //! A tool's arguments: what is asked of the agent.
 
-use chio_core::foreign_text::is_sound;
 use chio_core::strict;
+use chio_core::text::is_sound;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 

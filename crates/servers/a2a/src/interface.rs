@@ -1,6 +1,6 @@
 //! Which of an agent's interfaces is spoken to.
 
-use chio_core::foreign_text::printable;
+use chio_core::text::printable;
 
 use crate::card::{Card, Offered};
 use crate::error::{AgentError, MAX_SHOWN};

@@ -1,5 +1,6 @@
 //! One call of a child: the request, and what passes between child and caller until its answer.
 
+use chio_core::text::members;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::{ChildQuestion, Conversation, Events, QueuedNotification, Running};
 use crate::error::McpError;
-use crate::wire;
 
 /// Sends a child a request on behalf of a caller, with what the child learns about the call.
 ///
@@ -64,7 +64,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn params(&self) -> Map<String, Value> {
-        wire::members(json!({"taskId": self.id}))
+        members(json!({"taskId": self.id}))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use chio_core::protocol::DiscoveryProtocol;
+use chio_core::text::members;
 use chio_kernel::{CallContext, ListKind, Offer, ToolInvocation};
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
@@ -124,7 +125,7 @@ async fn introduce(
         "clientInfo": {"name": "chio", "version": env!("CARGO_PKG_VERSION")},
     });
     let within = conversation.settings.limits.initialize;
-    let params = wire::members(params);
+    let params = members(params);
     let introduced = conversation.request_within(within, "initialize", params).await?;
     let version = introduced.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     if !wire::VERSIONS.contains(&version) {

@@ -1,6 +1,7 @@
 //! Starts a child when it is needed, and another when it has failed, with the log level and the
 //! subscriptions of the one before.
 
+use chio_core::text::members;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use crate::options::McpServerOptions;
 use crate::outside::ServedSessions;
 use crate::stdio::Link;
 use crate::subscriptions::Subscriptions;
-use crate::wire;
 
 /// The place of one child at a time.
 pub(crate) struct ChildSlot {
@@ -132,7 +132,7 @@ impl ChildSlot {
         let settings = &self.config.settings;
         let level = self.log_level.lock().clone();
         let level = level.map(|level| ("logging/setLevel", log_level(&level)));
-        let subscribe = |uri| ("resources/subscribe", wire::members(json!({"uri": uri})));
+        let subscribe = |uri| ("resources/subscribe", members(json!({"uri": uri})));
         let uris = self.subscriptions.uris().into_iter().map(subscribe);
         let restoring = async {
             for (method, params) in level.into_iter().chain(uris) {
@@ -168,5 +168,5 @@ impl ChildSlot {
 
 /// The parameters by which a child learns what to log.
 pub(crate) fn log_level(level: &str) -> Map<String, Value> {
-    wire::members(json!({"level": level}))
+    members(json!({"level": level}))
 }

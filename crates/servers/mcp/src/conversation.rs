@@ -6,6 +6,7 @@
 mod events;
 mod routing;
 
+use chio_core::text::members;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,7 +153,7 @@ impl Conversation {
 
     fn send_cancellation(&self, id: u64) {
         let params = json!({"requestId": id, "reason": "called off"});
-        self.notify("notifications/cancelled", Some(&wire::members(params)));
+        self.notify("notifications/cancelled", Some(&members(params)));
     }
 
     /// Asks the child something and waits for the answer. A caller that stops waiting cancels it.

@@ -1,5 +1,6 @@
 //! What an MCP server has besides tools, and its sessions.
 
+use chio_core::text::members;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,7 +16,6 @@ use crate::child_slot::{ChildSlot, log_level};
 use crate::error::McpError;
 use crate::options::Sharing;
 use crate::server::{McpServer, Opened};
-use crate::wire;
 
 #[async_trait]
 impl ResourceProvider for McpServer {
@@ -138,7 +138,7 @@ impl McpServer {
         let unwanted = shared.subscriptions.remove_session(session_id);
         let Some(child) = shared.present().await else { return };
         for uri in unwanted {
-            let params = wire::members(json!({"uri": uri}));
+            let params = members(json!({"uri": uri}));
             child.conversation.request_blindly("resources/unsubscribe", &params);
         }
     }

@@ -129,16 +129,9 @@ pub(crate) fn refusal(id: &Value, code: i64, message: &str) -> Vec<u8> {
     Outgoing { id: Some(id), error, ..Outgoing::default() }.line()
 }
 
-/// The members of an object that was written as one.
-pub(crate) fn members(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chio_core::text::members;
     use serde_json::json;
 
     use super::*;

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use chio_core::text::snake_case;
 use serde_json::{Map, Value};
 
 use crate::error::Fault;
@@ -40,7 +41,8 @@ impl Fields {
     /// A member under either of its spellings; null is unset.
     pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<Value>, Fault> {
         let camel = self.members.remove(name);
-        let snake = snake_case(name).and_then(|snake| self.members.remove(&snake));
+        let has_other = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        let snake = has_other.then(|| self.members.remove(&snake_case(name))).flatten();
         match (camel, snake) {
             (Some(_), Some(_)) => Err(self.wrong(name, "there in one spelling, found both")),
             (Some(Value::Null), None) | (None, Some(Value::Null)) | (None, None) => Ok(None),
@@ -139,21 +141,6 @@ fn whole(number: f64) -> Option<i64> {
     // Within the range in which floats tell whole numbers apart.
     let fits = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
     fits.then(|| format!("{number:.0}").parse().ok()).flatten()
-}
-
-/// The other spelling of a name; none when there is no other.
-fn snake_case(name: &str) -> Option<String> {
-    if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return None;
-    }
-    let mut snake = String::with_capacity(name.len() + 4);
-    for character in name.chars() {
-        if character.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(character.to_ascii_lowercase());
-    }
-    Some(snake)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The dialect of Chio's own documents: `message/send`, `message/stream`, `task/get`,
 //! `task/cancel`.
 
-use chio_core::foreign_text::is_sound;
+use chio_core::text::is_sound;
 use serde_json::{Map, Value, json};
 
 use super::v1::MAX_PARTS;

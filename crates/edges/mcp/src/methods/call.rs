@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chio_core::foreign_text::is_sound;
 use chio_core::hash::sha256_hex;
+use chio_core::text::is_sound;
 use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
 use chio_edge::tokens::token_for;

@@ -1,6 +1,6 @@
 //! What a card says about security: schemes, and which of them a call needs.
 
-use chio_core::foreign_text::printable;
+use chio_core::text::printable;
 use serde_json::{Map, Value};
 
 use crate::error::{AgentError, MAX_SHOWN};

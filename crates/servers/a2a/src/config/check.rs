@@ -2,7 +2,7 @@
 
 use chio_core::canonical;
 use chio_core::crypto::PublicKey;
-use chio_core::foreign_text::{is_sound, printable};
+use chio_core::text::{is_sound, printable};
 use chio_net::client::{Certificates, ClientIdentity, Roots};
 
 use super::A2aAdapterConfig;

@@ -1,5 +1,6 @@
 //! What becomes of each thing that a child says.
 
+use chio_core::text::members;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
@@ -26,7 +27,7 @@ impl Talk {
         let key = chio_core::crypto::Keypair::from_seed(&[7; 32]);
         let mut settings = McpServerOptions::new("srv", ["none"], key.public_key().clone());
         settings.limits = limits;
-        let client = client.map(wire::members);
+        let client = client.map(members);
         let (conversation, outside) = Conversation::new(Arc::new(settings), client);
         Self { conversation, outside }
     }
@@ -153,7 +154,7 @@ async fn requests_are_bounded_in_number_and_bytes() {
     let talk = Talk::within(None, Limits { max_queued_bytes: 100, ..Limits::default() });
     let mut request = pin!(talk.conversation.request("a", Map::new()));
     assert!(once(&mut request).await.is_pending());
-    let large = wire::members(json!({"text": "x".repeat(100)}));
+    let large = members(json!({"text": "x".repeat(100)}));
     assert_eq!(talk.conversation.request("b", large).await, Err(McpError::Deaf));
     assert_eq!(talk.conversation.state.lock().pending.len(), 1);
 }
