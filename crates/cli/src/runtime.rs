@@ -241,12 +241,12 @@ impl Served {
         file.write_in(io, data).map(Some)
     }
 
-    /// The name and address of each edge that has one, and whether that is over HTTP.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, String, bool)> {
+    /// Each edge that has an address, with it, and whether that is over HTTP.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static EdgeKind, String, bool)> {
         self.listeners.iter().flat_map(|(listener, edges)| {
             edges.iter().filter_map(|served| {
                 let kind = served.config.kind;
-                Some((kind.name, listener.address(kind.path)?, listener.is_http()))
+                Some((kind, listener.address(kind.path)?, listener.is_http()))
             })
         })
     }

@@ -86,6 +86,8 @@ pub struct EdgeKind {
     pub announcement: &'static str,
     /// Where clients find it, below the address of an HTTP listener.
     pub path: &'static str,
+    /// What `chio up` says about its address, besides who is admitted; may be empty.
+    pub address_hint: &'static str,
     /// What it can be served over.
     pub carriers: &'static [Carrier],
     /// Whether clients with a capability that was revoked or has expired are admitted, so that each

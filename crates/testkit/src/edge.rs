@@ -28,6 +28,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "words",
     announcement: "words on ",
     path: "/words",
+    address_hint: "",
     carriers: &[Carrier::Http, Carrier::Stdio],
     admits_ended: false,
     // A name that nothing configures by itself: no other test serves it.

@@ -26,7 +26,7 @@ fn unknown_requirements(root: &Path) -> Violations {
 }
 
 #[test]
-fn packages_use_only_the_rooms_below_them() {
+fn packages_use_only_the_layers_below_them() {
     check(layers::violations);
 }
 

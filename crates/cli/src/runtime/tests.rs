@@ -56,8 +56,8 @@ async fn an_edge_of_the_list_is_served_over_http() {
     let (mut runtime, opening) =
         start(ListenerConfig::http(address, access), Settings::default()).await;
     let served = opening.open(&mut runtime, None).unwrap();
-    let (name, url, is_http) = served.addresses().next().unwrap();
-    assert_eq!((name, is_http), ("words", true));
+    let (edge, url, is_http) = served.addresses().next().unwrap();
+    assert_eq!((edge.name, is_http), ("words", true));
     assert!(url.ends_with("/words"), "{url}");
     let shutdown = CancellationToken::new();
     let until = shutdown.clone();

@@ -85,7 +85,7 @@ fn a_denied_call_ends_with_a_receipt_that_says_by_whom() {
 }
 
 #[test]
-fn nobodys_answer_in_time_is_a_no() {
+fn no_answer_in_time_is_a_no() {
     let world = World::new();
     let _server = world.serve("--approval-timeout 1s");
     let call = world.start_call("a.sock", &token(&world, "late-1"), &CALL);

@@ -23,6 +23,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "a2a",
     announcement: "A2A on ",
     path: "",
+    address_hint: "card at /.well-known/agent-card.json",
     carriers: &[Carrier::Http],
     admits_ended: true,
     default_listener: "http",

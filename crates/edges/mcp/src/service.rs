@@ -36,6 +36,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "mcp",
     announcement: "listening on ",
     path: http::PATH,
+    address_hint: "",
     carriers: &[Carrier::Http, Carrier::Stdio],
     admits_ended: false,
     default_listener: "http",

@@ -16,6 +16,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     name: "native",
     announcement: "native ",
     path: "",
+    address_hint: "",
     carriers: &[Carrier::Socket, Carrier::Stdio],
     admits_ended: false,
     default_listener: "socket",

@@ -122,7 +122,8 @@ impl World {
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 
-    /// How many calls the kernel has begun: those that run, and those that have a receipt.
+    /// How many calls the kernel has begun: those that run, and those that have a receipt. A call
+    /// that is about to end may count twice.
     pub(crate) async fn begun(&self) -> usize {
         self.kernel.in_flight() + self.receipts().await.len()
     }

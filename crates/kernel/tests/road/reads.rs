@@ -244,7 +244,7 @@ async fn notices_leave_after_the_intent_and_the_guards() {
 }
 
 #[tokio::test]
-async fn a_server_speaks_outside_of_calls_through_its_session_line() {
+async fn a_server_speaks_outside_of_calls_through_its_session_context() {
     let censor = guard("censor").reviews(ReviewMode::EachChunk, |output| {
         let secret = output.to_string().contains("secret");
         Ok(if secret { Review::Block("a secret".to_owned()) } else { Review::Pass })

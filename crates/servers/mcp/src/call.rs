@@ -1,10 +1,10 @@
 //! One call of a child: the request, and what passes between child and caller until its answer.
 
-use chio_core::text::members;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
+use chio_core::text::members;
 use chio_kernel::CallContext;
 use serde_json::{Map, Value, json};
 

@@ -1,10 +1,10 @@
 //! Starts a child when it is needed, and another when it has failed, with the log level and the
 //! subscriptions of the one before.
 
-use chio_core::text::members;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::text::members;
 use chio_kernel::SessionContext;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};

@@ -6,11 +6,11 @@
 mod events;
 mod routing;
 
-use chio_core::text::members;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::text::members;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};

@@ -95,7 +95,7 @@ pub struct Limits {
     pub max_queued_bytes: usize,
     /// How many bytes of what a child says wait for a client that does not take it.
     pub max_held_bytes: u32,
-    /// How many notices of one call wait for its caller.
+    /// How many notifications of one call wait for its caller.
     pub max_notifications: usize,
     /// How many questions of one call wait for its caller.
     pub max_questions: usize,

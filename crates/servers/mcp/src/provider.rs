@@ -1,9 +1,9 @@
 //! What an MCP server has besides tools, and its sessions.
 
-use chio_core::text::members;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chio_core::text::members;
 use chio_kernel::{
     CallContext, ClientNotification, KernelError, ListKind, Offer, Permit, ReadKind, Reading,
     ResourceProvider, Session, SessionContext,

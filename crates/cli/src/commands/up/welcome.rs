@@ -25,9 +25,16 @@ pub(super) fn print(
 ) -> Result<()> {
     io.field("kernel", runtime.kernel.public_key())?;
     io.field("state", args.data.display())?;
-    for (edge, at, is_open) in served.addresses() {
-        let who = if is_open { " (every client on this machine, as the demo agent)" } else { "" };
-        io.field(edge, format_args!("{at}{who}"))?;
+    let mut who = "every client on this machine, as the demo agent";
+    for (edge, address, is_http) in served.addresses() {
+        if is_http {
+            let separator = if edge.address_hint.is_empty() { "" } else { "; " };
+            let hint = edge.address_hint;
+            io.field(edge.name, format_args!("{address} ({who}{separator}{hint})"))?;
+            who = "the same";
+        } else {
+            io.field(edge.name, address)?;
+        }
     }
     for manifest in runtime.kernel.manifests() {
         let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();

@@ -67,7 +67,7 @@ fn the_address_of_a_skill_is_written_as_urls_are() {
 }
 
 #[test]
-fn a_strict_card_asks_for_what_the_door_asks_for() {
+fn a_strict_card_asks_for_what_the_listener_asks_for() {
     for (required, capabilities, schemes) in
         [(false, true, 0), (true, false, 1), (true, true, 2), (false, false, 0)]
     {

@@ -1,10 +1,10 @@
 //! What becomes of each thing that a child says.
 
-use chio_core::text::members;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
+use chio_core::text::members;
 use chio_kernel::{AskError, ListKind};
 use chio_net::jsonrpc::RpcError;
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::world::{Agent, World, options, request};
+use crate::world::{Agent, World, eventually, options, request};
 
 #[tokio::test]
 async fn at_the_limit_nothing_more_is_read_until_a_call_ends() {
@@ -52,7 +52,13 @@ async fn a_slow_reader_holds_up_the_stream_and_loses_nothing() {
     options.limits.max_queued_bytes = 4096;
     let mut agent = Agent::connect(&world, options, 2048);
     agent.call("r", "count", json!(2000)).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The tool goes on until the queue is full, and then no further.
+    eventually("a full queue", async || {
+        let before = world.tools.chunks();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        before > 0 && before == world.tools.chunks()
+    })
+    .await;
     let waiting = world.tools.chunks();
     assert!(waiting < 200, "{waiting} chunks are somewhere");
     for index in 0..2000 {

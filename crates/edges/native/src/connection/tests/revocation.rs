@@ -104,7 +104,7 @@ async fn more_revocations_than_are_kept_lose_none_that_matter() {
     let mut agent = Agent::usual(&world);
     present(&mut agent, token("mine")).await;
     let mut news = world.kernel.revocations();
-    // All at once, so that the connection cannot look in between.
+    // All at once: this store never yields, so the connection's receiver lags like this one.
     assert!(world.kernel.store().revoke("mine", NOW).await.unwrap());
     for number in 0..2000 {
         assert!(world.kernel.store().revoke(&number.to_string(), NOW).await.unwrap());
