@@ -90,7 +90,7 @@ impl HttpAuth {
 
     /// Authenticates a request by its head, and counts it against the rate limit: for its
     /// principal, or for its address where it names none. One that presents a capability needs no
-    /// bearer token.
+    /// bearer token. `now` gives the time in Unix seconds, where it is needed.
     ///
     /// # Errors
     /// When the request names another server, presents a damaged capability, or is one too many.
@@ -99,7 +99,7 @@ impl HttpAuth {
         head: &Parts,
         bearer: Bearer,
         limiter: &RateLimiter,
-        now: u64,
+        now: impl FnOnce() -> u64 + Send,
     ) -> Result<RequestHead, Refusal> {
         self.check_origin(head)?;
         let headers = &head.headers;
@@ -290,7 +290,7 @@ mod tests {
                 request = request.header(CAPABILITY, &json);
             }
             let (head, ()) = request.body(()).unwrap().into_parts();
-            let head = auth.authenticate(&head, Bearer::Token, &limiter, 0).await;
+            let head = auth.authenticate(&head, Bearer::Token, &limiter, || 0).await;
             head.map(|head| head.principal.unwrap()).map_err(|refusal| refusal.message)
         };
         let by_capability = of(None, true).await.unwrap();

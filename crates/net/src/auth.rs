@@ -121,14 +121,15 @@ impl Authenticator {
         format!("static-bearer:{digits}")
     }
 
-    /// Authenticates a request by its headers, at a time in Unix seconds.
+    /// Authenticates a request by its headers. `now` gives the time in Unix seconds, which only
+    /// tokens of authorization servers need.
     ///
     /// # Errors
     /// When no token came, or none that is known.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
-        now: u64,
+        now: impl FnOnce() -> u64 + Send,
     ) -> Result<Principal, AuthError> {
         if !self.is_required() {
             return Ok(Principal::anonymous());
@@ -138,7 +139,7 @@ impl Authenticator {
             return Ok(principal::from_static_token(name, token));
         }
         let jwt = self.jwt.as_ref().ok_or(AuthError::Unknown)?;
-        let claims = jwt.verify(token, now).await?;
+        let claims = jwt.verify(token, now()).await?;
         // SECURITY: such a token is worth something only with a proof of its key (RFC 7800), and
         // none is checked here: a thief must not get in with it.
         if claims.all.contains_key("cnf") {

@@ -106,7 +106,7 @@ async fn handle(State(endpoint): State<Endpoint>, request: Request) -> (StatusCo
 async fn answer(endpoint: &Endpoint, request: Request) -> Result<Value, Refusal> {
     let Endpoint { context, auth, limiter } = endpoint;
     let (head, body) = request.into_parts();
-    let now = context.orchestrator.now();
+    let now = || context.orchestrator.now();
     let head = auth.authenticate(&head, Bearer::Token, limiter, now).await?;
     let body = collect(body, 1 << 20).await?;
     Ok(call(context, head.principal?, head.proof?, &String::from_utf8_lossy(&body)).await)

@@ -37,7 +37,8 @@ async fn a_token_of_the_operator_stands_for_its_principal() {
     let peers = peers.with_token("ci", "another-token-0123456789").unwrap();
     for (token, principal) in [(TOKEN, "ops"), ("another-token-0123456789", "ci")] {
         for scheme in ["Bearer", "bearer", "BEARER", "Bearer "] {
-            let found = peers.authenticate(&authorization(&format!("{scheme} {token}")), NOW).await;
+            let found =
+                peers.authenticate(&authorization(&format!("{scheme} {token}")), || NOW).await;
             let found = found.unwrap();
             let fingerprint = sha256_hex(token.as_bytes());
             let expected = Principal::new(principal, Credential::StaticBearer { fingerprint });
@@ -50,7 +51,7 @@ async fn a_token_of_the_operator_stands_for_its_principal() {
 async fn a_token_of_an_authorization_server_says_who_its_holder_is() {
     let key = Key::ed("k");
     let token = key.sign(&claims(&json!({})));
-    let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
+    let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), || NOW).await;
     let found = found.unwrap();
     let fingerprint = sha256_hex(token.as_bytes());
     assert_eq!(found.name, "oauth:https://issuer.example#sub:alice");
@@ -76,7 +77,8 @@ async fn tenant_and_groups_are_those_of_the_claims_and_only_texts() {
         (json!({"tenant": ""}), None, vec![]),
     ] {
         let token = key.sign(&claims(&changes));
-        let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
+        let found =
+            peers(&key).authenticate(&authorization(&format!("Bearer {token}")), || NOW).await;
         let found = found.unwrap();
         assert_eq!(
             (found.tenant.as_deref(), found.groups),
@@ -88,7 +90,8 @@ async fn tenant_and_groups_are_those_of_the_claims_and_only_texts() {
     }
     for tenant in [json!(7), json!("two\nlines"), json!("x".repeat(300))] {
         let token = key.sign(&claims(&json!({"tenant": tenant})));
-        let found = peers(&key).authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
+        let found =
+            peers(&key).authenticate(&authorization(&format!("Bearer {token}")), || NOW).await;
         assert_eq!(found, Err(AuthError::Token(JwtError::Claim("tenant"))), "{tenant}");
     }
 }
@@ -107,7 +110,7 @@ async fn principals_of_different_kinds_never_meet() {
         json!({"sub": null, "jti": "1"}),
     ] {
         let token = key.sign(&claims(&changes));
-        let found = peers.authenticate(&authorization(&format!("Bearer {token}")), NOW).await;
+        let found = peers.authenticate(&authorization(&format!("Bearer {token}")), || NOW).await;
         seen.push(found.unwrap().name);
     }
     seen.push("ops".to_owned());
@@ -141,16 +144,20 @@ async fn a_client_without_a_good_credential_is_not_let_in() {
         ("Bearer wrong", AuthError::Token(no_jwt)),
         (&expired, AuthError::Token(JwtError::Expired)),
     ] {
-        assert_eq!(peers.authenticate(&authorization(value), NOW).await, Err(expected), "{value}");
+        assert_eq!(
+            peers.authenticate(&authorization(value), || NOW).await,
+            Err(expected),
+            "{value}"
+        );
     }
     let elsewhere = headers(&[("x", "Bearer x"), ("cookie", "Bearer x")]);
     for headers in [HeaderMap::new(), elsewhere] {
-        assert_eq!(peers.authenticate(&headers, NOW).await, Err(AuthError::Missing));
+        assert_eq!(peers.authenticate(&headers, || NOW).await, Err(AuthError::Missing));
     }
     let good = format!("Bearer {TOKEN}");
     let twice = headers(&[("authorization", &good), ("Authorization", &good)]);
     let several = AuthError::Malformed("several `Authorization` headers");
-    assert_eq!(peers.authenticate(&twice, NOW).await, Err(several));
+    assert_eq!(peers.authenticate(&twice, || NOW).await, Err(several));
 }
 
 #[tokio::test]
@@ -164,7 +171,7 @@ async fn a_token_that_is_bound_to_a_key_is_no_bearer_token() {
     ] {
         let token = key.sign(&claims(&json!({"cnf": cnf})));
         let shown = authorization(&format!("Bearer {token}"));
-        let outcome = peers(&key).authenticate(&shown, NOW).await;
+        let outcome = peers(&key).authenticate(&shown, || NOW).await;
         assert_eq!(outcome, Err(AuthError::Bound), "{cnf}");
     }
 }
@@ -174,7 +181,7 @@ async fn a_token_that_is_nearly_right_is_unknown() {
     let only = Authenticator::anonymous().with_token("ops", TOKEN).unwrap();
     let (shorter, cut) = (TOKEN.get(1..).unwrap(), TOKEN.get(..TOKEN.len() - 1).unwrap());
     for near in [shorter, cut, &TOKEN.to_uppercase(), &format!("{TOKEN}=")] {
-        let outcome = only.authenticate(&authorization(&format!("Bearer {near}")), NOW).await;
+        let outcome = only.authenticate(&authorization(&format!("Bearer {near}")), || NOW).await;
         assert_eq!(outcome, Err(AuthError::Unknown), "{near}");
     }
 }
@@ -201,15 +208,15 @@ async fn a_token_must_allow_what_the_server_asks_for() {
     let key = Key::ed("k");
     let token = key.sign(&claims(&json!({})));
     let shown = authorization(&format!("Bearer {token}"));
-    assert!(peers(&key).with_scopes(["read"]).authenticate(&shown, NOW).await.is_ok());
+    assert!(peers(&key).with_scopes(["read"]).authenticate(&shown, || NOW).await.is_ok());
     let strict = peers(&key).with_scopes(["read", "admin"]);
-    let error = strict.authenticate(&shown, NOW).await.unwrap_err();
+    let error = strict.authenticate(&shown, || NOW).await.unwrap_err();
     assert_eq!((error.status(), error.code()), (403, Some("insufficient_scope")));
     let challenge = error.challenge(&Challenge::default()).unwrap();
     assert!(challenge.to_str().unwrap().contains(r#"scope="read admin""#), "{challenge:?}");
     // Scopes are an authorization server's; the operator's own tokens have none.
     let own = authorization(&format!("Bearer {TOKEN}"));
-    assert!(strict.authenticate(&own, NOW).await.is_ok());
+    assert!(strict.authenticate(&own, || NOW).await.is_ok());
 }
 
 #[tokio::test]
@@ -221,7 +228,7 @@ async fn keys_that_cannot_be_had_let_nobody_in_and_blame_nobody() {
     let peers = Authenticator::anonymous().with_jwt(jwt);
     let token = key.sign(&claims(&json!({})));
     let shown = authorization(&format!("Bearer {token}"));
-    let error = peers.authenticate(&shown, NOW).await.unwrap_err();
+    let error = peers.authenticate(&shown, || NOW).await.unwrap_err();
     assert_eq!((error.status(), error.code()), (503, None), "{error}");
     assert_eq!(error.challenge(&Challenge::default()), None);
 }
@@ -262,7 +269,7 @@ async fn without_any_method_everybody_is_nobody_in_particular() {
     let peers = Authenticator::anonymous();
     assert!(!peers.is_required());
     for shown in [HeaderMap::new(), authorization("Bearer x"), authorization("???")] {
-        let found = peers.authenticate(&shown, NOW).await.unwrap();
+        let found = peers.authenticate(&shown, || NOW).await.unwrap();
         assert_eq!(found, Principal::anonymous());
     }
 }
@@ -292,8 +299,8 @@ async fn no_token_is_printed() {
     let token = key.sign(&claims(&json!({"private": "SECRET"})));
     let peers = peers(&key);
     let shown = authorization(&format!("Bearer {token}"));
-    let found = peers.authenticate(&shown, NOW).await.unwrap();
-    let wrong = peers.authenticate(&authorization("Bearer SECRET"), NOW).await.unwrap_err();
+    let found = peers.authenticate(&shown, || NOW).await.unwrap();
+    let wrong = peers.authenticate(&authorization("Bearer SECRET"), || NOW).await.unwrap_err();
     let text = format!("{peers:?} {found:?} {wrong:?} {wrong}");
     for secret in [TOKEN, token.as_str(), "SECRET"] {
         assert!(!text.contains(secret), "{text}");

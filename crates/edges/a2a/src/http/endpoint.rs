@@ -29,7 +29,7 @@ impl Endpoint {
 
     /// Authenticates a request by its head, and counts it against the rate limit.
     pub(super) async fn authenticate(&self, head: &Parts) -> Result<RequestHead, Refusal> {
-        let (limiter, now) = (&self.shared.rate_limiter, self.shared.orchestrator.now());
+        let (limiter, now) = (&self.shared.rate_limiter, || self.shared.orchestrator.now());
         let head = self.auth.authenticate(head, Bearer::TokenOrCapability, limiter, now).await?;
         match &head.principal {
             Err(AuthError::Missing) if self.auth.capabilities => {}

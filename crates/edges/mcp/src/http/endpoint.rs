@@ -37,7 +37,7 @@ impl Endpoint {
         &self,
         head: &Parts,
     ) -> Result<(Principal, Proof), Box<Reply>> {
-        let (limiter, now) = (&self.shared.rate_limiter, self.shared.orchestrator.now());
+        let (limiter, now) = (&self.shared.rate_limiter, || self.shared.orchestrator.now());
         let head = self.auth.authenticate(head, Bearer::Token, limiter, now).await;
         let RequestHead { principal, proof, .. } = head.map_err(refused)?;
         Ok((principal.map_err(|error| refused(error.into()))?, proof))
