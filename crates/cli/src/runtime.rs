@@ -146,8 +146,9 @@ impl<'a> Plan<'a> {
             let (mut runtime, opening) = self.start(io).await?;
             runtime.announce();
             let served = opening.open(&mut runtime, None)?;
-            served.announce();
+            // Before it is announced: clients may act on the announcement at once.
             let _file = served.write_endpoint_file(io, &runtime, is_main)?;
+            served.announce();
             runtime.serve(served, shutdown).await?;
             Ok(Outcome::Well)
         })

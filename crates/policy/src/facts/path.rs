@@ -309,7 +309,8 @@ fn elsewhere(form: &str) -> Option<String> {
         rest = after;
     }
     if rest.len() < form.len() {
-        return Some(format!("/{rest}"));
+        // One that only climbs ends at the root.
+        return Some(format!("/{}", if rest == ".." { "" } else { rest }));
     }
     let prefixes = ["/private/", "/System/Volumes/Data/"];
     let inner = prefixes.iter().find_map(|prefix| form.strip_prefix(prefix));
@@ -328,6 +329,7 @@ mod tests {
             ("/workspace/../etc/shadow", "/etc/shadow"),
             ("/../../etc/shadow", "/etc/shadow"),
             ("../../etc/shadow", "/etc/shadow"),
+            ("../..", "/"),
             ("%2fetc%2fshadow", "/etc/shadow"),
             ("%252e%252e%252fetc/shadow", "/etc/shadow"),
             ("..%c0%af..%c0%afetc/shadow", "/etc/shadow"),
