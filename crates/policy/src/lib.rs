@@ -15,6 +15,7 @@ pub mod judge;
 mod pattern;
 pub mod policy;
 pub mod rules;
+mod search_pattern;
 pub mod shadow;
 pub mod state;
 mod tool_cache;

@@ -10,6 +10,7 @@ use super::signals::{
 };
 use super::views::{Unseen, letters, seen, tags};
 use crate::guards::secret_patterns::decode::{decoded, may_be_encoded};
+use crate::search_pattern::{SearchPattern, quick_look};
 
 /// Up to three words between two others of one sentence.
 const GAP: &str = r"(?:[^a-z0-9.!?\n]{1,6}[a-z0-9'’]{1,20}){0,3}?[^a-z0-9.!?]{1,6}";
@@ -20,11 +21,26 @@ const PASSAGE: usize = 1500;
 /// How far around a signal it is looked for what the text is about, in bytes.
 const AROUND: usize = 240;
 
-/// Every pattern with the name and the weight of its signal.
-fn patterns() -> impl Iterator<Item = (&'static str, u32, &'static str)> {
-    SIGNALS.iter().flat_map(|(name, weight, patterns)| {
-        patterns.iter().map(|pattern| (*name, *weight, *pattern))
-    })
+/// How much memory a quick look may take, in bytes.
+const MAX_STATES: usize = 32 << 20;
+
+/// One pattern of a signal.
+struct Signal {
+    name: &'static str,
+    weight: u32,
+    pattern: SearchPattern,
+}
+
+impl Signal {
+    fn all() -> impl Iterator<Item = Self> {
+        SIGNALS.iter().flat_map(|(name, weight, patterns)| {
+            patterns.iter().map(|pattern| Self {
+                name,
+                weight: *weight,
+                pattern: SearchPattern::new(format!("(?i){}", pattern.replace('~', GAP))),
+            })
+        })
+    }
 }
 
 /// How likely it is that a text tries to command a model.
@@ -75,11 +91,11 @@ struct Hit {
     place: usize,
 }
 
-/// All signals, compiled.
+/// All signals.
 pub(super) struct Signals {
     quick: RegexSet,
-    /// Name, weight and form of each signal, in the order of `quick`.
-    signals: Vec<(&'static str, u32, Regex)>,
+    /// In the order of `quick`.
+    signals: Vec<Signal>,
     dense: RegexSet,
     about: Regex,
     negated: Regex,
@@ -89,19 +105,10 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn new() -> Result<Self, regex::Error> {
-        let texts: Vec<String> = patterns()
-            .map(|(_, _, pattern)| format!("(?i){}", pattern.replace('~', GAP)))
-            .collect();
-        let build =
-            |pattern: &String| regex::RegexBuilder::new(pattern).size_limit(32 << 20).build();
-        let quick = regex::RegexSetBuilder::new(&texts);
-        let quick = { quick }.size_limit(256 << 20).dfa_size_limit(32 << 20).build()?;
+        let signals: Vec<Signal> = Signal::all().collect();
         Ok(Self {
-            quick,
-            signals: patterns()
-                .zip(&texts)
-                .map(|((name, weight, _), pattern)| Ok((name, weight, build(pattern)?)))
-                .collect::<Result<_, regex::Error>>()?,
+            quick: quick_look(signals.iter().map(|signal| &signal.pattern), MAX_STATES)?,
+            signals,
             dense: RegexSet::new(DENSE)?,
             about: Regex::new(ABOUT)?,
             negated: Regex::new(NEGATED)?,
@@ -173,11 +180,16 @@ impl Signals {
     fn hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for place in &self.quick.matches(text) {
-            let Some((name, weight, regex)) = self.signals.get(place) else { continue };
+            let Some(signal) = self.signals.get(place) else { continue };
+            let name = signal.name;
+            let Some(regex) = signal.pattern.regex() else {
+                hits.push(Hit { name, weight: signal.weight, place: 0 });
+                continue;
+            };
             for found in regex.find_iter(text).take(32) {
                 let lead = found.as_str().find(char::is_alphanumeric).unwrap_or_default();
                 let range = found.start() + lead..found.end();
-                let weight = self.weight(text, range, *weight);
+                let weight = self.weight(text, range, signal.weight);
                 hits.push(Hit { name, weight, place: found.start() });
                 if self.is_hidden(text, found.end()) {
                     hits.push(Hit {
@@ -275,6 +287,19 @@ fn best_passage(mut hits: Vec<Hit>) -> Score {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_pattern_can_be_compiled_and_decides_exactly() {
+        let signals = Signals::new().unwrap();
+        assert!(signals.signals.iter().all(|signal| signal.pattern.regex().is_some()));
+        for (text, is_signal) in [
+            ("keep this from the user", true),
+            ("keep this well, and for ever and a day, from the user", false),
+        ] {
+            assert!(signals.quick.is_match(text), "{text}");
+            assert_eq!(signals.score(text).total > 0, is_signal, "{text}");
+        }
+    }
 
     #[test]
     fn what_is_only_spoken_about_weighs_less_than_what_is_said() {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use regex::{Regex, RegexSet, RegexSetBuilder};
+use regex::{Regex, RegexSet};
 
-/// How large all patterns may be together, compiled, in bytes.
-const MAX_SET: usize = 32 << 20;
-/// How many states of patterns are kept while a text is looked through, in bytes.
+use crate::search_pattern::{SearchPattern, quick_look};
+
+/// How much memory a quick look may take, in bytes.
 const MAX_STATES: usize = 8 << 20;
 
 /// How bad it is that a secret is found.
@@ -28,9 +28,9 @@ pub(super) type Check = fn(&str, Option<char>) -> bool;
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) severity: Severity,
-    regex: Regex,
+    pattern: SearchPattern,
     /// For text that has lost its spaces and quotes.
-    loose: Option<Regex>,
+    loose: Option<SearchPattern>,
     check: Option<Check>,
 }
 
@@ -41,18 +41,19 @@ impl Kind {
         pattern: &str,
         loose: Option<&str>,
         check: Check,
-    ) -> Result<Self, regex::Error> {
-        let loose = loose.map(Regex::new).transpose()?;
-        let regex = Regex::new(pattern)?;
-        Ok(Self { name: name.to_owned(), severity, regex, loose, check: Some(check) })
+    ) -> Self {
+        let (pattern, loose) = (SearchPattern::new(pattern), loose.map(SearchPattern::new));
+        Self { name: name.to_owned(), severity, pattern, loose, check: Some(check) }
     }
 
     /// As a document has it: whatever it matches counts.
-    pub(super) const fn written(name: String, severity: Severity, regex: Regex) -> Self {
-        Self { name, severity, regex, loose: None, check: None }
+    pub(super) fn written(name: String, severity: Severity, regex: Regex) -> Self {
+        let pattern = SearchPattern::written(regex);
+        Self { name, severity, pattern, loose: None, check: None }
     }
 
-    fn find(&self, regex: &Regex, text: &str, found: &mut impl FnMut(Range<usize>)) {
+    fn find(&self, pattern: &SearchPattern, text: &str, found: &mut impl FnMut(Range<usize>)) {
+        let Some(regex) = pattern.regex() else { return found(0..text.len()) };
         for captures in regex.captures_iter(text) {
             let Some(secret) = captures.name("secret").or_else(|| captures.get(0)) else {
                 continue;
@@ -81,15 +82,11 @@ pub(super) struct Finder {
 impl Finder {
     /// These kinds.
     pub(super) fn new(kinds: Vec<Kind>) -> Result<Self, regex::Error> {
-        let set = |patterns: Vec<&str>| {
-            let mut builder = RegexSetBuilder::new(patterns);
-            builder.size_limit(MAX_SET).dfa_size_limit(MAX_STATES).build()
-        };
-        let quick = set(kinds.iter().map(|kind| kind.regex.as_str()).collect())?;
+        let quick = quick_look(kinds.iter().map(|kind| &kind.pattern), MAX_STATES)?;
         let loose = kinds.iter().enumerate().filter(|(_, kind)| kind.loose.is_some());
         let loose: Vec<usize> = loose.map(|(place, _)| place).collect();
         let patterns = kinds.iter().filter_map(|kind| kind.loose.as_ref());
-        let quick_loose = set(patterns.map(Regex::as_str).collect())?;
+        let quick_loose = quick_look(patterns, MAX_STATES)?;
         let has_written = kinds.iter().any(|kind| kind.check.is_none());
         Ok(Self { kinds, quick, quick_loose, loose, has_written })
     }
@@ -103,6 +100,12 @@ impl Finder {
         self.quick.is_match(text)
     }
 
+    /// Every pattern, in both forms.
+    #[cfg(test)]
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &SearchPattern> {
+        self.kinds.iter().flat_map(|kind| [Some(&kind.pattern), kind.loose.as_ref()]).flatten()
+    }
+
     /// The same for text that has lost its spaces and quotes.
     pub(super) fn suspects_loose(&self, text: &str) -> bool {
         self.quick_loose.is_match(text)
@@ -112,7 +115,7 @@ impl Finder {
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
         for place in &self.quick.matches(text) {
             let Some(kind) = self.kinds.get(place) else { continue };
-            kind.find(&kind.regex, text, &mut |range| found(place, range));
+            kind.find(&kind.pattern, text, &mut |range| found(place, range));
         }
     }
 
@@ -121,8 +124,8 @@ impl Finder {
         for matched in &self.quick_loose.matches(text) {
             let Some(place) = self.loose.get(matched) else { continue };
             let Some(kind) = self.kinds.get(*place) else { continue };
-            if let Some(regex) = &kind.loose {
-                kind.find(regex, text, &mut |range| found(*place, range));
+            if let Some(pattern) = &kind.loose {
+                kind.find(pattern, text, &mut |range| found(*place, range));
             }
         }
     }

@@ -138,8 +138,7 @@ const PRIVATE_KEY_LOOSE: &str =
 /// sorted out afterwards.
 const ASSIGNMENT: &str = r#"(?i)(?:passw(?:or)?d|passphrase|(?-u:\b)pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|(?:access|auth|api|bearer|refresh|session|oauth|bot)[_-]?token|(?-u:\b)token)["'`]?\s{0,4}(?:=>|:=|==?|:)\s{0,4}["'`]?(?P<secret>[^\s"'`,;&(){}\[\]<>$]{8,128})"#;
 
-/// The kinds of secrets that are looked for by default. The patterns are constants that the tests
-/// compile, so that none is lost here.
+/// The kinds of secrets that are looked for by default.
 pub(super) fn defaults() -> Vec<Kind> {
     let key =
         Kind::new("private-key", Critical, PRIVATE_KEY, Some(PRIVATE_KEY_LOOSE), is_long_block);
@@ -149,15 +148,5 @@ pub(super) fn defaults() -> Vec<Kind> {
     let others = OTHERS.iter().map(|(name, severity, pattern, loose, check)| {
         Kind::new(name, *severity, pattern, *loose, *check)
     });
-    [key].into_iter().chain(tokens).chain(others).filter_map(Result::ok).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{OTHERS, TOKENS, defaults};
-
-    #[test]
-    fn every_pattern_of_ours_can_be_read() {
-        assert_eq!(defaults().len(), 1 + TOKENS.len() + OTHERS.len());
-    }
+    [key].into_iter().chain(tokens).chain(others).collect()
 }

@@ -134,6 +134,11 @@ fn members_with_telling_names_are_kept_out_of_receipts_and_not_denied() {
 }
 
 #[test]
+fn every_pattern_of_ours_can_be_compiled() {
+    assert!(finder().patterns().all(|pattern| pattern.regex().is_some()));
+}
+
+#[test]
 fn an_operators_pattern_replaces_ours_and_is_joined_too() {
     let kind = Kind::written(
         "own".to_owned(),
