@@ -92,16 +92,6 @@ enum Command {
 }
 
 impl CommandLine {
-    /// Whether the command runs until it is told to end.
-    pub(crate) fn serves(&self) -> bool {
-        match &self.command {
-            Command::Up(_) | Command::Serve(_) | Command::A2a(_) => true,
-            Command::Mcp(command) => matches!(**command, mcp::Command::Serve(_)),
-            Command::Native(command) => matches!(**command, native::Command::Serve(_)),
-            _ => false,
-        }
-    }
-
     /// Runs the command.
     pub(crate) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
         match &self.command {

@@ -3,7 +3,6 @@
 mod a2a_agent;
 mod access;
 mod admission;
-mod allocator;
 mod approving;
 mod clock;
 mod commands;
@@ -44,6 +43,12 @@ use clap::Parser;
 use crate::commands::CommandLine;
 use crate::io::{Io, Patient};
 
+/// A call allocates often, and frees on other threads: with one lock for each of a few arenas,
+/// threads wait for each other more than once in every call. `.cargo/config.toml` says how soon it
+/// gives memory back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
@@ -54,7 +59,6 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(outcome::NOT_RUN));
         }
     };
-    let is_ready = if command_line.serves() { allocator::give_back_at_once() } else { Ok(()) };
     let mut io = Io {
         input: Some(&mut std::io::stdin()),
         output: &mut Patient(std::io::stdout()),
@@ -62,6 +66,6 @@ fn main() -> ExitCode {
         folder: Path::new(""),
         now: clock::now(),
     };
-    let result = is_ready.and_then(|()| command_line.run(&mut io));
+    let result = command_line.run(&mut io);
     ExitCode::from(outcome::finish(result, &mut io))
 }
