@@ -13,8 +13,7 @@ use chio_core::capability::{
 use chio_core::crypto::PublicKey;
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{
-    Admission, CrossProtocolOrchestrator, Denial, DiscoveryProtocol, Log, Principal, Refused,
-    Session,
+    Admission, CrossProtocolOrchestrator, Denial, DiscoveryProtocol, Principal, Refused, Session,
 };
 use chio_policy::capabilities::DefaultCapability;
 
@@ -45,7 +44,6 @@ pub(crate) struct PolicyAdmission {
     /// None where the authority's key is kept elsewhere.
     pub(crate) issuer: Option<TokenIssuer>,
     pub(crate) anonymous: Anonymous,
-    pub(crate) log: Log,
     /// Whether capabilities that were revoked or have expired are admitted.
     pub(crate) admits_ended: bool,
 }
@@ -124,7 +122,7 @@ impl Admission for PolicyAdmission {
             Ok(tokens) => Ok(tokens.into_iter().map(PresentedToken::from).collect()),
             Err(error) => {
                 // The reasons of a store are for its operator.
-                self.log.line(&format!("no capability is issued for a session: {error:#}"));
+                tracing::error!("no capability is issued for a session: {error:#}");
                 Err(Refused("no capability can be issued now".to_owned()))
             }
         }

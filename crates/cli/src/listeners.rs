@@ -21,7 +21,7 @@ use crate::access::{Access, AccessConfig};
 use crate::admission::Anonymous;
 use crate::endpoint_file::EndpointFile;
 use crate::io::Io;
-use crate::runtime::{open_files, operator_log};
+use crate::runtime::open_files;
 
 /// A listener as it is configured.
 #[derive(Debug, Clone)]
@@ -241,7 +241,7 @@ impl Listener {
             }
             Bound::Socket { listener, .. } => {
                 if let Some(edge) = edges.into_iter().next() {
-                    listener.serve(edge, operator_log(), shutdown).await;
+                    listener.serve(edge, shutdown).await;
                 }
             }
             Bound::Stdio { .. } => {
@@ -253,7 +253,7 @@ impl Listener {
                 if let Some(edge) = edges.into_iter().next()
                     && let Err(error) = edge.serve_streams(streams, shutdown).await
                 {
-                    operator_log().line(&format!("the connection ended: {error}"));
+                    tracing::warn!("the connection ended: {error}");
                 }
             }
         }
@@ -282,12 +282,11 @@ async fn serve_http(
         Arc::new(HttpAuth { authenticator: access.authenticator, origins, capabilities: true });
     let routes = edges.iter().filter_map(|edge| edge.routes(Arc::clone(&auth)));
     let router = routes.fold(Router::new(), Router::merge);
-    let log = |line: &str| operator_log().line(line);
     let limits = ServeLimits::default();
     // The store and the servers need files as well.
     let connections = limits.connections.min(open_files() / 2);
     let limits = ServeLimits { connections, ..limits };
-    serve(listener, router, log, limits, shutdown.cancelled_owned()).await;
+    serve(listener, router, limits, shutdown.cancelled_owned()).await;
 }
 
 impl AddressInUse<'_> {

@@ -18,6 +18,7 @@ mod io;
 mod key_file;
 mod listeners;
 mod live;
+mod logging;
 mod mcp_client;
 mod outcome;
 mod policies;

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use chio_core::hash::sha256;
-use chio_cross_protocol::Log;
 use chio_kernel::ChioKernel;
 use chio_policy::Policy;
 use chio_policy::document::Problem;
@@ -32,7 +31,6 @@ const MOST: u64 = 16 << 20;
 pub(crate) async fn watch(
     policies: &mut Policies,
     kernel: &ChioKernel,
-    log: &Log,
     mut hangup: Signal,
     shutdown: &CancellationToken,
 ) -> Infallible {
@@ -48,9 +46,9 @@ pub(crate) async fn watch(
         if asked && at_terminal && !std::io::stderr().is_terminal() {
             shutdown.cancel();
         }
-        let mut renewed = in_force.look(&mut policies.in_force, log, asked).await;
+        let mut renewed = in_force.look(&mut policies.in_force, asked).await;
         if let (Some(watched), Some(held)) = (&mut on_trial, &mut policies.on_trial) {
-            renewed |= watched.look(held, log, asked).await;
+            renewed |= watched.look(held, asked).await;
         }
         if renewed {
             policies.renewed();
@@ -89,7 +87,7 @@ impl Watched {
     }
 
     /// Looks at the files; tells whether there is another policy now.
-    async fn look(&mut self, held: &mut Held, log: &Log, asked: bool) -> bool {
+    async fn look(&mut self, held: &mut Held, asked: bool) -> bool {
         let (files, seen) = (self.files.clone(), self.seen.clone());
         let (source, again) = (held.source.clone(), asked || self.broken.is_some());
         // Files may be far away, and documents take a while to read.
@@ -107,14 +105,14 @@ impl Watched {
         let policy = match read.policy {
             Ok(policy) => policy,
             Err(problems) => {
-                self.complain(held, log, read.contents, &Unusable::Broken(problems));
+                self.complain(held, read.contents, &Unusable::Broken(problems));
                 return false;
             }
         };
         let pipeline = match policy.proven().await {
             Ok(pipeline) => pipeline,
             Err(unproved) => {
-                self.complain(held, log, read.contents, &Unusable::Unproved(unproved));
+                self.complain(held, read.contents, &Unusable::Unproved(unproved));
                 return false;
             }
         };
@@ -125,21 +123,21 @@ impl Watched {
             return false;
         }
         (held.policy, held.pipeline) = (policy, pipeline);
-        log.line(&format!("{} reloaded: {} {}", self.role, held.name(), held.policy.hash()));
+        tracing::info!("{} reloaded: {} {}", self.role, held.name(), held.policy.hash());
         true
     }
 
     /// Says what is wrong, once.
-    fn complain(&mut self, held: &Held, log: &Log, contents: Contents, unusable: &Unusable) {
+    fn complain(&mut self, held: &Held, contents: Contents, unusable: &Unusable) {
         let lines = unusable.lines();
         let broken = Some((contents, lines));
         if self.broken == broken {
             return;
         }
         let (role, hash) = (self.role, held.policy.hash());
-        log.line(&format!("{role} not reloaded, {} {hash} stays:", held.name()));
+        tracing::error!("{role} not reloaded, {} {hash} stays:", held.name());
         let lines = broken.iter().flat_map(|(_, lines)| lines);
-        lines.for_each(|line| log.line(&format!("  {line}")));
+        lines.for_each(|line| tracing::error!("  {line}"));
         self.broken = broken;
     }
 }

@@ -2,14 +2,13 @@
 //! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
 //! in the [`Plan`] that they make.
 
-use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use chio_core::crypto::Keypair;
-use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, Log};
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
 use chio_kernel::store::Ledger;
 use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
@@ -131,7 +130,7 @@ impl<'a> Plan<'a> {
             listener.set_access(Access::own(io, &self.store)?);
         }
         if let Some(line) = &self.starting {
-            operator_log().line(line);
+            tracing::info!("{line}");
         }
         let edges = self.edges.clone();
         let runtime = Runtime::start(self, store, policies).await?;
@@ -201,16 +200,15 @@ impl Opening {
 impl Served {
     /// Logs where clients find each edge, and how they authenticate.
     fn announce(&self) {
-        let log = operator_log();
         for (listener, edges) in &self.listeners {
             for ServedEdge { config, .. } in edges {
                 match listener.address(config.kind.path) {
-                    Some(address) => log.line(&format!("{}{address}", config.announcement)),
-                    None => log.line("serving standard input and output"),
+                    Some(address) => tracing::info!("{}{address}", config.announcement),
+                    None => tracing::info!("serving standard input and output"),
                 }
             }
             if let Some(note) = listener.access().and_then(|access| access.note.as_ref()) {
-                log.line(note);
+                tracing::info!("{note}");
             }
         }
     }
@@ -298,7 +296,7 @@ impl Runtime {
         let mut config = trust.config();
         config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
         let public_key = slot.key.public_key().clone();
-        let context = ServerContext { public_key, clock: Arc::clone(&clock), log: operator_log() };
+        let context = ServerContext { public_key, clock: Arc::clone(&clock) };
         let connections = servers::start(&plan.servers, &context).await?;
         let ledger: Arc<dyn Ledger> = match plan.receipts {
             Some(sink) => live::Watched::new(slot.ledger, Arc::clone(&clock), sink),
@@ -330,15 +328,14 @@ impl Runtime {
 
     /// Logs what was started.
     fn announce(&self) {
-        let log = operator_log();
-        log.line(&format!("kernel {}", self.kernel.public_key()));
-        log.line(&format!("policy {}", self.policies.in_force.summary()));
+        tracing::info!("kernel {}", self.kernel.public_key());
+        tracing::info!("policy {}", self.policies.in_force.summary());
         if let Some(trial) = &self.policies.on_trial {
-            log.line(&format!("shadow policy {}", trial.summary()));
+            tracing::info!("shadow policy {}", trial.summary());
         }
         for manifest in self.kernel.manifests() {
             let tools = text::count(manifest.tools.len(), "tool");
-            log.line(&format!("server {} ({}): {tools}", manifest.server_id, manifest.name));
+            tracing::info!("server {} ({}): {tools}", manifest.server_id, manifest.name);
         }
     }
 
@@ -360,20 +357,22 @@ impl Runtime {
         kind: &EdgeKind,
         fallback: &DefaultCapability,
     ) -> Result<Arc<dyn Admission>> {
-        let (orchestrator, log) = (Arc::clone(&self.orchestrator), operator_log());
+        let orchestrator = Arc::clone(&self.orchestrator);
         match listener.admits() {
             Admits::ByPolicy(anonymous) => {
                 let issuer = self.issuer(Some(fallback.clone()))?;
                 let admits_ended = kind.admits_ended;
-                Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, log, admits_ended }))
+                Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, admits_ended }))
             }
             Admits::Everyone(subject) => {
                 let issuer = if subject.is_some() { self.issuer(None)? } else { None };
                 let issues = !self.policies.capabilities().now().is_empty();
                 if subject.is_some() && issuer.is_none() && issues {
-                    log.line("the authority's key is kept elsewhere: no capability is issued for the subject");
+                    tracing::warn!(
+                        "the authority's key is kept elsewhere: no capability is issued for the subject"
+                    );
                 }
-                Ok(Arc::new(FixedSubject { orchestrator, subject, issuer, log }))
+                Ok(Arc::new(FixedSubject { orchestrator, subject, issuer }))
             }
         }
     }
@@ -395,7 +394,6 @@ impl Runtime {
             servers: self.servers.clone(),
             base_url: listener.base_url(),
             user_approvals,
-            log: operator_log(),
         })
     }
 
@@ -404,7 +402,7 @@ impl Runtime {
     pub(crate) async fn serve(mut self, served: Served, shutdown: CancellationToken) -> Result<()> {
         let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
         let over_http = served.listeners.iter().any(|(listener, _)| listener.access().is_some());
-        let (kernel, edges, log) = (&self.kernel, &self.edges, operator_log());
+        let (kernel, edges) = (&self.kernel, &self.edges);
         let told = async {
             shutdown.cancelled().await;
             // What could not be drained is reported by the end, which tries again.
@@ -421,7 +419,7 @@ impl Runtime {
                 // Connections that are still open then are dropped.
                 let _ = tokio::time::timeout(PATIENCE, serving).await;
             }
-            never = watch(&mut self.policies, kernel, &log, hangup, &shutdown) => match never {},
+            never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
         }
         close(&self.edges).await;
         self.end().await
@@ -445,14 +443,6 @@ async fn close(edges: &[Arc<dyn Edge>]) {
         closing.spawn(async move { edge.close().await });
     }
     closing.join_all().await;
-}
-
-/// Lines for the operator, on standard error.
-pub(crate) fn operator_log() -> Log {
-    Log::new(|line| {
-        // If standard error is closed, there is no way to tell.
-        let _ = writeln!(std::io::stderr(), "chio: {}", text::plain(line));
-    })
 }
 
 /// Cancelled when the process is told to end. A second word ends it at once.

@@ -11,7 +11,6 @@ use std::sync::{Arc, LazyLock};
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
-use chio_cross_protocol::Log;
 use chio_kernel::{Clock, ToolServerConnection};
 use chio_policy::document::{Item, Key, NodeKind, Section};
 use chio_store::StoreUrl;
@@ -43,7 +42,6 @@ pub(crate) struct ServerContext {
     /// The kernel's key, which signs for its manifest.
     pub(crate) public_key: PublicKey,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) log: Log,
 }
 
 /// An entry of the list: a kind of tool server, as `servers` in chio.yaml configures it.

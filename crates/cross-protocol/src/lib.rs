@@ -51,7 +51,6 @@ mod envelope;
 mod executor;
 mod executors;
 mod fidelity;
-mod log;
 mod orchestrated;
 mod orchestrator;
 mod prepare;
@@ -87,7 +86,6 @@ pub use executors::{
     OpenAiTargetExecutor,
 };
 pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
-pub use log::Log;
 pub use orchestrated::OrchestratedToolCall;
 pub use orchestrator::CrossProtocolOrchestrator;
 pub use reading::ReadRequest;

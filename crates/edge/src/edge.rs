@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use chio_core::principal::Principal;
-use chio_cross_protocol::{Admission, ApprovalRequest, CrossProtocolOrchestrator, Log};
+use chio_cross_protocol::{Admission, ApprovalRequest, CrossProtocolOrchestrator};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -117,8 +117,6 @@ pub struct EdgeContext {
     pub base_url: String,
     /// Takes the answers of clients' users to approval requests, where the kernel trusts them.
     pub user_approvals: Option<Arc<dyn UserApprovals>>,
-    /// Where the operator reads what happens.
-    pub log: Log,
 }
 
 /// Answers approval requests with the decision of the client's own user. The binary implements it.

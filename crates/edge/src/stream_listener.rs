@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::principal::{ANONYMOUS, Credential, Principal};
-use chio_cross_protocol::Log;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -84,7 +83,7 @@ impl StreamListener {
     }
 
     /// Serves connections until `shutdown` is cancelled and the last of them has ended.
-    pub async fn serve(self, edge: Arc<dyn Edge>, log: Log, shutdown: CancellationToken) {
+    pub async fn serve(self, edge: Arc<dyn Edge>, shutdown: CancellationToken) {
         let permits = Arc::new(Semaphore::new(edge.max_connections().max(1)));
         let mut connections = JoinSet::new();
         loop {
@@ -97,18 +96,17 @@ impl StreamListener {
             };
             match accepted {
                 Ok((permit, streams)) => {
-                    let (edge, log) = (Arc::clone(&edge), log.clone());
-                    let shutdown = shutdown.clone();
+                    let (edge, shutdown) = (Arc::clone(&edge), shutdown.clone());
                     connections.spawn(async move {
                         // What ends one connection concerns no other.
                         if let Err(error) = edge.serve_streams(streams, shutdown).await {
-                            log.line(&format!("a connection ended: {error}"));
+                            tracing::warn!("a connection ended: {error}");
                         }
                         drop(permit);
                     });
                 }
                 Err(error) => {
-                    log.line(&format!("{}: cannot accept: {error}", self.endpoint));
+                    tracing::warn!("{}: cannot accept: {error}", self.endpoint);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -48,11 +48,10 @@ impl Default for ServeLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress(pub SocketAddr);
 
-/// Serves until `shutdown` comes and the requests that run then have ended. `log` tells the operator.
+/// Serves until `shutdown` comes and the requests that run then have ended.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
-    log: fn(&str),
     limits: ServeLimits,
     shutdown: impl Future<Output = ()>,
 ) where
@@ -68,7 +67,7 @@ pub async fn serve<S, B>(
         let (stream, from, permit) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &permits, log) => accepted,
+            accepted = accept(&listener, &permits) => accepted,
         };
         let connection = Connection { stream, from, limits };
         let connection = connection.run(service.clone(), graceful.watcher());
@@ -85,10 +84,9 @@ pub async fn serve<S, B>(
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-    log: fn(&str),
 ) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
     if permits.available_permits() == 0 {
-        log("the limit of open connections is reached: further clients wait");
+        tracing::warn!("the limit of open connections is reached: further clients wait");
     }
     // The semaphore is never closed.
     let permit = Arc::clone(permits).acquire_owned().await.ok();
@@ -108,7 +106,7 @@ async fn accept(
             continue;
         }
         if !std::mem::replace(&mut told, true) {
-            log(&format!("no connection can be taken for now: {error}"));
+            tracing::warn!("no connection can be taken for now: {error}");
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -6,6 +6,7 @@ pub mod decoders;
 pub mod edge;
 pub mod generate;
 pub mod golden;
+pub mod log;
 pub mod mutate;
 pub mod process;
 pub mod tamper;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Log, Principal, Refused, Session,
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
 };
 
 use crate::token_issuer::TokenIssuer;
@@ -16,7 +16,6 @@ pub(crate) struct FixedSubject {
     pub(crate) orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
     pub(crate) subject: Option<PublicKey>,
     pub(crate) issuer: Option<TokenIssuer>,
-    pub(crate) log: Log,
 }
 
 #[async_trait]
@@ -31,7 +30,7 @@ impl Admission for FixedSubject {
             && let Err(error) = issuer.tokens(subject).await
         {
             // A client to which nothing was issued can still present a capability.
-            self.log.line(&format!("the peer is handed nothing: {error:#}"));
+            tracing::warn!("the peer is handed nothing: {error:#}");
         }
         Ok(self.orchestrator.open_session(protocol, principal))
     }

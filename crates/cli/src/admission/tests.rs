@@ -12,7 +12,7 @@ use chio_testkit::{key, token};
 use super::{Anonymous, PolicyAdmission, everything_of};
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
-use crate::runtime::{Plan, Runtime, operator_log};
+use crate::runtime::{Plan, Runtime};
 use crate::servers::demo;
 
 async fn runtime() -> Runtime {
@@ -29,8 +29,7 @@ async fn runtime() -> Runtime {
 fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {
     let issuer = runtime.issuer(Some(everything_of(&runtime.servers))).unwrap();
     let orchestrator = Arc::clone(&runtime.orchestrator);
-    let log = operator_log();
-    PolicyAdmission { orchestrator, issuer, anonymous, log, admits_ended: false }
+    PolicyAdmission { orchestrator, issuer, anonymous, admits_ended: false }
 }
 
 /// Opens a session over HTTP.

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
+use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicySources;
 use crate::runtime::Plan;
@@ -30,9 +31,12 @@ pub(crate) struct Args {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
     config: PathBuf,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    args.log.start();
     let config = Config::load(io, &args.config)?;
     let policies =
         PolicySources::new(&config.policy, config.shadow_policy.as_ref(), &config.folder);

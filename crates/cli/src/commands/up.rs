@@ -14,6 +14,7 @@ use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live;
+use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{Plan, run_server, shutdown_on_signal};
@@ -52,10 +53,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    args.log.start();
     let folder = io.folder.join(&args.data);
     let store = StoreUrl::Sqlite(folder.clone());
     let trust = args.trust.read(io, Vec::new())?;

@@ -7,11 +7,16 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use async_trait::async_trait;
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_cross_protocol::Log;
 use chio_kernel::ToolServerConnection;
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
 use chio_policy::document::{Key, Section};
 use parking_lot::Mutex;
+use tracing::instrument::WithSubscriber as _;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::FormatFields as _;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use super::{
     Connection, Paths, ServerContext, ServerKind, ToolServer, required, texts, texts_by_name,
@@ -54,12 +59,11 @@ pub(crate) struct McpCommand {
 }
 
 impl McpCommand {
-    async fn connect(&self, public_key: PublicKey, log: Log) -> Result<McpServer> {
+    async fn connect(&self, public_key: PublicKey) -> Result<McpServer> {
         let mut options = McpServerOptions::new(&self.id, self.command.clone(), public_key);
         options.env = self.env.clone();
         options.cwd = self.folder.clone();
         options.sharing = self.sharing;
-        options.log = Arc::new(move |line: &str| log.line(line));
         let started = McpServer::start(options).await;
         started.map_err(|error| {
             anyhow!("the server `{}` is not there: {}", self.id, with_hint(&error))
@@ -74,7 +78,7 @@ impl ToolServer for McpCommand {
     }
 
     async fn start(&self, context: ServerContext) -> Result<Connection> {
-        Ok(Box::new(self.connect(context.public_key, context.log).await?))
+        Ok(Box::new(self.connect(context.public_key).await?))
     }
 
     async fn check(&self) -> Check {
@@ -95,15 +99,10 @@ impl ToolServer for McpCommand {
             let to_do = "install it, or name it with its whole path in `command`";
             return Check::wrong(what, format!("`{name}` is not found")).with_advice(to_do);
         }
-        let lines = Arc::<Mutex<Vec<String>>>::default();
-        let sink = Arc::clone(&lines);
-        let log = Log::new(move |line| {
-            let mut lines = sink.lock();
-            if lines.len() < MOST_LINES {
-                lines.push(line.to_owned());
-            }
-        });
-        let error = match self.connect(Keypair::generate().public_key().clone(), log).await {
+        let said = Said::default();
+        let log = tracing_subscriber::registry().with(said.clone());
+        let connect = self.connect(Keypair::generate().public_key().clone());
+        let error = match connect.with_subscriber(log).await {
             Ok(server) => {
                 let manifest = server.manifest();
                 let tools = text::count(manifest.tools.len(), "tool");
@@ -113,7 +112,7 @@ impl ToolServer for McpCommand {
             }
             Err(error) => format!("{error:#}"),
         };
-        let lines = lines.lock();
+        let lines = said.0.lock();
         // How it ended is in the error already.
         let own = format!("{}: ", self.id);
         let lines = lines.iter().map(|line| line.strip_prefix(&own).unwrap_or(line));
@@ -123,6 +122,22 @@ impl ToolServer for McpCommand {
             lines => format!("{error} It said: {}", lines.join(" | ")),
         };
         Check::wrong(what, found).with_advice("run its command by hand to see more")
+    }
+}
+
+/// The first lines that are logged while a server starts.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl<S: Subscriber> Layer<S> for Said {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut lines = self.0.lock();
+        if lines.len() < MOST_LINES {
+            let mut line = String::new();
+            // Writing to memory does not fail.
+            let _ = DefaultFields::new().format_fields(Writer::new(&mut line), event);
+            lines.push(line);
+        }
     }
 }
 

@@ -51,7 +51,7 @@ impl Catalogs {
         manifests.retain(|manifest| match manifest.check() {
             Ok(()) => true,
             Err(error) => {
-                options.log.line(&format!("server `{}`: {error}", manifest.server_id));
+                tracing::warn!("server `{}`: {error}", manifest.server_id);
                 false
             }
         });

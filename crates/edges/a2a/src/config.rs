@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use chio_core::signed::ArtifactError;
-use chio_cross_protocol::Log;
 
 use crate::limits::A2aLimits;
 
@@ -30,8 +29,6 @@ pub struct A2aEdgeConfig {
     pub limits: A2aLimits,
     /// Tags of skills, by id.
     pub tags: BTreeMap<String, Vec<String>>,
-    /// Where an operator reads what happens.
-    pub log: Log,
 }
 
 impl A2aEdgeConfig {
@@ -49,7 +46,6 @@ impl A2aEdgeConfig {
             check_input_modes: false,
             limits: A2aLimits::default(),
             tags: BTreeMap::new(),
-            log: Log::default(),
         }
     }
 

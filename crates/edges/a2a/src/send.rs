@@ -62,7 +62,7 @@ pub(crate) async fn send_message(
         Some(entry) => entry.record.id.clone(),
         None => {
             let next = shared.task_ids.next(&shared.orchestrator).await;
-            next.map_err(|error| fault_of(shared, "a task's number", &error))?
+            next.map_err(|error| fault_of("a task's number", &error))?
         }
     };
     let names = Names { message_id: message.id.as_deref(), context_id: &context_id, task_id: &id };
@@ -114,7 +114,7 @@ async fn take_question(
     let id = &asking.record.id;
     // Of several messages, the one that removes it from the store continues it.
     let removed = shared.deferred.forget(id, owner).await;
-    if !removed.map_err(|error| task_fault(shared, id, &error))? {
+    if !removed.map_err(|error| task_fault(id, &error))? {
         return Err(takes_none("not asking for anything"));
     }
     // Until the answer is accepted, the question stands: another one may have to be given.
@@ -229,7 +229,7 @@ async fn call_tool(
             Ok(ran) => Ok(finish(&runner, &record, ran.evaluation, &caller.take_chunks())),
             Err(error) => {
                 runner.tasks.remove(&record.id);
-                Err(fault_of(&runner, &what, &error))
+                Err(fault_of(&what, &error))
             }
         }
     });
@@ -314,23 +314,23 @@ async fn defer(
         Err(TaskError::TooLarge(_)) => {
             Err(Fault::params("the message is too large to be kept for later"))
         }
-        Err(error) => Err(fault_of(shared, "a deferred task", &error)),
+        Err(error) => Err(fault_of("a deferred task", &error)),
     }
 }
 
 /// The fault that answers for an error of the task table.
-pub(crate) fn task_fault(shared: &EdgeState, id: &str, error: &TaskError) -> Fault {
+pub(crate) fn task_fault(id: &str, error: &TaskError) -> Fault {
     match error {
         TaskError::Refused(_) | TaskError::Kernel(KernelError::NotClaimed(_)) => Fault::no_task(id),
         TaskError::Elsewhere => {
             Fault::new(Kind::Unsupported, "no tool server of this process can run the task")
         }
-        error => fault_of(shared, "a deferred task", error),
+        error => fault_of("a deferred task", error),
     }
 }
 
 /// What is answered when something did not work that is for the operator to know.
-pub(crate) fn fault_of(shared: &EdgeState, what: &str, error: &dyn std::fmt::Display) -> Fault {
-    shared.options.log.line(&format!("{what}: {error}"));
+pub(crate) fn fault_of(what: &str, error: &dyn std::fmt::Display) -> Fault {
+    tracing::error!("{what}: {error}");
     Fault::unreleased()
 }

@@ -73,7 +73,6 @@ impl A2aEdgeConfig {
         options.http_json = settings.flag("http_json").unwrap_or(true);
         options.tags = settings.text_lists("tags");
         options.limits.rate = Rate::from_settings(settings);
-        options.log = context.log.clone();
         Ok(options)
     }
 }

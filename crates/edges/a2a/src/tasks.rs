@@ -50,7 +50,7 @@ pub(crate) async fn find(
         return Ok(OwnedTask::Here(entry.clone()));
     }
     let view = shared.deferred.look(id, owner).await;
-    let view = view.map_err(|error| task_fault(shared, id, &error))?;
+    let view = view.map_err(|error| task_fault(id, &error))?;
     let view = with_context(view, entry.as_ref());
     let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
     if !view.state.is_over() {
@@ -104,7 +104,7 @@ async fn run_deferred(
         // Also when the call panics, tasks that wait for its end continue.
         let _ended = entry.ended.drop_guard();
         let view = runner.deferred.result(&id, &owner, presented, caller).await;
-        let view = view.map_err(|error| task_fault(&runner, &id, &error))?;
+        let view = view.map_err(|error| task_fault(&id, &error))?;
         Ok(Arc::new(record_from_view(view, history)))
     });
     work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
@@ -133,10 +133,10 @@ pub(crate) async fn cancel(
             let running = shared.tasks.find(id, owner, shared.orchestrator.now());
             cancel_and_wait(running.as_ref()).await;
             let view = shared.deferred.look(id, owner).await;
-            view.map_err(|error| task_fault(shared, id, &error))?
+            view.map_err(|error| task_fault(id, &error))?
         }
         Err(TaskError::Refused(TaskRefused::Over(_))) => return Err(not_cancelable()),
-        Err(error) => return Err(task_fault(shared, id, &error)),
+        Err(error) => return Err(task_fault(id, &error)),
     };
     if cancelled.state != TaskState::Cancelled {
         return Err(not_cancelable());
@@ -188,7 +188,7 @@ async fn cancel_here(
                 return Ok(record);
             }
             let removed = shared.deferred.forget(&record.id, &entry.owner).await;
-            if !removed.map_err(|error| task_fault(shared, &record.id, &error))? {
+            if !removed.map_err(|error| task_fault(&record.id, &error))? {
                 return Err(not_cancelable());
             }
             shared.tasks.remove(&record.id);
@@ -211,7 +211,7 @@ pub(crate) async fn list(
     let mut known = shared.tasks.list(owner, shared.orchestrator.now());
     let limit = shared.options.limits.tasks_per_owner;
     let views = shared.deferred.list(owner, A2aBridge.protocol(), limit).await;
-    let views = views.map_err(|error| task_fault(shared, "", &error))?;
+    let views = views.map_err(|error| task_fault("", &error))?;
     let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
     for view in views {
         let entry = known.iter().find(|entry| entry.record.id == view.id);

@@ -174,7 +174,7 @@ async fn ask_user(session: &McpSession, stream: StreamId, request: &ApprovalRequ
         _ => return,
     };
     if let Err(problem) = approvals.answer(request, approved).await {
-        session.shared.options.log.line(&format!("a user's answer was not kept: {problem}"));
+        tracing::error!("a user's answer was not kept: {problem}");
     }
 }
 

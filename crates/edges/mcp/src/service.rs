@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
-use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, Log, TaskLimits};
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{Rate, RateLimiter};
 use chio_edge::{
@@ -64,8 +64,6 @@ pub(crate) struct McpOptions {
     pub(crate) retry: Duration,
     /// Records the answers of clients' users to approval requests.
     pub(crate) user_approvals: Option<Arc<dyn UserApprovals>>,
-    /// Where the operator reads what happens.
-    pub(crate) log: Log,
 }
 
 impl McpLimits {
@@ -135,7 +133,6 @@ impl McpService {
             rotate_streams: settings.duration("rotate_streams"),
             retry: Duration::from_millis(1000),
             user_approvals: context.user_approvals,
-            log: context.log,
         };
         let shared = Arc::new(EdgeState {
             orchestrator: context.orchestrator,

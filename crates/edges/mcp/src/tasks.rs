@@ -120,7 +120,7 @@ pub(crate) async fn create(
     let server = request.server_id.clone();
     let tool = request.tool_name.clone();
     let stored = deferred.defer(request, McpBridge.protocol()).await;
-    let id = stored.map_err(|error| refused(session, &error))?.id;
+    let id = stored.map_err(|error| refused(&error))?.id;
     let (sender, receiver) = watch::channel((Status::Working, now));
     let task =
         Arc::new(Task { id, subject, server, tool, created_at: now, ttl, progress: receiver });
@@ -139,7 +139,7 @@ pub(crate) async fn create(
         let status = match view {
             Ok(view) => status(&view),
             Err(error) => {
-                runner.shared.options.log.line(&format!("task {}: {error}", task.id));
+                tracing::error!("task {}: {error}", task.id);
                 Status::Failed
             }
         };
@@ -198,13 +198,13 @@ fn unknown() -> RpcError {
     invalid_params("task not found: expected the id of a task of this session")
 }
 
-fn refused(session: &McpSession, error: &TaskError) -> RpcError {
+fn refused(error: &TaskError) -> RpcError {
     match error {
         TaskError::Refused(_) => unknown(),
         TaskError::Denied(denial) => invalid_params(answer::words(denial)),
         TaskError::TooLarge(_) => invalid_params(error.to_string()),
         _ => {
-            session.shared.options.log.line(&format!("task: {error}"));
+            tracing::error!("task: {error}");
             unreleased()
         }
     }
@@ -245,7 +245,7 @@ pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcErro
     let session = context.session;
     let task = entry.record;
     let view = session.shared.deferred(task.ttl).look(&task.id, &task.subject).await;
-    let view = view.map_err(|error| refused(session, &error))?;
+    let view = view.map_err(|error| refused(&error))?;
     let mut result = match (view.result, view.receipt) {
         (Some(result), Some(receipt)) => {
             let evaluation = Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None };

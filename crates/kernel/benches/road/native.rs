@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chio_core::frame;
 use chio_core::message::{AgentMessage, ToolCallRequest};
 use chio_cross_protocol::{
-    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Log, Principal, Refused, Session,
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
 };
 use chio_edge::{Endpoint, StreamListener};
 use chio_native_edge::NativeService;
@@ -59,8 +59,7 @@ fn over_socket(rig: &Rig, tool: Tool, scale: Scale) -> f64 {
     let shutdown = CancellationToken::new();
     let endpoint = Endpoint::Unix(path.clone());
     let listener = rig.runtime.block_on(StreamListener::bind(&endpoint)).unwrap();
-    let serving =
-        rig.runtime.spawn(listener.serve(Arc::new(service), Log::default(), shutdown.clone()));
+    let serving = rig.runtime.spawn(listener.serve(Arc::new(service), shutdown.clone()));
     let frames: Vec<Vec<u8>> = (0..IN_FLIGHT).map(|number| request(rig, tool, number)).collect();
     // The client has a thread of its own, as it would be a process of its own.
     let client = std::thread::spawn(move || {

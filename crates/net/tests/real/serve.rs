@@ -60,7 +60,7 @@ async fn served(connections: usize, head_time: Duration) -> Served {
     let (end, shutdown) = oneshot::channel();
     let limits = ServeLimits { connections, head_time, unread_time: UNREAD };
     let shutdown = async { drop(shutdown.await) };
-    let ended = tokio::spawn(serve(listener, Echo, |_| {}, limits, shutdown));
+    let ended = tokio::spawn(serve(listener, Echo, limits, shutdown));
     Served { address, end, ended }
 }
 

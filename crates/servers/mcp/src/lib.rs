@@ -30,5 +30,5 @@ mod subscriptions;
 mod wire;
 
 pub use error::McpError;
-pub use options::{Limits, LogSink, McpServerOptions, Sharing};
+pub use options::{Limits, McpServerOptions, Sharing};
 pub use server::McpServer;

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
-
-/// Takes lines for the operator. Lines never hold arguments, results or tokens.
-pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Who works with which child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,13 +37,10 @@ pub struct McpServerOptions {
     pub public_key: PublicKey,
     /// How far it may go.
     pub limits: Limits,
-    /// Where what an operator should know is written.
-    pub log: LogSink,
 }
 
 impl McpServerOptions {
-    /// A server with a child for each session, nothing added to its environment, and a log that
-    /// is thrown away.
+    /// A server with a child for each session, and nothing added to its environment.
     pub fn new(
         server_id: impl Into<String>,
         command: impl IntoIterator<Item = impl Into<String>>,
@@ -61,13 +54,12 @@ impl McpServerOptions {
             sharing: Sharing::default(),
             public_key,
             limits: Limits::default(),
-            log: Arc::new(|_| ()),
         }
     }
 
-    /// Writes a line in the server's name.
+    /// Logs a line in the server's name.
     pub(crate) fn note(&self, line: impl fmt::Display) {
-        (self.log)(&format!("{}: {line}", self.server_id));
+        tracing::info!("{}: {line}", self.server_id);
     }
 }
 

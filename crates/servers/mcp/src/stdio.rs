@@ -16,6 +16,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tracing::instrument::WithSubscriber;
 
 use crate::conversation::Conversation;
 use crate::error::McpError;
@@ -73,9 +74,9 @@ pub(crate) fn open(conversation: &Arc<Conversation>) -> Result<Link, McpError> {
     let process = Process {
         group: Group::from_child(&child),
         child,
-        reader: tokio::spawn(read(stdout, Arc::clone(conversation))),
+        reader: tokio::spawn(read(stdout, Arc::clone(conversation)).with_current_subscriber()),
         writer: tokio::spawn(write(stdin, Arc::clone(conversation))),
-        logger: tokio::spawn(log(stderr, Arc::clone(settings))),
+        logger: tokio::spawn(log(stderr, Arc::clone(settings)).with_current_subscriber()),
     };
     let new = CancellationToken::new;
     let link = Link { stop: new(), kill: new(), gone: new() };

@@ -12,6 +12,7 @@ use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
+use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
@@ -60,10 +61,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     trust: TrustArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    args.log.start();
     if args.url.is_none() && args.http.ip().is_unspecified() {
         bail!(
             "expected `--url`, where clients reach it, since it listens at every address: its \

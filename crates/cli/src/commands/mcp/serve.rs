@@ -13,6 +13,7 @@ use crate::admission::Anonymous;
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
+use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
@@ -72,6 +73,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     agent: A2aAgent,
@@ -100,6 +103,7 @@ enum Protocol {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    args.log.start();
     let (server, starting) = args.server(io)?;
     let listener = match args.http {
         Some(address) => ListenerConfig::http(address, AccessConfig::Args(args.access.clone())),

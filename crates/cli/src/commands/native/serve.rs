@@ -10,6 +10,7 @@ use chio_edge::{Endpoint, Settings};
 use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
+use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
@@ -57,6 +58,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     /// Every client is this subject, by public key or key file
     #[arg(long, value_name = "KEY")]
@@ -67,6 +70,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    args.log.start();
     let kernel_key = match &args.kernel_key {
         Some(path) => Some(io.read_key(path)?),
         None => None,

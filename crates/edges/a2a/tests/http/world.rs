@@ -189,7 +189,7 @@ impl Beginning {
         let auth = HttpAuth { authenticator, origins, capabilities: self.capabilities };
         let router = service.routes(Arc::new(auth)).unwrap();
         let limits = ServeLimits::default();
-        tokio::spawn(serve(listener, router, |_| {}, limits, std::future::pending()));
+        tokio::spawn(serve(listener, router, limits, std::future::pending()));
         World { address, service, kernel, told: self.told }
     }
 }

@@ -59,7 +59,7 @@ async fn run_call(
     let (server, tool) = (request.server_id.clone(), request.tool_name.clone());
     let ran = session.shared.orchestrator.run(request, Arc::clone(caller) as _).await;
     let ran = ran.map_err(|error| {
-        session.shared.options.log.line(&format!("{server}/{tool}: {error}"));
+        tracing::error!("{server}/{tool}: {error}");
         unreleased()
     })?;
     match ran.evaluation.outcome {

@@ -39,7 +39,7 @@ async fn notify_servers(session: &McpSession, notification: &ClientNotification)
         let kernel_session = &session.kernel_session;
         let sent = shared.orchestrator.tell(server, kernel_session, notification.clone()).await;
         if let Err(error) = sent {
-            shared.options.log.line(&format!("server {server}: {error}"));
+            tracing::warn!("server {server}: {error}");
         }
     }
 }

@@ -89,7 +89,7 @@ async fn join_servers(
             Ok(offer) => offers.extend(offer),
             Err(error) => {
                 let message = format!("server `{server}` cannot be had: {error}");
-                shared.options.log.line(&message);
+                tracing::error!("{message}");
                 let code = ErrorCode::ToolServerError;
                 return Err(registered(RpcError::INTERNAL_ERROR, message, code));
             }

@@ -34,7 +34,7 @@ pub(super) async fn read(
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
     let read = session.shared.orchestrator.read(request, caller).await;
     let read = read.map_err(|error| {
-        session.shared.options.log.line(&format!("{}: {error}", kind.name()));
+        tracing::error!("{}: {error}", kind.name());
         unreleased()
     })?;
     let receipt = json!({"receiptId": read.receipt_id});

@@ -1,14 +1,14 @@
 //! Listeners and clients over real sockets.
 
-use chio_cross_protocol::DiscoveryProtocol;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::message::ToolCallResult;
-use chio_cross_protocol::{Log, Principal, Refused, Session};
+use chio_cross_protocol::{DiscoveryProtocol, Principal, Refused, Session};
 use chio_edge::{Endpoint, ListenError, StreamListener};
+use chio_testkit::log::CapturedLog;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -46,7 +46,7 @@ struct Served {
     endpoint: Endpoint,
     world: World,
     admission: Arc<TestAdmission>,
-    lines: Arc<Mutex<Vec<String>>>,
+    log: CapturedLog,
     shutdown: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -57,14 +57,12 @@ impl Served {
         let endpoint = listener.endpoint().clone();
         let (world, shutdown) = (World::new().await, CancellationToken::new());
         let admission = Arc::new(TestAdmission { refuses, ..TestAdmission::default() });
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&lines);
         let orchestrator = Arc::clone(&world.orchestrator);
         let service = NativeService::new(orchestrator, Arc::clone(&admission) as _);
         let service = NativeService { max_connections, ..service };
-        let log = Log::new(move |line| sink.lock().unwrap().push(line.to_owned()));
-        let serving = tokio::spawn(listener.serve(Arc::new(service), log, shutdown.clone()));
-        Self { endpoint, world, admission, lines, shutdown, serving }
+        let log = CapturedLog::start();
+        let serving = tokio::spawn(listener.serve(Arc::new(service), shutdown.clone()));
+        Self { endpoint, world, admission, log, shutdown, serving }
     }
 
     async fn unix(name: &str) -> Self {
@@ -193,7 +191,7 @@ async fn what_ends_one_connection_is_told_and_ends_no_other() {
     assert!(matches!(failed, Err(ClientError::Closed(_))), "{failed:?}");
     assert!(matches!(one.heartbeat().await, Err(ClientError::Closed(_))));
     assert!(echo(&other, "r", json!(1)).await.is_ok());
-    let lines = served.lines.lock().unwrap().clone();
+    let lines = served.log.lines();
     assert_eq!(lines.len(), 1);
     assert!(lines[0].contains("the kernel has no answer") && !lines[0].contains("secret"));
     served.stop().await;
@@ -216,7 +214,7 @@ async fn a_client_is_admitted_with_what_the_transport_knows_before_anything_is_r
         assert_eq!(seen[0].0, DiscoveryProtocol::Native);
         assert!(is_expected(&seen[0].1.credential), "{seen:?}");
         eventually("a line", async || {
-            served.lines.lock().unwrap().iter().any(|line| line.contains("not today"))
+            served.log.lines().iter().any(|line| line.contains("not today"))
         })
         .await;
         served.stop().await;

@@ -19,6 +19,7 @@ use chio_kernel::{
 };
 use chio_mcp_adapter::{McpServer, McpServerOptions};
 use chio_store::{OpenStore, StoreUrl};
+use chio_testkit::log::CapturedLog;
 use chio_testkit::{key, token};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -166,7 +167,7 @@ pub(crate) fn options(arguments: &[&str]) -> McpServerOptions {
 pub(crate) struct World {
     pub(crate) kernel: ChioKernel,
     pub(crate) server: McpServer,
-    log: Arc<Mutex<Vec<String>>>,
+    log: CapturedLog,
 }
 
 impl World {
@@ -179,10 +180,8 @@ impl World {
         Self::within(options, KernelConfig::default()).await
     }
 
-    pub(crate) async fn within(mut options: McpServerOptions, config: KernelConfig) -> Self {
-        let log = Arc::<Mutex<Vec<String>>>::default();
-        let lines = Arc::clone(&log);
-        options.log = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
+    pub(crate) async fn within(options: McpServerOptions, config: KernelConfig) -> Self {
+        let log = CapturedLog::start();
         let server = McpServer::start(options).await.unwrap();
         let open = OpenStore::open(&StoreUrl::Memory, Arc::new(StandingClock)).unwrap();
         let slot = open.take_slot(None).unwrap();
@@ -202,7 +201,7 @@ impl World {
 
     /// What the operator was told.
     pub(crate) fn log(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
+        self.log.lines()
     }
 
     pub(crate) fn tool_names(&self) -> Vec<String> {

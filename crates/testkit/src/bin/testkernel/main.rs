@@ -4,7 +4,6 @@
 mod guards;
 mod tools;
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
-    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Log, Principal, Refused, Session,
+    Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
 };
 use chio_demo::{DemoOptions, DemoServer};
 use chio_edge::{Edge, Endpoint, StreamListener, Streams};
@@ -161,23 +160,21 @@ async fn serve(args: Args) -> Result<()> {
         terminate.recv().await;
         told.cancel();
     });
-    let log = Log::new(|line| {
-        let _ = writeln!(std::io::stderr(), "testkernel: {line}");
-    });
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let (store, kernel) = start(&args).await?;
     let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
     let subject = args.peer.clone();
     let admission = Arc::new(FixedSubject { orchestrator: Arc::clone(&orchestrator), subject });
     let mut service = NativeService::new(orchestrator, admission);
     args.edge.apply(&mut service);
-    log.line(&format!("kernel {}", kernel.public_key()));
+    tracing::info!("kernel {}", kernel.public_key());
     let patience = Duration::from_millis(args.patience_ms);
     match args.unix.map(Endpoint::Unix).or(args.tcp.map(Endpoint::Tcp)) {
         Some(endpoint) => {
             let listener = StreamListener::bind(&endpoint).await?;
-            log.line(&format!("listening on {}", listener.endpoint()));
+            tracing::info!("listening on {}", listener.endpoint());
             // The patience begins with the signal, not with the end of the last connection.
-            tokio::join!(listener.serve(Arc::new(service), log, shutdown.clone()), async {
+            tokio::join!(listener.serve(Arc::new(service), shutdown.clone()), async {
                 shutdown.cancelled().await;
                 let _ = kernel.drain(patience).await;
             });
@@ -189,7 +186,7 @@ async fn serve(args: Args) -> Result<()> {
                 principal: Principal::stdio(),
             };
             if let Err(error) = service.serve_streams(streams, shutdown.clone()).await {
-                log.line(&format!("native connection ended: {error}"));
+                tracing::warn!("native connection ended: {error}");
             }
         }
     }

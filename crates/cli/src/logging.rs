@@ -1,0 +1,93 @@
+//! The log of a process that serves: lines for its operator, on standard error.
+
+use std::fmt;
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, layer};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::text;
+
+/// How the log is written.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LogArgs {
+    /// How the log on standard error is written; each line as `json` names its call
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// How much is logged; `debug` has a line for the end of each call
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
+    log_level: LogLevel,
+}
+
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+}
+
+impl LogArgs {
+    /// Logs from now on.
+    pub(crate) fn start(&self) {
+        let level = match self.log_level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        };
+        // What libraries have to tell may hold what must not be logged.
+        let ours = Targets::new().with_target("chio", level);
+        let lines = layer().with_writer(std::io::stderr).with_ansi(false);
+        // If standard error is closed, there is no way to tell.
+        let lines = lines.log_internal_errors(false);
+        let registry = tracing_subscriber::registry();
+        let started = match self.log_format {
+            LogFormat::Text => registry.with(lines.event_format(Text).with_filter(ours)).try_init(),
+            LogFormat::Json => {
+                let lines = lines.json().flatten_event(true).with_current_span(false);
+                registry.with(lines.with_filter(ours)).try_init()
+            }
+        };
+        debug_assert!(started.is_ok(), "a process starts its log once");
+    }
+}
+
+/// `chio: ` and the message, with the call that it is about.
+struct Text;
+
+impl<S, N> FormatEvent<S, N> for Text
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        context.field_format().format_fields(Writer::new(&mut line), event)?;
+        if let Some(call) = context.lookup_current() {
+            let fields = call.extensions();
+            let fields = fields.get::<FormattedFields<N>>().map_or("", |fields| &fields.fields);
+            line.push_str(&format!(" ({fields})"));
+        }
+        writeln!(writer, "chio: {}", text::plain(&line))
+    }
+}
