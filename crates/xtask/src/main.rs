@@ -6,10 +6,12 @@ mod check;
 mod deps;
 mod fuzz;
 mod help;
+mod long;
 mod mcp;
 mod output;
 mod reference;
 mod requirements;
+mod shard;
 mod shell;
 mod steps;
 mod suites;
@@ -67,6 +69,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--quick] [PART]...",
         summary: "what the core and the road cost, against floors measured in the same run",
         run: bench::run,
+    },
+    Command {
+        name: "long",
+        arguments: "[PART]... [--rounds N] [--shard K/N]",
+        summary: "hours of crashes, properties, fuzzing and mutants; goes on where it was stopped",
+        run: long::run,
     },
     Command {
         name: "mcp",
@@ -154,7 +162,8 @@ mod tests {
         assert!(message.contains("`chekc`"), "{message}");
         assert!(
             message.contains(
-                "check, test, requirements, deps, fuzz, bench, mcp, a2a, reference, help"
+                "check, test, requirements, deps, fuzz, bench, long, mcp, a2a, reference, \
+                 help"
             ),
             "{message}"
         );
