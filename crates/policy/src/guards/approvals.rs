@@ -55,7 +55,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
             tools: ToolPatterns::read(item, "tools"),
             side_effects: item.flag("side_effects", false),
             paths: written_paths(item),
-            commands: patterns::list(&item, "commands"),
+            commands: patterns::list(item, "commands"),
             except: ToolPatterns::read(item, "except"),
             reason: item.text("reason").map_or_else(
                 || format!("rule {} of `chio.approvals` names it", number + 1),

@@ -85,7 +85,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let blocked = HostSet::read(section, "blocked_domains");
     let verbs =
         section.texts("allowed_verbs").iter().map(|item| item.text.to_lowercase()).collect();
-    let extra = patterns::list(&section, "extra_credential_patterns");
+    let extra = patterns::list(section, "extra_credential_patterns");
     let detects = section.flag("credential_detection", true);
     section.enabled(false)?;
     let own = detects.then_some(CREDENTIAL_FIELDS);

@@ -69,7 +69,7 @@ struct OutputRules {
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let mut redactions = written(section);
     redactions.extend(personal(section));
-    let block = patterns::list(&section, "block");
+    let block = patterns::list(section, "block");
     let max_bytes = section.number("max_bytes", 1..=1 << 40);
     section.enabled(true)?;
     let Ok(quick) = RegexSet::new(redactions.iter().map(|it| it.regex.as_str())) else {

@@ -62,7 +62,7 @@ struct PatchIntegrity {
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     building.note_replaced(section, "forbidden_patterns");
     let forbidden = if section.has("forbidden_patterns") {
-        patterns::list(&section, "forbidden_patterns")
+        patterns::list(section, "forbidden_patterns")
     } else {
         FORBIDDEN.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
     };

@@ -69,7 +69,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     building.note_replaced(section, "forbidden_patterns");
     let patterns = section
         .has("forbidden_patterns")
-        .then(|| Forbidden::Patterns(patterns::list(&section, "forbidden_patterns")));
+        .then(|| Forbidden::Patterns(patterns::list(section, "forbidden_patterns")));
     section.enabled(true)?;
     let guard = ShellCommands(patterns.unwrap_or(Forbidden::Default));
     // What no shell can read is always denied.
