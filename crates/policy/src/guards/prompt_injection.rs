@@ -185,7 +185,7 @@ impl Guard for PromptInjection {
         let Some(level) = Level::of(worst.total) else { return Ok(Review::Pass) };
         if level >= self.block {
             let names = worst.names.join(", ");
-            let level = level.name();
+            let level = level.into_str();
             return Ok(Review::Block(format!(
                 "the output tries to command the model ({level}: {names})"
             )));
