@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use chio_core::crypto::PublicKey;
 use chio_edge::Settings;
-use chio_policy::document::Problem;
 use chio_store::StoreUrl;
+use chio_yaml::Problem;
 
 use crate::access::AccessConfig;
 use crate::edges::EDGES;

@@ -8,7 +8,7 @@ use chio_core::capability::{
 };
 use chio_core::money::MonetaryAmount;
 
-use crate::document::{Key, Section};
+use chio_yaml::{Key, Section};
 
 /// The path of the section.
 pub const SECTION: &str = "chio.capabilities";

@@ -11,9 +11,9 @@ use chio_core::hash::sha256;
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
+use chio_yaml::{Key, Node, NodeKind, Place, Problem, Problems, Section, parse};
 use serde_json::{Map, Value};
 
-use crate::document::{Key, Node, NodeKind, Place, Problem, Problems, Section, parse};
 use crate::example::ExampleCall;
 use crate::guards::model::{PROVENANCE, TIERS};
 use crate::judge::Decision;

@@ -80,9 +80,8 @@ fn config(args: &Args, io: &mut Io<'_>, checks: &mut Vec<Check>) -> Result<Optio
             Ok(Some(config))
         }
         Ok(Err(problems)) => {
-            let wrong = |it: &chio_policy::document::Problem| {
-                Check::wrong(it.place.to_string(), it.message.clone())
-            };
+            let wrong =
+                |it: &chio_yaml::Problem| Check::wrong(it.place.to_string(), it.message.clone());
             checks.extend(problems.iter().map(wrong));
             Ok(None)
         }

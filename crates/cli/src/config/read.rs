@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use chio_core::crypto::PublicKey;
 use chio_edge::{Carrier, EdgeKind, Endpoint, Form, SettingValue, Settings};
-use chio_policy::document::{Key, NodeKind, Problem, Problems, Section, parse};
 use chio_store::StoreUrl;
+use chio_yaml::{Key, NodeKind, Problem, Problems, Section, parse};
 
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
 use crate::access::{AccessConfig, JwtConfig};
@@ -364,7 +364,7 @@ mod tests {
     use std::path::Path;
 
     use chio_mcp_adapter::Sharing;
-    use chio_policy::document::Problem;
+    use chio_yaml::Problem;
 
     use super::config;
     use crate::access::AccessConfig;

@@ -9,8 +9,8 @@ use chio_a2a_adapter::server_id_of;
 use chio_core::crypto::Keypair;
 use chio_kernel::ToolServerConnection;
 use chio_net::address::{AddressPattern, PatternError};
-use chio_policy::document::{Key, Section};
 use chio_store::StoreUrl;
+use chio_yaml::{Key, Section};
 
 use super::{
     Connection, ServerContext, ServerKind, ToolServer, mcp, required, texts, texts_by_name,

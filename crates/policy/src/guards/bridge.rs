@@ -3,10 +3,10 @@
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{GuardInput, GuardMemo};
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 
 pub(crate) const KIND: GuardKind = GuardKind {

@@ -2,11 +2,11 @@
 
 use chio_core::money::MonetaryAmount;
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 
 use super::limits::{Limit, Limits, MAX, SHARED_BY, TOOLS};
 use super::{Building, Built, GuardKind};
 use crate::capabilities::is_currency;
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 

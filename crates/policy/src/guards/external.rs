@@ -11,10 +11,10 @@ use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
 use chio_net::address::{AddressPattern, AddressRules};
 use chio_net::client::{ClientOptions, HttpClient, Limits};
+use chio_yaml::{Key, NodeKind, Section};
 
 use self::service::{DEFAULT_PARTS, PARTS, Part, Service};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, NodeKind, Section};
 use crate::pattern::ToolPatterns;
 
 pub(crate) const KIND: GuardKind = GuardKind {

@@ -6,10 +6,10 @@
 use chio_core::governance::{ModelMetadata, ProvenanceClass};
 use chio_core::tier::SafetyTier;
 use chio_kernel::{GuardInput, GuardMemo};
+use chio_yaml::{Key, Section};
 use regex::{Regex, RegexBuilder};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 
@@ -45,7 +45,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "true where anything but `deny` is set",
             "whether calls that name no model are denied",
         ),
-        Key::tools("tools", "all", "the tools that this is about"),
+        ToolPatterns::key("tools", "all", "the tools that this is about"),
     ],
     always: false,
     build,

@@ -1,10 +1,11 @@
 //! How large patches may be, and what they may not add.
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::patch::{self, Patch};
 use crate::facts::{Action, Facts};
@@ -20,7 +21,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
         Key::ENABLED,
         Key::new("max_additions", "a whole number", "1000", "how many lines a patch may add"),
         Key::new("max_deletions", "a whole number", "500", "how many lines a patch may take away"),
-        Key::patterns(
+        patterns::key(
             "forbidden_patterns",
             "(switching off authentication, verification, certificates)",
             "what an added line may not match",
@@ -61,7 +62,8 @@ struct PatchIntegrity {
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     building.note_replaced(section, "forbidden_patterns");
     let forbidden = if section.has("forbidden_patterns") {
-        section.patterns("forbidden_patterns").into_iter().map(SearchPattern::written).collect()
+        let written = patterns::list(section, "forbidden_patterns").into_iter();
+        written.map(SearchPattern::written).collect()
     } else {
         FORBIDDEN.iter().copied().map(SearchPattern::new).collect()
     };

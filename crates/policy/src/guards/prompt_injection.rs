@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_yaml::{Key, Section};
 use serde_json::Value;
 
 use self::score::{Level, Score, Signals};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "prompt-injection",

@@ -1,7 +1,8 @@
 //! `chio policy list`: the policies that are built in.
 
 use anyhow::Result;
-use chio_policy::document::{NodeKind, RULESETS, Ruleset, parse};
+use chio_policy::document::{RULESETS, Ruleset};
+use chio_yaml::{NodeKind, parse};
 use serde_json::{Value, json};
 
 use crate::io::Io;

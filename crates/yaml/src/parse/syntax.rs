@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use saphyr_parser::ScanError;
 
-use crate::document::{Place, Problem};
+use crate::{Place, Problem};
 
 /// For `*name`, which is mostly a glob that lacks its quotes.
 pub(super) const ALIAS: &str = "a value that begins with `*` needs quotes, such as \"*.pem\" (YAML takes it for an alias, \

@@ -1,6 +1,7 @@
 //! YAML is read strictly, within bounds, and never with a panic.
+#![cfg(test)]
 
-use chio_policy::document::{MAX_BYTES, MAX_DEPTH, MAX_NODES, NodeKind, parse};
+use chio_yaml::{MAX_BYTES, MAX_DEPTH, MAX_NODES, NodeKind, parse};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -68,12 +68,14 @@ impl Node {
     }
 
     /// What is at a path of names with dots between them.
-    pub(crate) fn at(&self, path: &str) -> Option<&Self> {
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |node, name| node.get(name))
     }
 
     /// Whether this is a section that is switched off.
-    pub(crate) fn is_off(&self) -> bool {
+    #[must_use]
+    pub fn is_off(&self) -> bool {
         self.get("enabled").is_some_and(|enabled| enabled.kind == NodeKind::Flag(false))
     }
 

@@ -1,6 +1,6 @@
 //! What a bare word stands for, by the core schema of YAML 1.2.
 
-use crate::document::NodeKind;
+use crate::NodeKind;
 
 /// What a bare word is, or what is wrong with it.
 pub(super) fn kind_of(text: &str) -> Result<NodeKind, &'static str> {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use super::node::Place;
+use crate::node::Place;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

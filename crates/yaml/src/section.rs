@@ -7,16 +7,12 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use regex::Regex;
+use chio_core::duration::seconds;
 
-use super::key::Key;
-use super::node::{Node, NodeKind, Place};
-use super::problem::Problems;
-
-/// How long a pattern may be, in characters, as HushSpec has it.
-const MAX_PATTERN: usize = 512;
-/// How large a compiled pattern may be, in bytes.
-const MAX_COMPILED: usize = 1 << 20;
+use crate::key::Key;
+use crate::node::{Node, NodeKind, Place};
+use crate::problem::Problems;
+use crate::words::{hint, not_one_of, shown};
 
 /// Text and its place.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +47,8 @@ impl<'a> Section<'a> {
     }
 
     /// Begins to read the top of a document, whose names were checked before.
-    pub(super) const fn top(node: &'a Node, keys: &'static [Key], problems: &'a Problems) -> Self {
+    #[must_use]
+    pub const fn top(node: &'a Node, keys: &'static [Key], problems: &'a Problems) -> Self {
         Self { node, path: String::new(), problems, keys }
     }
 
@@ -138,8 +135,8 @@ impl<'a> Section<'a> {
         self.refuse(key, &node.place, format_args!("expected {expected}, found {}", node.found()))
     }
 
-    /// Notes what is wrong with the value of a member at a place.
-    fn refuse<T>(&self, key: &str, place: &Place, message: fmt::Arguments<'_>) -> Option<T> {
+    /// Notes what is wrong with the value of a member at a place. There is no value then.
+    pub fn refuse<T>(&self, key: &str, place: &Place, message: fmt::Arguments<'_>) -> Option<T> {
         self.problems.add(place, format!("`{}`: {message}", self.full(key)));
         None
     }
@@ -164,7 +161,8 @@ impl<'a> Section<'a> {
     }
 
     /// Nothing where the section is switched off.
-    pub(crate) fn enabled(&self, default: bool) -> Option<()> {
+    #[must_use]
+    pub fn enabled(&self, default: bool) -> Option<()> {
         self.flag("enabled", default).then_some(())
     }
 
@@ -206,7 +204,7 @@ impl<'a> Section<'a> {
     }
 
     /// Notes that a member is missing, unless it is there and something else is wrong with it.
-    pub(crate) fn required<T>(&self, key: &str, value: Option<T>, message: &str) -> Option<T> {
+    pub fn required<T>(&self, key: &str, value: Option<T>, message: &str) -> Option<T> {
         if value.is_none() && !self.has(key) {
             self.problem(key, message);
         }
@@ -214,7 +212,8 @@ impl<'a> Section<'a> {
     }
 
     /// The values that the words of a list stand for. Empty when it is left out.
-    pub(crate) fn words<T: Copy>(&self, key: &str, known: &[(&str, T)]) -> Vec<T> {
+    #[must_use]
+    pub fn words<T: Copy>(&self, key: &str, known: &[(&str, T)]) -> Vec<T> {
         let value = |item: Item<'_>| {
             let found = known.iter().find(|(word, _)| *word == item.text);
             if found.is_none() {
@@ -283,42 +282,19 @@ impl<'a> Section<'a> {
         items.iter().filter_map(|item| self.as_text(key, item, "text")).collect()
     }
 
-    /// A list of regular expressions.
-    #[must_use]
-    pub fn patterns(&self, key: &str) -> Vec<Regex> {
-        self.texts(key).into_iter().filter_map(|item| self.compiled(key, item)).collect()
-    }
-
-    /// A regular expression.
-    #[must_use]
-    pub fn pattern(&self, key: &str) -> Option<Regex> {
-        self.compiled(key, self.text(key)?)
-    }
-
-    fn compiled(&self, key: &str, item: Item<'_>) -> Option<Regex> {
-        let length = item.text.chars().count();
-        if length > MAX_PATTERN {
-            let expected = format!("a pattern of at most {MAX_PATTERN} characters");
-            let message = format_args!("expected {expected}, found {length}");
-            return self.refuse(key, item.place, message);
-        }
-        let built = regex::RegexBuilder::new(item.text).size_limit(MAX_COMPILED).build();
-        built.map_or_else(
-            |error| {
-                let why = why_no_pattern(&error);
-                self.refuse(key, item.place, format_args!("this pattern cannot be read: {why}"))
-            },
-            Some,
-        )
-    }
-
     /// How long: `30s`, `5m`, `2h`, `1d`, or a whole number of seconds.
     #[must_use]
     pub fn duration(&self, key: &str) -> Option<Duration> {
         let node = self.value(key)?;
         let seconds = match &node.kind {
             NodeKind::Integer(seconds) => u64::try_from(*seconds).ok(),
-            NodeKind::Text(text) => seconds_of(text),
+            NodeKind::Text(text) => {
+                // Blanks may stand around the number.
+                let text = text.trim();
+                let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+                let unit = text.strip_prefix(number).unwrap_or_default();
+                seconds(&format!("{}{unit}", number.trim_end()))
+            }
             _ => None,
         };
         let duration = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
@@ -352,115 +328,12 @@ impl<'a> Section<'a> {
 }
 
 /// The message for a value that should be a map.
-pub(super) fn no_map(node: &Node) -> String {
+#[must_use]
+pub fn no_map(node: &Node) -> String {
     let way_out = match &node.kind {
         NodeKind::Text(text) if text.contains(':') => "; write a space after each `:`",
         NodeKind::List(_) => "; write its members as `name: value`, without `- `",
         _ => "",
     };
     format!("expected a map, found {}{way_out}", node.found())
-}
-
-/// Why a pattern is none, on one line and without the pattern itself.
-fn why_no_pattern(error: &regex::Error) -> String {
-    match error {
-        regex::Error::CompiledTooBig(limit) => format!("it is larger than {limit} bytes compiled"),
-        other => {
-            let text = other.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            last.trim().trim_start_matches("error: ").to_owned()
-        }
-    }
-}
-
-fn seconds_of(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text.strip_prefix(digits)?.trim();
-    let factor = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return None,
-    };
-    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
-}
-
-/// The message for a word that is none of the known ones.
-fn not_one_of(word: &str, known: &[&str]) -> String {
-    let near = near(word, known).unwrap_or_default();
-    format!("expected {}, found `{}`{near}", listed(known, "or"), shown(word))
-}
-
-/// Names as a choice or as a list: `a`, `b` or `c`.
-fn listed(names: &[&str], last_joint: &str) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => {
-            format!("{} {last_joint} {last}", rest.join(", "))
-        }
-        _ => quoted.concat(),
-    }
-}
-
-/// Untrusted text as a message may repeat it: short and printable.
-pub(crate) fn shown(text: &str) -> String {
-    shortened(text, 40)
-}
-
-/// The same with at most this many characters.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
-    let mut shown: String = plain.take(most).collect();
-    if text.chars().count() > most {
-        shown.push('…');
-    }
-    shown
-}
-
-/// `; did you mean …?` where a known name is near.
-fn near(name: &str, known: &[&str]) -> Option<String> {
-    let lower = name.to_lowercase().replace('-', "_");
-    let near = known.iter().map(|known| (distance(&lower, known), known));
-    let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
-    let is_near = distance <= known.chars().count().div_ceil(3);
-    is_near.then(|| format!("; did you mean `{known}`?"))
-}
-
-/// `; did you mean …?` where a known name is near, else which names there are.
-pub(crate) fn hint(name: &str, known: &[&str]) -> String {
-    near(name, known).unwrap_or_else(|| match known {
-        [] => String::new(),
-        known => format!("; there is {}", listed(known, "and")),
-    })
-}
-
-/// How many letters have to be put in, taken out, exchanged or swapped with their neighbour.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) =
-        (one.chars().take(64).collect(), other.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut next = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let at =
-                |line: &[usize], place: usize| line.get(place).copied().unwrap_or(usize::MAX / 2);
-            let cost = usize::from(a != b);
-            let mut best = (at(&last, column) + cost)
-                .min(at(&last, column + 1) + 1)
-                .min(at(&next, column) + 1);
-            let swapped = row > 0
-                && column > 0
-                && one.get(row - 1) == Some(b)
-                && other.get(column - 1) == Some(a);
-            if swapped {
-                best = best.min(at(&before, column - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut last, next);
-    }
-    last.last().copied().unwrap_or_default()
 }

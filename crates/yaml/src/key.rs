@@ -33,24 +33,6 @@ impl Key {
         Self::new(name, "true or false", default, about)
     }
 
-    /// A member that is a list of tools.
-    pub(crate) const fn tools(
-        name: &'static str,
-        default: &'static str,
-        about: &'static str,
-    ) -> Self {
-        Self::new(name, "a list of tool names, with `*`", default, about)
-    }
-
-    /// A member that is a list of patterns.
-    pub(crate) const fn patterns(
-        name: &'static str,
-        default: &'static str,
-        about: &'static str,
-    ) -> Self {
-        Self::new(name, "a list of regular expressions", default, about)
-    }
-
     /// The same, with maps below it that may have this.
     #[must_use]
     pub const fn of(mut self, keys: &'static [Self]) -> Self {
@@ -58,6 +40,6 @@ impl Key {
         self
     }
 
-    /// Whether the section is in force; the same in every section of HushSpec.
+    /// Whether the section is in force.
     pub const ENABLED: Self = Self::flag("enabled", "true", "whether it is in force");
 }

@@ -1,7 +1,7 @@
 //! YAML to a tree, strictly and within bounds.
 //!
 //! What is read is YAML 1.2 with its core schema, so `yes` and `on` are text. Left out on purpose,
-//! since a policy has to mean what it looks like: anchors, aliases and merge keys, tags, names that
+//! since a document has to mean what it looks like: anchors, aliases and merge keys, tags, names that
 //! are no text, names that occur twice, and more than one document in a file.
 
 mod scalar;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
-use super::node::{Name, Node, NodeKind, Place};
-use super::problem::Problem;
-use super::section::shown;
+use crate::node::{Name, Node, NodeKind, Place};
+use crate::problem::Problem;
+use crate::words::shown;
 
 /// How long a document may be, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
