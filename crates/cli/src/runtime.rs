@@ -10,12 +10,12 @@ use anyhow::{Context, Result, anyhow};
 use chio_core::crypto::Keypair;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
-use chio_kernel::store::Ledger;
-use chio_kernel::{ChioKernel, Clock, KernelParts, SystemClock, SystemRandomness};
+use chio_kernel::{ChioKernel, Clock, DurableReceipt, KernelParts, SystemClock, SystemRandomness};
 use chio_policy::capabilities::DefaultCapability;
 use chio_store::{OpenStore, StoreUrl};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,6 @@ use crate::approving::{ByClientUser, client_user};
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
-use crate::live;
 use crate::outcome::Outcome;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
@@ -56,8 +55,6 @@ pub(crate) struct Plan<'a> {
     pub(crate) kernel_key: Option<Keypair>,
     /// How long a tool may take.
     pub(crate) deadline: Option<Duration>,
-    /// Receives each receipt.
-    pub(crate) receipts: Option<live::Sink>,
     /// How another address is chosen, for an address that is in use.
     pub(crate) choose_address: &'a str,
     /// A line for the log before tool servers start.
@@ -103,7 +100,6 @@ impl<'a> Plan<'a> {
             trust: Trust::default(),
             kernel_key: None,
             deadline: None,
-            receipts: None,
             choose_address,
             starting: None,
             is_main: false,
@@ -111,8 +107,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
-    /// refused leaves no kernel behind.
-    pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening)> {
+    /// refused leaves no kernel behind. The kernel's receipts come out last.
+    pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
         let policies = self.policies.load(io).await?;
         let data = data_of(&self.store).map(std::path::Path::to_owned);
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
@@ -133,8 +129,8 @@ impl<'a> Plan<'a> {
             tracing::info!("{line}");
         }
         let edges = self.edges.clone();
-        let runtime = Runtime::start(self, store, policies).await?;
-        Ok((runtime, Opening { listeners, edges, data }))
+        let (runtime, receipts) = Runtime::start(self, store, policies).await?;
+        Ok((runtime, Opening { listeners, edges, data }, receipts))
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
@@ -142,7 +138,7 @@ impl<'a> Plan<'a> {
         run_server(async {
             let shutdown = shutdown_on_signal()?;
             let is_main = self.is_main;
-            let (mut runtime, opening) = self.start(io).await?;
+            let (mut runtime, opening, _) = self.start(io).await?;
             runtime.announce();
             let served = opening.open(&mut runtime, None)?;
             // Before it is announced: clients may act on the announcement at once.
@@ -153,6 +149,9 @@ impl<'a> Plan<'a> {
         })
     }
 }
+
+/// The receipts of a kernel, from its start on.
+type Receipts = broadcast::Receiver<DurableReceipt>;
 
 /// Listeners and edges that are not served yet.
 pub(crate) struct Opening {
@@ -281,7 +280,7 @@ impl Runtime {
         plan: Plan<'_>,
         store: OpenStore,
         policies: Policies,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Receipts)> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
         let asks_users = plan.edges.iter().any(|edge| edge.kind.asks_users);
@@ -298,14 +297,10 @@ impl Runtime {
         let public_key = slot.key.public_key().clone();
         let context = ServerContext { public_key, clock: Arc::clone(&clock) };
         let connections = servers::start(&plan.servers, &context).await?;
-        let ledger: Arc<dyn Ledger> = match plan.receipts {
-            Some(sink) => live::Watched::new(slot.ledger, Arc::clone(&clock), sink),
-            None => slot.ledger,
-        };
-        let kernel = ChioKernel::start(KernelParts {
+        let (kernel, receipts) = ChioKernel::start_with_receipts(KernelParts {
             config,
             key: slot.key,
-            ledger,
+            ledger: slot.ledger,
             store: store.shared(),
             clock,
             randomness: Arc::new(SystemRandomness),
@@ -315,7 +310,7 @@ impl Runtime {
         for connection in connections {
             kernel.register_tool_server(connection)?;
         }
-        Ok(Self {
+        let runtime = Self {
             orchestrator: Arc::new(CrossProtocolOrchestrator::new(&kernel).detached()),
             kernel,
             store,
@@ -323,7 +318,8 @@ impl Runtime {
             servers: plan.servers.iter().map(|server| server.id().to_owned()).collect(),
             client_user,
             edges: Vec::new(),
-        })
+        };
+        Ok((runtime, receipts))
     }
 
     /// Logs what was started.

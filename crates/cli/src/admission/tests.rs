@@ -23,7 +23,7 @@ async fn runtime() -> Runtime {
         servers: vec![demo::server(&StoreUrl::Memory)],
         ..Plan::new(StoreUrl::Memory, sources(), "")
     };
-    Runtime::start(plan, store, policies).await.unwrap()
+    Runtime::start(plan, store, policies).await.unwrap().0
 }
 
 fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {

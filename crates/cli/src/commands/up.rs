@@ -13,7 +13,7 @@ use crate::access::AccessConfig;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
-use crate::live;
+use crate::live::Lines;
 use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
@@ -65,7 +65,6 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
-        let (sink, receipts) = live::channel();
         let listeners = vec![
             ListenerConfig::http(args.listen, AccessConfig::Nothing),
             ListenerConfig::socket(folder.join(NATIVE_SOCKET)),
@@ -75,10 +74,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             edges: default_edges(&listeners),
             listeners,
             trust,
-            receipts: Some(sink),
             ..Plan::new(store, args.policy.sources(io), CHOOSE)
         };
-        let (mut runtime, mut opening) = plan.start(io).await?;
+        let (mut runtime, mut opening, receipts) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;
         for listener in &mut opening.listeners {
             listener.set_anonymous(agent.anonymous());
@@ -87,7 +85,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let file = served.write_endpoint_file(io, &runtime, true)?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
-        receipts.print_during(io, runtime.serve(served, shutdown)).await?;
+        Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
         drop(file);
         io.say("ended: everything that ran is in the log")
     })?;

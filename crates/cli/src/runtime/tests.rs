@@ -39,7 +39,8 @@ async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Openin
         folder: folder.root(),
         now: 0,
     };
-    plan.start(&mut io).await.unwrap()
+    let (runtime, opening, _) = plan.start(&mut io).await.unwrap();
+    (runtime, opening)
 }
 
 #[track_caller]
