@@ -222,9 +222,10 @@ mod tests {
 
     /// What is printed when this many receipts are signed in one second.
     async fn printed(count: u64) -> Vec<String> {
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
+        let store =
+            OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).await.unwrap();
         let (sink, receipts) = channel();
-        let ledger = store.take_slot(None).unwrap().ledger;
+        let ledger = store.take_slot(None).await.unwrap().ledger;
         let watched = Watched::new(ledger, Arc::new(Still(1_700_000_000_000)), sink);
         let receipt: Value = golden::load("receipt")["deny"]["receipt"].clone();
         let (mut output, mut errors) = (Vec::new(), Vec::new());
