@@ -1,27 +1,18 @@
 //! A line for each receipt of a kernel, as soon as it is durable.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use async_trait::async_trait;
-use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::receipt::LoggedReceipt;
-use chio_kernel::Clock;
-use chio_kernel::store::{
-    Abandoned, Appended, Entry, Ledger, OpenIntent, Opened, Opening, Reservation, Reserved,
-    StoreResult,
-};
-use tokio::sync::mpsc;
+use chio_kernel::DurableReceipt;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::date::time_of_day;
 use crate::io::Io;
 use crate::receipt_summary::Summary;
 use crate::request_id::made_at;
 
-/// How many receipts wait for a terminal that is slow; more are only counted.
-const MOST_WAITING: usize = 1024;
 /// How many are shown in a second. No operator reads more, and each costs time that calls need.
 const MOST_IN_A_SECOND: u64 = 50;
 /// How often those that were only counted are told.
@@ -29,111 +20,20 @@ const BEAT: Duration = Duration::from_secs(1);
 /// How much of an id tells receipts apart for people.
 const SHORT: usize = 12;
 
-/// A receipt that has become durable.
-#[derive(Debug)]
-struct Signed {
-    body: Vec<u8>,
-    /// When it had, in milliseconds since 1970.
-    at: u64,
+/// The receipts of a kernel, as far as they are shown.
+pub(crate) struct Lines {
+    receipts: Receiver<DurableReceipt>,
+    /// How many were shown in this second.
+    shown: u64,
+    /// How many were not shown since that was last told.
+    missed: u64,
 }
 
-/// Receipts as they become durable.
-#[derive(Debug)]
-pub(crate) struct Receipts {
-    waiting: mpsc::Receiver<Signed>,
-    missed: Arc<AtomicU64>,
-}
-
-/// Hands on each receipt that a kernel's log takes.
-pub(crate) struct Watched {
-    ledger: Arc<dyn Ledger>,
-    clock: Arc<dyn Clock>,
-    sink: Sink,
-}
-
-/// Where receipts are handed to. A receiver that does not keep up misses some.
-#[derive(Debug)]
-pub(crate) struct Sink {
-    waiting: mpsc::Sender<Signed>,
-    missed: Arc<AtomicU64>,
-    /// The second that is counted, and how many were handed on in it.
-    second: AtomicU64,
-    in_second: AtomicU64,
-}
-
-impl Sink {
-    /// Whether another one is to be shown now. Where two seconds meet, a few more may be.
-    fn has_room(&self, now: u64) -> bool {
-        let second = now / 1000;
-        if self.second.swap(second, Ordering::Relaxed) != second {
-            self.in_second.store(0, Ordering::Relaxed);
-        }
-        self.in_second.fetch_add(1, Ordering::Relaxed) < MOST_IN_A_SECOND
+impl Lines {
+    pub(crate) const fn new(receipts: Receiver<DurableReceipt>) -> Self {
+        Self { receipts, shown: 0, missed: 0 }
     }
 
-    fn miss(&self) {
-        self.missed.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A place for receipts, and where they come out.
-pub(crate) fn channel() -> (Sink, Receipts) {
-    let (sender, waiting) = mpsc::channel(MOST_WAITING);
-    let missed = Arc::<AtomicU64>::default();
-    let sink = Sink {
-        waiting: sender,
-        missed: Arc::clone(&missed),
-        second: AtomicU64::default(),
-        in_second: AtomicU64::default(),
-    };
-    (sink, Receipts { waiting, missed })
-}
-
-impl Watched {
-    pub(crate) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, sink: Sink) -> Arc<Self> {
-        Arc::new(Self { ledger, clock, sink })
-    }
-}
-
-#[async_trait]
-impl Ledger for Watched {
-    async fn open(&self, opening: Opening) -> StoreResult<Opened> {
-        self.ledger.open(opening).await
-    }
-
-    async fn reserve(&self, reservation: Reservation) -> StoreResult<Reserved> {
-        self.ledger.reserve(reservation).await
-    }
-
-    async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        let room = self.sink.has_room(self.clock.unix_millis());
-        let body = room.then(|| entry.body.clone());
-        let appended = self.ledger.append(entry).await?;
-        if !matches!(appended, Appended::At(_)) {
-            return Ok(appended);
-        }
-        let signed = body.map(|body| Signed { body, at: self.clock.unix_millis() });
-        let sent = signed.is_some_and(|signed| self.sink.waiting.try_send(signed).is_ok());
-        if !sent {
-            self.sink.miss();
-        }
-        Ok(appended)
-    }
-
-    async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
-        self.ledger.checkpoint(checkpoint).await
-    }
-
-    async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
-        self.ledger.open_intents().await
-    }
-
-    async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
-        self.ledger.abandoned().await
-    }
-}
-
-impl Receipts {
     /// Prints while something else goes on, and then what is left.
     pub(crate) async fn print_during<T>(
         mut self,
@@ -145,43 +45,70 @@ impl Receipts {
         let ended = loop {
             tokio::select! {
                 biased;
-                Some(signed) = self.waiting.recv() => print(io, &signed)?,
+                // When enough are shown, the rest of the second costs not even a wake.
+                Some(receipt) = self.next(), if self.shown < MOST_IN_A_SECOND => {
+                    self.print(io, &receipt)?;
+                }
                 ended = &mut other => break ended,
-                _ = beat.tick() => self.print_missed(io)?,
+                _ = beat.tick() => {
+                    self.print_rest(io)?;
+                    self.shown = 0;
+                }
             }
-            if self.waiting.is_empty() {
+            if self.receipts.is_empty() || self.shown == MOST_IN_A_SECOND {
                 io.flush()?;
             }
         };
-        while let Ok(signed) = self.waiting.try_recv() {
-            print(io, &signed)?;
-        }
-        self.print_missed(io)?;
+        self.print_rest(io)?;
         ended
     }
 
-    fn print_missed(&self, io: &mut Io<'_>) -> Result<()> {
-        match self.missed.swap(0, Ordering::Relaxed) {
+    /// The next receipt; none when the kernel is gone.
+    async fn next(&mut self) -> Option<DurableReceipt> {
+        loop {
+            match self.receipts.recv().await {
+                Ok(receipt) => return Some(receipt),
+                Err(RecvError::Lagged(missed)) => self.missed += missed,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Prints what waits, as far as it may be shown in this second, and how many may not.
+    fn print_rest(&mut self, io: &mut Io<'_>) -> Result<()> {
+        loop {
+            match self.receipts.try_recv() {
+                Ok(receipt) => self.print(io, &receipt)?,
+                Err(TryRecvError::Lagged(missed)) => self.missed += missed,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        match std::mem::take(&mut self.missed) {
             0 => Ok(()),
             missed => io.say(format_args!("          and {missed} more: chio receipt list")),
         }
     }
-}
 
-fn print(io: &mut Io<'_>, signed: &Signed) -> Result<()> {
-    line(signed).map_or(Ok(()), |line| io.say(line))
+    fn print(&mut self, io: &mut Io<'_>, receipt: &DurableReceipt) -> Result<()> {
+        if self.shown == MOST_IN_A_SECOND {
+            self.missed += 1;
+            return Ok(());
+        }
+        self.shown += 1;
+        line(receipt).map_or(Ok(()), |line| io.say(line))
+    }
 }
 
 /// What is printed of a receipt: when, what, how it ended, its id, and how long it took.
-fn line(signed: &Signed) -> Option<String> {
-    let receipt = LoggedReceipt::from_slice(&signed.body).ok()?;
+fn line(durable: &DurableReceipt) -> Option<String> {
+    let receipt = LoggedReceipt::from_slice(&durable.body).ok()?;
     let Summary { verdict, mut what, why } = Summary::of(&receipt);
     if matches!(receipt, LoggedReceipt::Child(_)) {
         what.insert_str(0, "  ");
     }
     let time = time_of_day(receipt.timestamp());
     let id: String = shortened(receipt.id());
-    let took = receipt.request_id().and_then(made_at).map(|made| signed.at.saturating_sub(made));
+    let took = receipt.request_id().and_then(made_at).map(|made| durable.at.saturating_sub(made));
     let took = took.map_or_else(String::new, |ms| format!("{ms} ms"));
     Some(format!("{time}  {verdict:<10}  {what:<28}  {id}  {took:>7}  {why}"))
 }
@@ -194,38 +121,19 @@ fn shortened(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::sync::Arc;
-    use std::time::Duration;
 
-    use chio_kernel::store::{Entry, Ledger};
-    use chio_kernel::{Clock, SystemClock};
-    use chio_store::{OpenStore, StoreUrl};
+    use chio_kernel::DurableReceipt;
     use chio_testkit::golden;
     use serde_json::Value;
+    use tokio::sync::broadcast;
 
-    use super::{MOST_IN_A_SECOND, Watched, channel};
+    use super::{Lines, MOST_IN_A_SECOND};
     use crate::io::Io;
 
-    /// A clock that stands still.
-    #[derive(Debug)]
-    struct Still(u64);
-
-    impl Clock for Still {
-        fn unix_millis(&self) -> u64 {
-            self.0
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::ZERO
-        }
-    }
-
-    /// What is printed when this many receipts are signed in one second.
-    async fn printed(count: u64) -> Vec<String> {
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
-        let (sink, receipts) = channel();
-        let ledger = store.take_slot(None).unwrap().ledger;
-        let watched = Watched::new(ledger, Arc::new(Still(1_700_000_000_000)), sink);
+    /// What is printed when this many receipts are signed in one second, and a terminal may fall
+    /// this many behind.
+    async fn printed(count: u64, behind: usize) -> Vec<String> {
+        let (sender, receiver) = broadcast::channel(behind);
         let receipt: Value = golden::load("receipt")["deny"]["receipt"].clone();
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         let mut io = Io {
@@ -235,31 +143,39 @@ mod tests {
             folder: Path::new(""),
             now: 0,
         };
-        let signing = async {
-            for number in 0..count {
+        let signing = async move {
+            for seq in 1..=count {
                 let mut receipt = receipt.clone();
-                receipt["id"] = number.to_string().into();
-                let entry = Entry { body: receipt.to_string().into_bytes(), closes: None };
-                watched.append(entry).await.unwrap();
+                receipt["id"] = seq.to_string().into();
+                let body = receipt.to_string().into_bytes().into();
+                sender.send(DurableReceipt { body, seq, at: 1_700_000_000_000 }).unwrap();
             }
             Ok(())
         };
-        receipts.print_during(&mut io, signing).await.unwrap();
+        Lines::new(receiver).print_during(&mut io, signing).await.unwrap();
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[tokio::test]
     async fn each_receipt_is_a_line_with_its_verdict() {
-        let lines = printed(2).await;
+        let lines = printed(2, 1024).await;
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().all(|line| line.contains("  deny  ")), "{lines:?}");
     }
 
     #[tokio::test]
     async fn what_nobody_could_read_is_only_counted() {
-        let lines = printed(MOST_IN_A_SECOND + 7).await;
+        let lines = printed(MOST_IN_A_SECOND + 7, 1024).await;
         let (shown, rest) = lines.split_at(usize::try_from(MOST_IN_A_SECOND).unwrap());
         assert!(shown.iter().all(|line| line.contains("  deny  ")), "{shown:?}");
         assert_eq!(rest, ["          and 7 more: chio receipt list"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_slow_terminal_missed_is_counted_too() {
+        let lines = printed(40, 8).await;
+        let (shown, rest) = lines.split_at(8);
+        assert!(shown.iter().all(|line| line.contains("  deny  ")), "{shown:?}");
+        assert_eq!(rest, ["          and 32 more: chio receipt list"]);
     }
 }

@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_kernel::{Clock, ToolServerConnection};
-use chio_store::StoreUrl;
 use chio_yaml::{Item, Key, NodeKind, Section};
 use tokio::task::JoinSet;
 
@@ -59,7 +58,8 @@ pub(crate) struct ServerKind {
 pub(crate) struct Paths<'a> {
     /// The folder of the file.
     pub(crate) folder: &'a Path,
-    pub(crate) store: &'a StoreUrl,
+    /// The data directory.
+    pub(crate) data: Option<&'a Path>,
 }
 
 /// Every kind of tool server; an entry is of the first that it fits.

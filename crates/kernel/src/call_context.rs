@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use chio_core::canonical::{self, Scratch, Size};
 use chio_core::crypto::PublicKey;
-use chio_core::hash::Hash;
 use chio_core::receipt::{
     ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
 };
@@ -51,7 +50,7 @@ pub struct CallContext<'a> {
 #[derive(Debug)]
 enum Writing {
     Intent(JoinHandle<StoreResult<Reserved>>),
-    Child(JoinHandle<StoreResult<Appended>>, Hash),
+    Child(JoinHandle<StoreResult<Appended>>),
 }
 
 #[derive(Debug, Default)]
@@ -282,18 +281,13 @@ impl<'a> CallContext<'a> {
                 }
                 Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
             },
-            Some(Writing::Child(write, leaf)) => {
-                match write.await.unwrap_or_else(|_| Err(lost())) {
-                    Ok(Appended::At(seq)) => {
-                        self.kernel.log.note(seq, *leaf);
-                        Ok(())
-                    }
-                    _ => {
-                        let reason = "the receipt of a question could not be made durable";
-                        Err(incomplete(reason, self.chunks_sent()))
-                    }
+            Some(Writing::Child(write)) => match write.await.unwrap_or_else(|_| Err(lost())) {
+                Ok(Appended::At(_)) => Ok(()),
+                _ => {
+                    let reason = "the receipt of a question could not be made durable";
+                    Err(incomplete(reason, self.chunks_sent()))
                 }
-            }
+            },
         };
         *writing = None;
         ended
@@ -360,12 +354,11 @@ impl<'a> CallContext<'a> {
             incomplete(reason, self.chunks_sent())
         };
         let body = self.child(kind, answer).map_err(unsigned)?;
-        let leaf = chio_core::merkle::leaf_hash(&body);
-        let ledger = Arc::clone(&self.kernel.ledger);
+        let log = Arc::clone(&self.kernel.log);
         let entry = Entry { body, closes: None };
         let mut writing = self.writing.lock().await;
-        let write = tokio::spawn(async move { ledger.append(entry).await });
-        *writing = Some(Writing::Child(write, leaf));
+        let write = tokio::spawn(async move { log.append(entry).await });
+        *writing = Some(Writing::Child(write));
         self.state.lock().asked = None;
         self.written(&mut writing).await
     }

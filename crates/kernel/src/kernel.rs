@@ -20,7 +20,7 @@ use crate::clock::{Clock, Randomness, random_name, unique_name};
 use crate::config::KernelConfig;
 use crate::detach_on_drop::DetachOnDrop;
 use crate::error::KernelError;
-use crate::log::ReceiptLog;
+use crate::log::{DurableReceipt, ReceiptLog};
 use crate::pipeline::Pipeline;
 use crate::resource_provider::{ClientNotification, ListKind, Offer};
 use crate::revocation::RevocationView;
@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     pub(crate) patterns: Patterns,
     pub(crate) revocations: RevocationView,
     pub(crate) running: Running,
-    pub(crate) log: ReceiptLog,
+    pub(crate) log: Arc<ReceiptLog>,
     servers: RwLock<HashMap<String, Arc<Server>>>,
     /// Ends the background tasks.
     stop: CancellationToken,
@@ -98,7 +98,7 @@ impl Inner {
 
     async fn checkpoint(&self, partial: bool) -> Result<(), KernelError> {
         let now = self.clock.unix_seconds();
-        self.log.checkpoint(&*self.ledger, &self.key, now, partial).await
+        self.log.checkpoint(&self.key, now, partial).await
     }
 }
 
@@ -108,9 +108,22 @@ impl ChioKernel {
     /// # Errors
     /// When the store does not answer, or the log is not this kernel's.
     pub async fn start(parts: KernelParts) -> Result<Self, KernelError> {
+        Ok(Self::start_with_receipts(parts).await?.0)
+    }
+
+    /// As [`Self::start`], with [`Self::receipts`] from before the recovery.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_with_receipts(
+        parts: KernelParts,
+    ) -> Result<(Self, broadcast::Receiver<DurableReceipt>), KernelError> {
         let KernelParts { config, key, ledger, store, clock, randomness, pipeline } = parts;
         let revocations = RevocationView::open(&*store, clock.monotonic()).await?;
-        let log = ReceiptLog::open(&*store, key.public_key(), config.checkpoint_size).await?;
+        let (writes, time) = (Arc::clone(&ledger), Arc::clone(&clock));
+        let batch = config.checkpoint_size;
+        let log = ReceiptLog::open(&*store, writes, time, key.public_key(), batch).await?;
+        let receipts = log.subscribe();
         let inner = Arc::new(Inner {
             trusted_issuers: config.trusted_issuers.clone(),
             pipeline: RwLock::new(Arc::new(pipeline)),
@@ -126,14 +139,21 @@ impl ChioKernel {
             clock,
             randomness,
             revocations,
-            log,
+            log: Arc::new(log),
         });
         inner.recover_own().await?;
         inner.checkpoint(true).await?;
         tokio::spawn(poll_revocations(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(make_checkpoints(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
-        Ok(Self { inner })
+        Ok((Self { inner }, receipts))
+    }
+
+    /// Every receipt of this kernel as it becomes durable, from now on. A receiver that is too slow
+    /// misses the oldest, and is told how many.
+    #[must_use]
+    pub fn receipts(&self) -> broadcast::Receiver<DurableReceipt> {
+        self.inner.log.subscribe()
     }
 
     /// Adds a tool server. Its manifest says under which name.

@@ -1,6 +1,7 @@
 //! The receipt log of one kernel: what was appended, and the checkpoints over it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
@@ -9,18 +10,34 @@ use chio_core::hash::Hash;
 use chio_core::merkle::{self, Frontier, leaf_hash};
 use chio_core::signed::Signed;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
+use crate::clock::Clock;
 use crate::error::KernelError;
 use crate::store::{Appended, Entry, Ledger, LogStore, Store, StoreError, StoreResult};
 
 /// How many entries or checkpoints are read at once.
 const PAGE: usize = 1000;
+/// How many receipts a subscriber may fall behind before it misses some.
+const MAX_BEHIND: usize = 1024;
+
+/// A receipt that has become durable.
+#[derive(Debug, Clone)]
+pub struct DurableReceipt {
+    /// Its canonical bytes.
+    pub body: Arc<[u8]>,
+    /// Its place in the kernel's log, from 1.
+    pub seq: u64,
+    /// When it had become durable, in milliseconds since 1970.
+    pub at: u64,
+}
 
 /// The log, as far as it is not behind a checkpoint yet.
-#[derive(Debug)]
 pub(crate) struct ReceiptLog {
     log_id: String,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    receipts: broadcast::Sender<DurableReceipt>,
     batch: usize,
     pending: Mutex<Pending>,
     /// Woken when there is enough for a checkpoint.
@@ -43,10 +60,18 @@ struct Chain {
     frontier: Frontier,
 }
 
+impl fmt::Debug for ReceiptLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiptLog").field("log_id", &self.log_id).finish_non_exhaustive()
+    }
+}
+
 impl ReceiptLog {
     /// Picks the log up where its last checkpoint left it.
     pub(crate) async fn open(
         store: &dyn Store,
+        ledger: Arc<dyn Ledger>,
+        clock: Arc<dyn Clock>,
         key: &PublicKey,
         batch: usize,
     ) -> StoreResult<Self> {
@@ -56,24 +81,36 @@ impl ReceiptLog {
         let pending = Pending { next, leaves: BTreeMap::new() };
         let (pending, full) = (Mutex::new(pending), Arc::new(Notify::new()));
         let (batch, chain) = (batch.max(1), tokio::sync::Mutex::new(chain));
-        let log = Self { log_id, batch, pending, full, chain };
+        let receipts = broadcast::channel(MAX_BEHIND).0;
+        let log = Self { log_id, ledger, clock, receipts, batch, pending, full, chain };
         log.read_from(store, next, None).await?;
         Ok(log)
     }
 
-    /// Appends an entry and remembers its leaf for the next checkpoint.
-    pub(crate) async fn append(&self, ledger: &dyn Ledger, entry: Entry) -> StoreResult<Appended> {
+    /// Receipts as they become durable from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<DurableReceipt> {
+        self.receipts.subscribe()
+    }
+
+    /// Appends an entry, remembers its leaf for the next checkpoint, and hands it to subscribers.
+    pub(crate) async fn append(&self, entry: Entry) -> StoreResult<Appended> {
         let leaf = leaf_hash(&entry.body);
-        let appended = ledger.append(entry).await?;
+        let copy = (self.receipts.receiver_count() > 0).then(|| Arc::from(&*entry.body));
+        let appended = self.ledger.append(entry).await?;
         if let Appended::At(seq) = appended {
             self.note(seq, leaf);
+            if let Some(body) = copy {
+                // It only fails when the last subscriber has left meanwhile.
+                let _ =
+                    self.receipts.send(DurableReceipt { body, seq, at: self.clock.unix_millis() });
+            }
         }
         Ok(appended)
     }
 
     /// Remembers a leaf for the next checkpoint, unless one covers it already: its entry may have
     /// been read from the store before the call that appended it was told.
-    pub(crate) fn note(&self, seq: u64, leaf: Hash) {
+    fn note(&self, seq: u64, leaf: Hash) {
         let mut pending = self.pending.lock();
         if seq >= pending.next {
             pending.leaves.insert(seq, leaf);
@@ -86,7 +123,6 @@ impl ReceiptLog {
     /// Signs checkpoints over all full batches, and over the rest too when `partial`.
     pub(crate) async fn checkpoint(
         &self,
-        ledger: &dyn Ledger,
         key: &Keypair,
         issued_at: u64,
         partial: bool,
@@ -97,7 +133,7 @@ impl ReceiptLog {
             let previous = chain.previous.as_ref();
             let checkpoint =
                 KernelCheckpoint::issue(previous, &mut frontier, batch, issued_at, key)?;
-            ledger.checkpoint(checkpoint.clone()).await?;
+            self.ledger.checkpoint(checkpoint.clone()).await?;
             *chain = Chain { previous: Some(checkpoint), frontier };
             let mut pending = self.pending.lock();
             pending.next = batch.end_seq + 1;

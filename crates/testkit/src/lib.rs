@@ -7,8 +7,10 @@ pub mod edge;
 pub mod generate;
 pub mod golden;
 pub mod log;
+pub mod mcp;
 pub mod mutate;
 pub mod process;
+pub mod receipts;
 pub mod tamper;
 pub mod token;
 

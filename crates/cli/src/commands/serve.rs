@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: config.edges,
         trust: Trust::default().and_kernels(config.trusted_kernels),
         is_main: true,
-        ..Plan::new(config.store, policies, CHOOSE)
+        ..Plan::new(config.location, policies, CHOOSE)
     };
     plan.run(io)
 }

@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use chio_store::StoreUrl;
+use chio_store::Location;
 
 use crate::access::AccessConfig;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
-use crate::live;
+use crate::live::Lines;
 use crate::logging::LogArgs;
 use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
@@ -61,33 +61,31 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     args.log.start();
     let folder = io.folder.join(&args.data);
-    let store = StoreUrl::Sqlite(folder.clone());
+    let location = Location::new(None, Some(folder.clone()), &folder);
     let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
-        let (sink, receipts) = live::channel();
         let listeners = vec![
             ListenerConfig::http(args.listen, AccessConfig::Nothing),
             ListenerConfig::socket(folder.join(NATIVE_SOCKET)),
         ];
         let plan = Plan {
-            servers: vec![demo::server(&store)],
+            servers: vec![demo::server(Some(&folder))],
             edges: default_edges(&listeners),
             listeners,
             trust,
-            receipts: Some(sink),
-            ..Plan::new(store, args.policy.sources(io), CHOOSE)
+            ..Plan::new(location, args.policy.sources(io), CHOOSE)
         };
-        let (mut runtime, mut opening) = plan.start(io).await?;
+        let (mut runtime, mut opening, receipts) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;
         for listener in &mut opening.listeners {
             listener.set_anonymous(agent.anonymous());
         }
-        let served = opening.open(&mut runtime, Some(agent::every_demo_tool()))?;
+        let served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
         let file = served.write_endpoint_file(io, &runtime, true)?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
-        receipts.print_during(io, runtime.serve(served, shutdown)).await?;
+        Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
         drop(file);
         io.say("ended: everything that ran is in the log")
     })?;

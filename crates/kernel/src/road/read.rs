@@ -109,7 +109,7 @@ impl Inner {
             closed_at: self.clock.unix_seconds(),
         });
         let entry = Entry { body: canonical::to_vec(&receipt)?, closes };
-        let appended = self.log.append(&*self.ledger, entry).await;
+        let appended = self.log.append(entry).await;
         ticket.leave(appended.is_ok());
         match appended? {
             Appended::At(_) => {}

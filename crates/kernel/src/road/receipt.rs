@@ -169,7 +169,7 @@ impl Inner {
     }
 
     async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
-        match self.log.append(&*self.ledger, Entry { body, closes }).await? {
+        match self.log.append(Entry { body, closes }).await? {
             Appended::At(seq) => Ok(seq),
             Appended::IntentClosed => Err(KernelError::Recovered),
         }

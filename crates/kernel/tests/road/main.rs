@@ -29,5 +29,6 @@ mod recovery;
 mod redaction;
 mod review;
 mod streams;
+mod subscribers;
 mod support;
 mod tasks;

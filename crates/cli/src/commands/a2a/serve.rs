@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
         trust,
         starting: Some(starting),
-        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
     };
     plan.run(io)
 }

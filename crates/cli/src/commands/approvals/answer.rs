@@ -84,10 +84,10 @@ fn lifetime(text: &str) -> Result<u64, String> {
 
 impl AnswerArgs {
     fn give(&self, io: &mut Io<'_>, answer: Answer) -> Result<Outcome> {
-        let store = self.store.open_existing(io)?;
-        let key = self.signer(io, &store)?;
         let now = io.now;
         let (approval, token) = block_on(async {
+            let store = self.store.open_existing(io).await?;
+            let key = self.signer(io, &store).await?;
             check_approver(&store, key.public_key()).await?;
             let shared = store.shared();
             let approval = find::request(&shared, &self.id).await?;
@@ -104,10 +104,10 @@ impl AnswerArgs {
     }
 
     /// The key that signs.
-    fn signer(&self, io: &mut Io<'_>, store: &OpenStore) -> Result<Keypair> {
+    async fn signer(&self, io: &mut Io<'_>, store: &OpenStore) -> Result<Keypair> {
         match &self.key {
             Some(path) => io.read_key(path),
-            None => store.approver()?.context("the store has no approver key: pass --key"),
+            None => store.approver().await?.context("the store has no approver key: pass --key"),
         }
     }
 }

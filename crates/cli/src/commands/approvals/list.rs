@@ -73,8 +73,8 @@ impl StateName {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let (limit, state) = (usize::try_from(args.limit)?, args.state.state());
     let query = ApprovalQuery { state, cursor: args.cursor, limit };
-    let store = args.store.open_existing(io)?.shared();
     let (rows, next) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let rows = store.approvals(&query).await?;
         let Some((last, _)) = rows.last() else { return Ok((rows, None)) };
         // Whether there is more is a question of its own: answers may be short.

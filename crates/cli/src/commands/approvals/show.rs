@@ -33,8 +33,10 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let approval = block_on(find::request(&store, &args.id))?;
+    let approval = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        find::request(&store, &args.id).await
+    })?;
     if args.json {
         io.json(&approval)?;
         return Ok(Outcome::Well);

@@ -32,8 +32,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     if args.id.trim().is_empty() {
         return Err(Refused::new("expected the id of a token, found a blank").into());
     }
-    let store = args.store.open_existing(io)?.shared();
     let (newly, known) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let known = !store.tokens(std::slice::from_ref(&args.id)).await?.is_empty();
         Ok((store.revoke(&args.id, io.now).await?, known))
     })?;

@@ -42,8 +42,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             return Err(Refused::new(message).into());
         }
     }
-    let store = args.store.open_existing(io)?.shared();
     block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let id = store.store_id().await?;
         if id != certificate.store_id {
             let found = &certificate.store_id;

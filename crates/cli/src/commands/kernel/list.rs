@@ -24,10 +24,11 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let open = args.store.open_existing(io)?;
-    let (authority, store) = (open.authority_public()?, open.shared());
-    let (id, logs, revocations) = block_on(async {
-        Ok((store.store_id().await?, store.logs().await?, store.revoked_since(u64::MAX).await?))
+    let (authority, id, logs, revocations) = block_on(async {
+        let open = args.store.open_existing(io).await?;
+        let (authority, store) = (open.authority_public().await?, open.shared());
+        let (id, logs) = (store.store_id().await?, store.logs().await?);
+        Ok((authority, id, logs, store.revoked_since(u64::MAX).await?))
     })?;
     let stopped = revocations.stopped;
     if args.json {

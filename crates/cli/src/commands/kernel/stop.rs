@@ -47,8 +47,10 @@ pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<Outcome> {
     if args.reason.trim().is_empty() {
         return Err(Refused::new("expected a reason, found a blank").into());
     }
-    let store = args.store.open_existing(io)?.shared();
-    block_on(async { Ok(store.stop(Some(args.reason.clone())).await?) })?;
+    block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        Ok(store.stop(Some(args.reason.clone())).await?)
+    })?;
     if args.json {
         io.json(&json!({"stopped": args.reason}))?;
     } else {
@@ -58,8 +60,7 @@ pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<Outcome> {
 }
 
 pub(super) fn resume(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    block_on(async { Ok(store.stop(None).await?) })?;
+    block_on(async { Ok(args.store.open_existing(io).await?.shared().stop(None).await?) })?;
     if args.json {
         io.json(&json!({"stopped": null}))?;
     } else {

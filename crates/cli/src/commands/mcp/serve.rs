@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: vec![edge],
         trust,
         starting: Some(starting),
-        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
     };
     plan.run(io)
 }

@@ -91,15 +91,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None => ListenerConfig::stdio(admits),
     };
     let edge = EdgeConfig::new(&chio_native_edge::EDGE, Settings::default()).on(&listener.name);
-    let store = args.store.url(io)?;
+    let location = args.store.location(io)?;
     let plan = Plan {
-        servers: vec![demo::server(&store)],
+        servers: vec![demo::server(location.data())],
         listeners: vec![listener],
         edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
         trust,
         kernel_key,
         deadline: args.deadline.map(Duration::from_secs),
-        ..Plan::new(store, args.policy.sources(io), "")
+        ..Plan::new(location, args.policy.sources(io), "")
     };
     plan.run(io)
 }

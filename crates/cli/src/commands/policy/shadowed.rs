@@ -111,8 +111,10 @@ struct Stop {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let query = args.filter.query(io, PAGE)?;
-    let store = args.store.open_existing(io)?.shared();
-    let trials = block_on(read(&store, query))?;
+    let trials = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        read(&store, query).await
+    })?;
     if args.json {
         let rows: Vec<Value> = trials.iter().map(|(hash, trial)| document(hash, trial)).collect();
         io.json(&json!({"policies": rows}))?;

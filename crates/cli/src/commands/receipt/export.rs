@@ -47,9 +47,9 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let query = args.filter.query(io, PAGE)?;
     let (bundle, more) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        let query = args.filter.query(io, PAGE)?;
         let (rows, more) = gather(args, &store, query).await?;
         Ok((covered(&store, &rows).await?, more))
     })?;

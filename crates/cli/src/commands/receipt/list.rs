@@ -44,8 +44,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let mut query = args.filter.query(io, limit)?;
     query.cursor = args.cursor;
     query.newest_first = !args.oldest_first;
-    let store = args.store.open_existing(io)?.shared();
     let (rows, more) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let rows = store.query(&query).await?;
         // Whether there is more is a question of its own: answers may be short.
         let after = ReceiptQuery { cursor: rows.last().map(|row| row.cursor), limit: 1, ..query };

@@ -72,8 +72,10 @@ fn look_up(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
     if !is_id(&id) || io.folder.join(&args.file).exists() {
         return read(io, &args.file);
     }
-    let store = args.store.open_existing(io)?.shared();
-    let row = block_on(async { find::receipt(&store, &id).await })?;
+    let row = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        find::receipt(&store, &id).await
+    })?;
     match row {
         Some(row) => super::row::read(&row),
         None => Err(Refused::new(format!("there is no receipt `{id}` in the store")).into()),

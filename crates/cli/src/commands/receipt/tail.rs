@@ -42,9 +42,11 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let query = args.filter.query(io, PAGE)?;
-    block_on(follow(args, io, &store, query))?;
+    block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        let query = args.filter.query(io, PAGE)?;
+        follow(args, io, &store, query).await
+    })?;
     Ok(Outcome::Well)
 }
 

@@ -65,8 +65,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let (trace_id, found) = exports::act(all, &args.id)?;
         return tell(args, io, trace_id.as_deref(), (&Tree::new(found), &[], false));
     }
-    let store = args.store.open_existing(io)?.shared();
     let (trace_id, rows, cut) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         match look_up::act_of(&store, &args.id).await? {
             Act::Trace(trace_id) => {
                 let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;

@@ -1,11 +1,10 @@
 //! Tools that answer piece by piece.
 
+use chio_testkit::mcp::{Request, Session, receipt_of};
 use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::http::Request;
-use crate::session::{Session, receipt_of};
-use crate::support::World;
+use crate::world::World;
 
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
 
@@ -33,24 +32,24 @@ fn check_count(session: &Session, most: usize) {
 
 #[test]
 fn a_client_that_takes_chunks_gets_each_before_the_answer() {
-    let (world, served) = World::up();
-    let session = served.door.open_with(&streaming());
+    let world = World::demo();
+    let session = world.door.open_with(&streaming());
     check_count(&session, 5);
     world.check_calls(&[("count_to", "allow")]);
 }
 
 #[test]
 fn as_many_chunks_as_a_tool_gives_arrive() {
-    let (world, served) = World::up();
-    let session = served.door.open_with(&streaming());
+    let world = World::demo();
+    let session = world.door.open_with(&streaming());
     check_count(&session, 10_000);
     world.check_calls(&[("count_to", "allow")]);
 }
 
 #[test]
 fn a_client_that_takes_none_gets_them_all_in_the_answer() {
-    let (world, served) = World::up();
-    let session = served.door.open();
+    let world = World::demo();
+    let session = world.door.open();
     let mut call = session.start_call("count_to", &json!({"n": 100}));
     let result = call.result();
     assert!(call.before.is_empty(), "{:?}", call.before);
@@ -64,8 +63,8 @@ fn a_client_that_takes_none_gets_them_all_in_the_answer() {
 
 #[test]
 fn a_client_that_takes_chunks_and_reads_none_can_call_off() {
-    let (world, served) = World::up();
-    let session = served.door.open_with(&streaming());
+    let world = World::demo();
+    let session = world.door.open_with(&streaming());
     let call = session.start_call("count_to", &json!({"n": 10_000}));
     session.cancel(&call.id);
     until("a receipt", || (!world.calls().is_empty()).then_some(()));
@@ -76,8 +75,8 @@ fn a_client_that_takes_chunks_and_reads_none_can_call_off() {
 // covers: WIRE-064
 #[test]
 fn a_client_that_takes_chunks_and_vanishes_has_the_rest_when_it_comes_back() {
-    let (world, served) = World::up();
-    let session = served.door.open_with(&streaming());
+    let world = World::demo();
+    let session = world.door.open_with(&streaming());
     let mut call = session.start_call("count_to", &json!({"n": 500}));
     // The answer may be there before anything is read, or not.
     let last = call.event().unwrap().id;
@@ -89,8 +88,8 @@ fn a_client_that_takes_chunks_and_vanishes_has_the_rest_when_it_comes_back() {
 
 #[test]
 fn a_client_that_takes_chunks_and_ends_its_session_leaves_one_receipt() {
-    let (world, served) = World::up();
-    let session = served.door.open_with(&streaming());
+    let world = World::demo();
+    let session = world.door.open_with(&streaming());
     let mut call = session.start_call("count_to", &json!({"n": 10_000}));
     call.event().unwrap();
     drop(call);

@@ -1,9 +1,10 @@
 //! Notifications: progress, logs and changes, each to the client it belongs to and to no other.
 
+use chio_mcp_adapter::Sharing;
+use chio_testkit::mcp::{Request, Session, Stream, text_of};
 use serde_json::{Value, json};
 
-use crate::session::{Session, Stream, text_of};
-use crate::support::World;
+use crate::world::World;
 
 const PROGRESS: &str = "notifications/progress";
 const LOG: &str = "notifications/message";
@@ -33,8 +34,8 @@ fn touch(session: &Session) {
 // covers: WIRE-048
 #[test]
 fn progress_reaches_the_stream_of_its_call_under_the_clients_name() {
-    let (_world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     for token in [json!("my-progress"), json!(7)] {
         let mut call = with_progress(&session, "test_tool_with_progress", &token);
         call.result();
@@ -52,8 +53,8 @@ fn progress_reaches_the_stream_of_its_call_under_the_clients_name() {
 // covers: WIRE-048
 #[test]
 fn logs_reach_the_stream_of_their_call_from_the_level_that_was_asked_for() {
-    let (_world, served) = World::wrapped("");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
     let logged = |session: &Session| {
         let mut call = session.start_call("test_tool_with_logging", &json!({}));
         call.result();
@@ -74,8 +75,8 @@ fn logs_reach_the_stream_of_their_call_from_the_level_that_was_asked_for() {
 // covers: WIRE-049, WIRE-067
 #[test]
 fn a_change_of_a_resource_reaches_the_session_that_watches_it() {
-    let (world, served) = World::wrapped("");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
     let (mut stream, mut others) = (session.listen(), other.listen());
     let unwatched = session.call("touch_watched", &json!({}));
     assert_eq!(text_of(&unwatched), "Nobody watches.");
@@ -94,8 +95,8 @@ fn a_change_of_a_resource_reaches_the_session_that_watches_it() {
 // covers: WIRE-067, WIRE-068
 #[test]
 fn a_change_of_the_tools_reaches_the_session_whose_server_changed() {
-    let (_world, served) = World::wrapped("");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
     let (mut stream, mut others) = (session.listen(), other.listen());
     subscribe(&other);
     let before = session.tools();
@@ -113,8 +114,8 @@ fn a_change_of_the_tools_reaches_the_session_whose_server_changed() {
 // covers: WIRE-067, WIRE-068
 #[test]
 fn what_a_shared_server_says_to_nobody_reaches_nobody() {
-    let (_world, served) = World::wrapped("--shared");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::sharing(Sharing::Shared);
+    let (session, other) = (world.door.open(), world.door.open());
     let (mut stream, mut others) = (session.listen(), other.listen());
     subscribe(&session);
     // Logs and changes of lists name no session.
@@ -138,11 +139,11 @@ fn what_a_shared_server_says_to_nobody_reaches_nobody() {
 // covers: WIRE-067
 #[test]
 fn what_comes_late_stays_with_the_session_that_it_came_from() {
-    let (_world, served) = World::wrapped("--shared");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::sharing(Sharing::Shared);
+    let (session, other) = (world.door.open(), world.door.open());
     subscribe(&session);
     subscribe(&other);
-    session.send(crate::http::Request::delete()).is(204);
+    session.send(Request::delete()).is(204);
     // The watch of a session that is gone passes to no other.
     let mut stream = other.listen();
     touch(&other);

@@ -6,29 +6,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http::{Answer, Request, Wire};
+use super::{Answer, Request, Wire};
 
 /// The version that sessions are opened with.
-pub(crate) const VERSION: &str = "2025-11-25";
+const VERSION: &str = "2025-11-25";
 /// The kind of an event that only has a number.
 const PRIME: &str = "prime";
 
 /// Where a client comes in, and what it shows.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
-    pub(crate) address: String,
+pub struct Door {
+    /// Its address.
+    pub address: String,
     headers: Vec<(String, String)>,
 }
 
 impl Door {
     /// The door at a URL.
-    pub(crate) fn new(url: &str) -> Self {
+    pub fn new(url: &str) -> Self {
         let address = url.strip_prefix("http://").and_then(|it| it.strip_suffix("/mcp"));
         Self { address: address.expect("a URL").to_owned(), headers: Vec::new() }
     }
 
     /// The same for a client that shows this too.
-    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+    pub fn with(&self, name: &str, value: &str) -> Self {
         let mut other = self.clone();
         other.headers.push((name.to_owned(), value.to_owned()));
         other
@@ -36,13 +37,13 @@ impl Door {
 
     /// Sends a request on a connection of its own.
     #[track_caller]
-    pub(crate) fn send(&self, request: Request) -> Answer {
+    pub fn send(&self, request: Request) -> Answer {
         self.send_over(Wire::connect(&self.address), request)
     }
 
     /// Sends a request on a connection that is there.
     #[track_caller]
-    pub(crate) fn send_over(&self, wire: Wire, mut request: Request) -> Answer {
+    pub fn send_over(&self, wire: Wire, mut request: Request) -> Answer {
         for (name, value) in &self.headers {
             request = request.and(name, value);
         }
@@ -51,13 +52,13 @@ impl Door {
 
     /// Opens a session of a client that can do nothing special.
     #[track_caller]
-    pub(crate) fn open(&self) -> Session {
+    pub fn open(&self) -> Session {
         self.open_with(&json!({}))
     }
 
     /// Opens a session of a client that can do this.
     #[track_caller]
-    pub(crate) fn open_with(&self, capabilities: &Value) -> Session {
+    pub fn open_with(&self, capabilities: &Value) -> Session {
         let params = json!({"protocolVersion": VERSION, "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"}});
         let session = self.begin(&params);
@@ -67,7 +68,7 @@ impl Door {
 
     /// Sends `initialize` only.
     #[track_caller]
-    pub(crate) fn begin(&self, params: &Value) -> Session {
+    pub fn begin(&self, params: &Value) -> Session {
         let answer = self.send(Request::post(&initialize(params))).is(200);
         let id = answer.header("mcp-session-id").expect("a session").to_owned();
         let session =
@@ -80,35 +81,37 @@ impl Door {
 }
 
 /// A request to open a session.
-pub(crate) fn initialize(params: &Value) -> Value {
+pub fn initialize(params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 }
 
 /// A session.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) door: Door,
-    pub(crate) id: String,
+pub struct Session {
+    /// Where its client comes in.
+    pub door: Door,
+    /// Its id.
+    pub id: String,
     /// The result of `initialize`.
-    pub(crate) welcome: Value,
+    pub welcome: Value,
     last: AtomicU64,
 }
 
 impl Session {
     /// A request of this session.
-    pub(crate) fn of(&self, request: Request) -> Request {
+    pub fn of(&self, request: Request) -> Request {
         let version = self.welcome["protocolVersion"].as_str().unwrap_or(VERSION);
         request.with("MCP-Session-Id", &self.id).with("MCP-Protocol-Version", version)
     }
 
     /// Sends a request of this session.
     #[track_caller]
-    pub(crate) fn send(&self, request: Request) -> Answer {
+    pub fn send(&self, request: Request) -> Answer {
         self.door.send(self.of(request))
     }
 
     /// A request with an id that no other had.
-    pub(crate) fn asks(&self, method: &str, params: &Value) -> (Value, Request) {
+    pub fn asks(&self, method: &str, params: &Value) -> (Value, Request) {
         let id = json!(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         (id, Request::post(&message))
@@ -116,7 +119,7 @@ impl Session {
 
     /// Asks for something; the stream has its answer.
     #[track_caller]
-    pub(crate) fn start(&self, method: &str, params: &Value) -> Stream {
+    pub fn start(&self, method: &str, params: &Value) -> Stream {
         let (id, request) = self.asks(method, params);
         let answer = self.send(request).is(200);
         self.stream(answer, id)
@@ -124,24 +127,24 @@ impl Session {
 
     /// Asks for something, and gives the whole answer.
     #[track_caller]
-    pub(crate) fn request(&self, method: &str, params: &Value) -> Value {
+    pub fn request(&self, method: &str, params: &Value) -> Value {
         self.start(method, params).answer()
     }
 
     /// Begins a call of a tool.
     #[track_caller]
-    pub(crate) fn start_call(&self, tool: &str, arguments: &Value) -> Stream {
+    pub fn start_call(&self, tool: &str, arguments: &Value) -> Stream {
         self.start("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
     /// Calls a tool, and gives its result.
     #[track_caller]
-    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.start_call(tool, arguments).result()
     }
 
     /// Begins a call, and is gone as soon as it may have begun.
-    pub(crate) fn vanish_from(&self, tool: &str, arguments: &Value) {
+    pub fn vanish_from(&self, tool: &str, arguments: &Value) {
         let params = json!({"name": tool, "arguments": arguments});
         let (_, request) = self.asks("tools/call", &params);
         let wire = Wire::connect(&self.door.address).send_only(&self.of(request));
@@ -152,7 +155,7 @@ impl Session {
 
     /// The names of all tools.
     #[track_caller]
-    pub(crate) fn tools(&self) -> Vec<String> {
+    pub fn tools(&self) -> Vec<String> {
         let (mut names, mut params) = (Vec::new(), json!({}));
         loop {
             let page = self.request("tools/list", &params)["result"].clone();
@@ -167,46 +170,46 @@ impl Session {
 
     /// Lets the server know something.
     #[track_caller]
-    pub(crate) fn notify(&self, method: &str, params: &Value) {
+    pub fn notify(&self, method: &str, params: &Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         self.post_for_nothing(&message);
     }
 
     /// Cancels a request.
     #[track_caller]
-    pub(crate) fn cancel(&self, id: &Value) {
+    pub fn cancel(&self, id: &Value) {
         self.notify("notifications/cancelled", &json!({"requestId": id, "reason": "enough"}));
     }
 
     /// Answers a question of the server.
     #[track_caller]
-    pub(crate) fn reply(&self, question: &Value, result: &Value) {
+    pub fn reply(&self, question: &Value, result: &Value) {
         let message = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
         self.post_for_nothing(&message);
     }
 
     /// Sends a message that has no answer.
     #[track_caller]
-    pub(crate) fn post_for_nothing(&self, message: &Value) {
+    pub fn post_for_nothing(&self, message: &Value) {
         let mut answer = self.send(Request::post(message)).is(202);
         assert_eq!(answer.text(), "");
     }
 
     /// Listens to what belongs to no request.
     #[track_caller]
-    pub(crate) fn listen(&self) -> Stream {
+    pub fn listen(&self) -> Stream {
         self.stream(self.send(Request::get()).is(200), Value::Null)
     }
 
     /// Asks for what came after an event.
     #[track_caller]
-    pub(crate) fn come_back(&self, last_event_id: &str) -> Answer {
+    pub fn come_back(&self, last_event_id: &str) -> Answer {
         self.send(Request::get().with("Last-Event-ID", last_event_id))
     }
 
     /// Goes on with a stream that was closed, until its answer is there.
     #[track_caller]
-    pub(crate) fn go_on(&self, mut stream: Stream) -> Value {
+    pub fn go_on(&self, mut stream: Stream) -> Value {
         loop {
             if let Some(answer) = stream.try_answer() {
                 return answer;
@@ -221,7 +224,7 @@ impl Session {
     }
 
     /// The stream of an answer to the request of this id.
-    pub(crate) fn stream(&self, answer: Answer, id: Value) -> Stream {
+    pub fn stream(&self, answer: Answer, id: Value) -> Stream {
         Stream {
             session: self.id.clone(),
             answer,
@@ -235,31 +238,36 @@ impl Session {
 
 /// One event, as it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) id: String,
-    pub(crate) kind: Option<String>,
-    pub(crate) data: Option<String>,
-    pub(crate) retry: Option<String>,
+pub struct Event {
+    /// Its number, with the session's id before it.
+    pub id: String,
+    /// Its name; none for a message.
+    pub kind: Option<String>,
+    /// What it carries.
+    pub data: Option<String>,
+    /// After how many milliseconds the client may come back.
+    pub retry: Option<String>,
 }
 
 /// What comes in answer to a request.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     session: String,
-    pub(crate) answer: Answer,
+    /// The answer whose body it is.
+    pub answer: Answer,
     /// The id of the request.
-    pub(crate) id: Value,
+    pub id: Value,
     unread: String,
     /// The newest number to go on from.
-    pub(crate) last_event: Option<String>,
+    pub last_event: Option<String>,
     /// The messages before the answer.
-    pub(crate) before: Vec<Value>,
+    pub before: Vec<Value>,
 }
 
 impl Stream {
     /// The next event; none at the end. One that breaks the rules fails the test.
     #[track_caller]
-    pub(crate) fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<Event> {
         assert_eq!(self.answer.header("content-type"), Some("text/event-stream"));
         loop {
             let Some(end) = self.unread.find("\n\n") else {
@@ -302,7 +310,7 @@ impl Stream {
 
     /// The number of an event of this session.
     #[track_caller]
-    pub(crate) fn number(&self, id: &str) -> u64 {
+    pub fn number(&self, id: &str) -> u64 {
         let rest = id.strip_prefix(&self.session).and_then(|rest| rest.strip_prefix('-'));
         let number = rest.and_then(|number| number.parse().ok());
         number.unwrap_or_else(|| panic!("expected an event of {}, found {id:?}", self.session))
@@ -310,7 +318,7 @@ impl Stream {
 
     /// The next message; none at the end.
     #[track_caller]
-    pub(crate) fn message(&mut self) -> Option<Value> {
+    pub fn message(&mut self) -> Option<Value> {
         if self.answer.header("content-type") == Some("application/json") {
             let text = self.answer.text();
             return (!text.is_empty()).then(|| parse(&text));
@@ -328,7 +336,7 @@ impl Stream {
 
     /// The answer; none when the stream ends before it.
     #[track_caller]
-    pub(crate) fn try_answer(&mut self) -> Option<Value> {
+    pub fn try_answer(&mut self) -> Option<Value> {
         loop {
             let message = self.message()?;
             if message.get("method").is_none() {
@@ -341,13 +349,13 @@ impl Stream {
 
     /// The answer.
     #[track_caller]
-    pub(crate) fn answer(&mut self) -> Value {
+    pub fn answer(&mut self) -> Value {
         self.try_answer().expect("an answer before the end of the stream")
     }
 
     /// The result of a call.
     #[track_caller]
-    pub(crate) fn result(&mut self) -> Value {
+    pub fn result(&mut self) -> Value {
         let answer = self.answer();
         assert!(answer.get("result").is_some(), "{answer}");
         answer["result"].clone()
@@ -355,14 +363,14 @@ impl Stream {
 
     /// The next message, which has this method.
     #[track_caller]
-    pub(crate) fn hears(&mut self, method: &str) -> Value {
+    pub fn hears(&mut self, method: &str) -> Value {
         let message = self.message().expect("a message before the end of the stream");
         assert_eq!(message["method"], method, "{message}");
         message
     }
 
     /// What of this method came before the answer.
-    pub(crate) fn heard(&self, method: &str) -> Vec<&Value> {
+    pub fn heard(&self, method: &str) -> Vec<&Value> {
         self.before.iter().filter(|message| message["method"] == method).collect()
     }
 }
@@ -376,13 +384,13 @@ fn parse(text: &str) -> Value {
 
 /// The text of a tool's result.
 #[track_caller]
-pub(crate) fn text_of(result: &Value) -> &str {
+pub fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
 }
 
 /// The receipt that a result names.
 #[track_caller]
-pub(crate) fn receipt_of(result: &Value) -> &str {
+pub fn receipt_of(result: &Value) -> &str {
     let receipt = result["_meta"]["chio"]["receiptId"].as_str();
     receipt.unwrap_or_else(|| panic!("{result}"))
 }

@@ -1,11 +1,10 @@
 //! Streams: what is sent again, to whom, and what is no longer there.
 
+use chio_testkit::mcp::{Request, Session, Stream, Wire, text_of};
 use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::http::{Request, Wire};
-use crate::session::{Session, Stream, text_of};
-use crate::support::World;
+use crate::world::World;
 
 const WATCHED: &str = "test://watched-resource";
 const UPDATED: &str = "notifications/resources/updated";
@@ -25,15 +24,15 @@ fn touch(session: &Session) {
 // covers: WIRE-049, WIRE-063
 #[test]
 fn a_session_has_one_notification_stream() {
-    let (_world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     watching(&session);
     let mut stream = session.listen();
     assert_eq!(stream.answer.header("x-chio-mcp-response-mode"), Some("get_sse_live"));
     let mut second = session.send(Request::get()).is(409);
     assert_eq!(second.json()["error"]["code"], -32600);
     // Another session has its own.
-    let other = served.door.open();
+    let other = world.door.open();
     let _other = other.listen();
     touch(&session);
     assert_eq!(stream.hears(UPDATED)["params"]["uri"], WATCHED);
@@ -56,8 +55,8 @@ fn listen_from(session: &Session, last: &str) -> Stream {
 // covers: WIRE-049, WIRE-064, WIRE-065
 #[test]
 fn notifications_are_sent_again_from_the_event_that_is_named() {
-    let (_world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     watching(&session);
     let mut stream = session.listen();
     let mut seen = vec![stream.event().unwrap()];
@@ -89,8 +88,8 @@ fn notifications_are_sent_again_from_the_event_that_is_named() {
 // covers: WIRE-065, WIRE-066
 #[test]
 fn events_that_were_never_sent_or_are_anothers_are_a_conflict() {
-    let (_world, served) = World::wrapped("");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
     let mut stream = other.listen();
     let theirs = stream.event().unwrap().id;
     let id = &session.id;
@@ -125,8 +124,8 @@ fn events_that_were_never_sent_or_are_anothers_are_a_conflict() {
 // covers: WIRE-066
 #[test]
 fn events_that_are_no_longer_kept_are_a_conflict() {
-    let (_world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     watching(&session);
     let mut stream = session.listen();
     let begin = stream.event().unwrap().id;
@@ -134,7 +133,7 @@ fn events_that_are_no_longer_kept_are_a_conflict() {
     let old = stream.event().unwrap().id;
     drop(stream);
     // Each request has a number.
-    let mut wire = Wire::connect(&served.door.address);
+    let mut wire = Wire::connect(&world.door.address);
     for _ in 0..1100 {
         let (_, request) = session.asks("ping", &json!({}));
         wire = wire.send(&session.of(request)).is(200).into_wire();
@@ -151,8 +150,8 @@ fn events_that_are_no_longer_kept_are_a_conflict() {
 // covers: WIRE-063, WIRE-064
 #[test]
 fn a_stream_that_was_closed_goes_on_while_notifications_are_read() {
-    let (world, served) = World::wrapped("--rotate-streams 200ms");
-    let session = served.door.open();
+    let world = World::rotating(200);
+    let session = world.door.open();
     watching(&session);
     let mut notifications = session.listen();
     let mut call = session.start_call("test_reconnection", &json!({}));
@@ -174,8 +173,8 @@ fn a_stream_that_was_closed_goes_on_while_notifications_are_read() {
 // covers: WIRE-063, WIRE-064
 #[test]
 fn a_stream_that_has_ended_is_sent_again_and_then_there_is_no_more() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let mut call = session.start_call("echo", &json!({"text": "once"}));
     let prime = call.event().unwrap().id;
     let result = call.event().unwrap();
@@ -193,8 +192,8 @@ fn a_stream_that_has_ended_is_sent_again_and_then_there_is_no_more() {
 // covers: WIRE-063, WIRE-065
 #[test]
 fn streams_of_several_calls_do_not_mix() {
-    let (world, served) = World::wrapped("--rotate-streams 150ms");
-    let session = served.door.open();
+    let world = World::rotating(150);
+    let session = world.door.open();
     let params = |ms: u64| json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": ms}});
     let calls: Vec<_> = (1..=4).map(|token| session.start("tools/call", &params(token))).collect();
     let slow = session.start_call("slow", &json!({"ms": 600}));
@@ -215,8 +214,8 @@ fn streams_of_several_calls_do_not_mix() {
 // covers: WIRE-064
 #[test]
 fn whoever_comes_back_for_a_stream_takes_it_over() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let mut call = session.start_call("slow", &json!({"ms": 700}));
     let prime = call.event().unwrap().id;
     let mut second = session.stream(session.come_back(&prime).is(200), call.id.clone());

@@ -1,10 +1,11 @@
 //! Calls as tasks: taken on at once, asked for later, and only by the session that they belong to.
 
+use chio_mcp_adapter::Sharing;
+use chio_testkit::mcp::{Request, Session, receipt_of, text_of};
 use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::session::{Session, receipt_of, text_of};
-use crate::support::World;
+use crate::world::World;
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -37,8 +38,8 @@ fn listed(session: &Session) -> Vec<String> {
 // covers: WIRE-067
 #[test]
 fn a_task_works_and_completes_and_its_result_can_be_had_with_its_one_receipt() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let offered = &session.welcome["capabilities"]["tasks"];
     assert_eq!(offered["requests"]["tools"]["call"], json!({}), "{offered}");
     let mut listening = session.listen();
@@ -64,8 +65,8 @@ fn a_task_works_and_completes_and_its_result_can_be_had_with_its_one_receipt() {
 
 #[test]
 fn a_task_that_is_cancelled_ends_with_a_receipt() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let id = defer(&session, "slow", &json!({"ms": 60_000}));
     assert_eq!(status(&session, &id), "working");
     let answer = session.request("tasks/cancel", &json!({"taskId": id}));
@@ -81,9 +82,8 @@ fn a_task_that_is_cancelled_ends_with_a_receipt() {
 
 #[test]
 fn a_denied_task_and_a_failed_one_tell_why() {
-    let world = World::new();
-    let served = world.wrap("--anonymous default");
-    let session = served.door.open();
+    let world = World::judged();
+    let session = world.door.open();
     for (tool, arguments, words, verdict) in [
         ("read_file", json!({"path": "/etc/shadow"}), "forbidden-path", "deny"),
         ("test_error_handling", json!({}), "intentionally returns an error", "allow"),
@@ -101,9 +101,8 @@ fn a_denied_task_and_a_failed_one_tell_why() {
 
 #[test]
 fn a_task_whose_result_is_an_error_has_failed() {
-    let world = World::new();
-    let served = world.wrap("--anonymous default");
-    let session = served.door.open();
+    let world = World::judged();
+    let session = world.door.open();
     for (tool, arguments) in
         [("read_file", json!({"path": "/etc/shadow"})), ("test_error_handling", json!({}))]
     {
@@ -115,8 +114,8 @@ fn a_task_whose_result_is_an_error_has_failed() {
 
 #[test]
 fn what_a_task_asks_and_tells_names_the_task() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open_with(&json!({"elicitation": {"form": {}}}));
+    let world = World::fixture();
+    let session = world.door.open_with(&json!({"elicitation": {"form": {}}}));
     let mut listening = session.listen();
     let id = defer(&session, "test_elicitation", &json!({"message": "Your name?"}));
     let question = listening.hears("elicitation/create");
@@ -129,8 +128,8 @@ fn what_a_task_asks_and_tells_names_the_task() {
 
 #[test]
 fn a_list_of_tasks_has_no_place_that_nobody_gave() {
-    let (_world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let answer = session.request("tasks/list", &json!({"cursor": "far away"}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
 }
@@ -138,9 +137,9 @@ fn a_list_of_tasks_has_no_place_that_nobody_gave() {
 // covers: WIRE-067, WIRE-069
 #[test]
 fn a_task_of_another_session_is_not_there_and_goes_on() {
-    for options in ["", "--shared"] {
-        let (world, served) = World::wrapped(options);
-        let (session, other) = (served.door.open(), served.door.open());
+    for sharing in [Sharing::PerSession, Sharing::Shared] {
+        let world = World::sharing(sharing);
+        let (session, other) = (world.door.open(), world.door.open());
         let id = defer(&session, "slow", &json!({"ms": 1000}));
         assert!(listed(&other).is_empty());
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
@@ -159,20 +158,20 @@ fn a_task_of_another_session_is_not_there_and_goes_on() {
 // covers: WIRE-067, WIRE-071
 #[test]
 fn a_task_ends_with_its_session_and_no_other_finds_it() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let id = defer(&session, "slow", &json!({"ms": 60_000}));
-    session.send(crate::http::Request::delete()).is(204);
+    session.send(Request::delete()).is(204);
     until("a receipt", || (!world.calls().is_empty()).then_some(()));
     world.check_calls(&[("slow", "cancelled")]);
-    let answer = served.door.open().request("tasks/get", &json!({"taskId": id}));
+    let answer = world.door.open().request("tasks/get", &json!({"taskId": id}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
 }
 
 #[test]
 fn what_is_no_task_is_refused() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     for task in [json!(true), json!("x"), json!({"ttl": -1}), json!({"ttl": "1"})] {
         let params = json!({"name": "echo", "arguments": {"text": "x"}, "task": task});
         let answer = session.request("tools/call", &params);

@@ -1,9 +1,10 @@
 //! What a server asks the client while a call runs, and what the client answers.
 
+use chio_mcp_adapter::Sharing;
+use chio_testkit::mcp::{Session, text_of};
 use serde_json::{Value, json};
 
-use crate::session::{Session, text_of};
-use crate::support::World;
+use crate::world::World;
 
 /// A client that answers every kind of question.
 fn everything() -> Value {
@@ -68,8 +69,8 @@ fn ask(session: &Session, case: &Case) -> Value {
 // covers: WIRE-048, CROSS-001
 #[test]
 fn questions_reach_the_client_on_the_stream_of_the_call_and_leave_child_receipts() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open_with(&everything());
+    let world = World::fixture();
+    let session = world.door.open_with(&everything());
     for (number, case) in cases().iter().enumerate() {
         let result = ask(&session, case);
         let text = text_of(&result);
@@ -90,8 +91,8 @@ fn questions_reach_the_client_on_the_stream_of_the_call_and_leave_child_receipts
 // covers: WIRE-048
 #[test]
 fn a_client_that_cannot_answer_gets_the_tools_own_error() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     for case in cases() {
         let mut call = session.start_call(case.tool, &case.arguments);
         let result = call.result();
@@ -106,8 +107,8 @@ fn a_client_that_cannot_answer_gets_the_tools_own_error() {
 // covers: WIRE-048
 #[test]
 fn a_client_may_refuse_or_fail_and_the_tool_hears_of_it() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open_with(&everything());
+    let world = World::fixture();
+    let session = world.door.open_with(&everything());
     let [sampling, elicitation, _] = cases();
     let mut call = session.start_call(elicitation.tool, &elicitation.arguments);
     let question = call.hears(elicitation.method);
@@ -127,9 +128,9 @@ fn a_client_may_refuse_or_fail_and_the_tool_hears_of_it() {
 // covers: WIRE-048, WIRE-067
 #[test]
 fn only_the_session_that_was_asked_can_answer() {
-    let (world, served) = World::wrapped("");
+    let world = World::fixture();
     let (session, other) =
-        (served.door.open_with(&everything()), served.door.open_with(&everything()));
+        (world.door.open_with(&everything()), world.door.open_with(&everything()));
     let [sampling, ..] = cases();
     let mut call = session.start_call(sampling.tool, &sampling.arguments);
     let mut others = other.start_call(sampling.tool, &sampling.arguments);
@@ -158,8 +159,8 @@ fn only_the_session_that_was_asked_can_answer() {
 // covers: WIRE-048, WIRE-064
 #[test]
 fn a_question_is_still_there_for_a_client_that_comes_back() {
-    let (world, served) = World::wrapped("--rotate-streams 150ms");
-    let session = served.door.open_with(&everything());
+    let world = World::rotating(150);
+    let session = world.door.open_with(&everything());
     let [sampling, ..] = cases();
     let mut call = session.start_call(sampling.tool, &sampling.arguments);
     let question = call.hears(sampling.method);
@@ -173,8 +174,8 @@ fn a_question_is_still_there_for_a_client_that_comes_back() {
 // covers: WIRE-048
 #[test]
 fn a_call_that_is_cancelled_while_the_client_is_asked_takes_the_question_back() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open_with(&everything());
+    let world = World::fixture();
+    let session = world.door.open_with(&everything());
     let [_, elicitation, _] = cases();
     let mut call = session.start_call(elicitation.tool, &elicitation.arguments);
     let question = call.hears(elicitation.method);
@@ -192,8 +193,8 @@ fn a_call_that_is_cancelled_while_the_client_is_asked_takes_the_question_back() 
 // covers: WIRE-067, WIRE-068
 #[test]
 fn a_server_that_sessions_share_cannot_ask_any_of_them() {
-    let (world, served) = World::wrapped("--shared");
-    let session = served.door.open_with(&everything());
+    let world = World::sharing(Sharing::Shared);
+    let session = world.door.open_with(&everything());
     for case in cases() {
         let mut call = session.start_call(case.tool, &case.arguments);
         assert_eq!(call.result()["isError"], true);

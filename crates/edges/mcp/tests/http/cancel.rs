@@ -1,14 +1,14 @@
 //! Calls that are cancelled.
 
+use chio_testkit::mcp::text_of;
 use serde_json::json;
 
-use crate::session::text_of;
-use crate::support::World;
+use crate::world::World;
 
 #[test]
 fn a_call_that_is_cancelled_ends_and_leaves_a_receipt_that_says_so() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let mut call = session.start_call("slow", &json!({"ms": 60_000}));
     call.event().unwrap();
     session.cancel(&call.id);
@@ -22,8 +22,8 @@ fn a_call_that_is_cancelled_ends_and_leaves_a_receipt_that_says_so() {
 
 #[test]
 fn a_call_of_a_tool_that_never_answers_can_be_cancelled() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     for _ in 0..3 {
         let mut call = session.start_call("hang", &json!({}));
         call.event().unwrap();
@@ -38,8 +38,8 @@ fn a_call_of_a_tool_that_never_answers_can_be_cancelled() {
 
 #[test]
 fn only_the_session_of_a_call_can_call_it_off() {
-    let (world, served) = World::wrapped("");
-    let (session, other) = (served.door.open(), served.door.open());
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
     let mut call = session.start_call("slow", &json!({"ms": 800}));
     call.event().unwrap();
     // The same id means nothing in another session, and an unknown one nothing at all.
@@ -55,8 +55,8 @@ fn only_the_session_of_a_call_can_call_it_off() {
 
 #[test]
 fn of_several_calls_only_the_one_that_is_named_is_cancelled() {
-    let (world, served) = World::wrapped("");
-    let session = served.door.open();
+    let world = World::fixture();
+    let session = world.door.open();
     let mut calls: Vec<_> =
         (0..4).map(|_| session.start_call("slow", &json!({"ms": 700}))).collect();
     session.cancel(&calls[2].id.clone());

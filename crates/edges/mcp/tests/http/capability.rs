@@ -1,34 +1,35 @@
 //! Clients that come with a capability of their own: what it grants, and nothing else.
 
-use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chio_core::capability::{CapabilityToken, ChioScope, DpopProof, DpopTarget};
 use chio_core::signed::Signed;
-use chio_kernel::{Clock, SystemClock};
 use chio_testkit::key;
+use chio_testkit::mcp::{Door, Request, Session, initialize, receipt_of, text_of};
 use serde_json::{Value, json};
 
-use crate::http::Request;
-use crate::session::{Door, Session, receipt_of, text_of};
-use crate::support::{Served, World};
+use crate::world::{Beginning, World, capability, now, scope};
+
+/// The seed of the agent whose capabilities these are.
+const AGENT: u8 = 9;
 
 /// The fixture behind a token that no client here has.
-fn wrapped() -> (World, Served) {
-    let world = World::new();
-    world.folder.write_key("agent.key", &key(9));
-    let served = world.wrap("--policy permissive --auth-token 0123456789abcdef");
-    (world, served)
+fn closed() -> World {
+    Beginning { token: Some("0123456789abcdef"), ..Beginning::default() }.start()
 }
 
-/// A capability of this name, issued with these options.
-#[track_caller]
-fn issue(world: &World, id: &str, options: &[&str]) -> String {
-    let words = ["capability", "issue", "--data", "s", "--subject", "agent.key", "--id", id];
-    let issued = world.run(&[&words, options].concat()).ends(0);
-    // Headers have one line.
-    issued.json().to_string()
+/// A capability of this name for these tools, as a header has it.
+fn issue(id: &str, tools: &[&str]) -> String {
+    issue_for(id, scope(tools, &[]), now())
 }
 
-fn showing(served: &Served, token: &str) -> Door {
-    served.door.with("X-Chio-Capability", token)
+fn issue_for(id: &str, scope: ChioScope, issued_at: u64) -> String {
+    let token = capability(id, key(AGENT).public_key(), scope, issued_at);
+    serde_json::to_string(&token).unwrap()
+}
+
+fn showing(world: &World, token: &str) -> Door {
+    world.door.with("X-Chio-Capability", token)
 }
 
 /// Checks that a call was denied with a receipt, and gives the reason.
@@ -45,9 +46,9 @@ fn denied(world: &World, result: &Value) -> (String, Value) {
 // covers: BRIDGE-001, BRIDGE-002, CROSS-022
 #[test]
 fn a_capability_lists_what_it_grants_and_calls_beyond_it_are_denied_with_a_receipt() {
-    let (world, served) = wrapped();
-    let options = ["--grant", "fixture/echo", "--grant", "fixture/add"];
-    let session = showing(&served, &issue(&world, "cap-two", &options)).open();
+    let world = closed();
+    let token = issue("cap-two", &["fixture/echo", "fixture/add"]);
+    let session = showing(&world, &token).open();
     assert_eq!(session.tools(), ["echo", "add"]);
     for list in ["resources/list", "resources/templates/list", "prompts/list"] {
         let listed = session.request(list, &json!({}))["result"].clone();
@@ -66,12 +67,12 @@ fn a_capability_lists_what_it_grants_and_calls_beyond_it_are_denied_with_a_recei
 // covers: BRIDGE-001, BRIDGE-002
 #[test]
 fn reads_beyond_a_capability_are_denied_with_a_receipt() {
-    let (world, served) = wrapped();
+    let world = closed();
     let scope = json!({"resource_grants": [
         {"uri_pattern": "test://static-text", "operations": ["read"]},
     ]});
-    world.folder.write("scope.json", scope.to_string());
-    let session = showing(&served, &issue(&world, "cap-read", &["--scope", "scope.json"])).open();
+    let scope = serde_json::from_value(scope).unwrap();
+    let session = showing(&world, &issue_for("cap-read", scope, now())).open();
     assert!(session.tools().is_empty());
     let listed = session.request("resources/list", &json!({}))["result"]["resources"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
@@ -99,23 +100,23 @@ fn reads_beyond_a_capability_are_denied_with_a_receipt() {
 
 #[test]
 fn a_capability_that_was_revoked_is_denied_also_in_a_session_that_is_open() {
-    let (world, served) = wrapped();
-    let token = issue(&world, "cap-gone", &["--grant", "fixture/echo"]);
-    let session = showing(&served, &token).open();
+    let world = closed();
+    let token = issue("cap-gone", &["fixture/echo"]);
+    let session = showing(&world, &token).open();
     session.call("echo", &json!({"text": "before"}));
-    world.line("capability revoke cap-gone --data s").ends(0);
+    world.revoke("cap-gone");
     let (name, _) = denied(&world, &session.call("echo", &json!({"text": "after"})));
     assert_eq!(name, "capability_revoked");
     // There is no new session with it either.
-    refused(&served, &token);
+    refused(&world, &token);
     world.check_calls(&[("echo", "allow"), ("echo", "deny")]);
 }
 
 /// Checks that a capability opens no session.
 #[track_caller]
-fn refused(served: &Served, token: &str) {
-    let hello = Request::post(&crate::session::initialize(&json!({})));
-    let mut answer = showing(served, token).send(hello).is(401);
+fn refused(world: &World, token: &str) {
+    let hello = Request::post(&initialize(&json!({})));
+    let mut answer = showing(world, token).send(hello).is(401);
     assert_eq!(answer.header("mcp-session-id"), None);
     let message = answer.json();
     assert_eq!(message["error"]["data"]["chioError"]["code"], 1100, "{message}");
@@ -123,26 +124,26 @@ fn refused(served: &Served, token: &str) {
 
 #[test]
 fn a_capability_that_does_not_hold_opens_no_session() {
-    let (world, served) = wrapped();
-    let token = issue(&world, "cap-changed", &["--grant", "fixture/echo"]);
+    let world = closed();
+    let token = issue("cap-changed", &["fixture/echo"]);
     let mut wider: Value = serde_json::from_str(&token).unwrap();
     wider["scope"]["grants"][0]["tool_name"] = json!("*");
-    refused(&served, &wider.to_string());
-    let options = ["--grant", "fixture/echo", "--at", "1000000000", "--ttl", "60s"];
-    refused(&served, &issue(&world, "cap-old", &options));
+    refused(&world, &wider.to_string());
+    let old = issue_for("cap-old", scope(&["fixture/echo"], &[]), 1_000_000_000);
+    refused(&world, &old);
     // Signed, but by an issuer that is not trusted.
     let token: CapabilityToken = serde_json::from_str(&token).unwrap();
     let forged = CapabilityToken { issuer: key(7).public_key().clone(), ..token };
     let forged = forged.signed(&key(7)).unwrap();
-    refused(&served, &serde_json::to_string(&forged).unwrap());
+    refused(&world, &serde_json::to_string(&forged).unwrap());
     assert!(world.receipts().is_empty());
 }
 
 #[test]
 fn what_is_no_capability_is_not_let_in() {
-    let (world, served) = wrapped();
-    let token = issue(&world, "cap-fine", &["--grant", "fixture/echo"]);
-    let hello = crate::session::initialize(&json!({}));
+    let world = closed();
+    let token = issue("cap-fine", &["fixture/echo"]);
+    let hello = initialize(&json!({}));
     let twice = Request::post(&hello).and("X-Chio-Capability", &token);
     for request in [
         Request::post(&hello).with("X-Chio-Capability", ""),
@@ -151,28 +152,13 @@ fn what_is_no_capability_is_not_let_in() {
         Request::post(&hello).with("X-Chio-Capability", &token.replace('}', "")),
         twice.and("X-Chio-Capability", &token),
     ] {
-        let mut answer = served.door.send(request).is(401);
+        let mut answer = world.door.send(request).is(401);
         assert_eq!(answer.header("mcp-session-id"), None);
         let message = answer.json();
         assert_eq!(message["error"]["data"]["chioError"]["code"], 1100, "{message}");
         assert!(!message.to_string().contains("cap-fine"), "{message}");
     }
     assert!(world.receipts().is_empty());
-}
-
-/// Bytes as base64url writes them.
-fn base64url(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
-        let number = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..=three.len() {
-            let at = usize::try_from(number >> (18 - 6 * place) & 63).unwrap();
-            text.push(char::from(LETTERS[at]));
-        }
-    }
-    text
 }
 
 /// A call with a proof for these arguments.
@@ -186,9 +172,8 @@ fn proved(session: &Session, token: &str, nonce: &str, (shown, sent): (&str, &st
         tool_name: "echo",
         arguments: &arguments,
     };
-    let now = SystemClock::default().unix_seconds();
-    let proof = DpopProof::new(&target, nonce.to_owned(), now, &key(9)).unwrap();
-    let proof = base64url(&serde_json::to_vec(&proof).unwrap());
+    let proof = DpopProof::new(&target, nonce.to_owned(), now(), &key(AGENT)).unwrap();
+    let proof = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&proof).unwrap());
     let params = json!({"name": "echo", "arguments": {"text": sent}});
     let (id, request) = session.asks("tools/call", &params);
     session.stream(session.send(request.with("DPoP", &proof)).is(200), id).result()
@@ -196,9 +181,11 @@ fn proved(session: &Session, token: &str, nonce: &str, (shown, sent): (&str, &st
 
 #[test]
 fn a_capability_that_asks_for_a_proof_is_nothing_without_one() {
-    let (world, served) = wrapped();
-    let token = issue(&world, "cap-proof", &["--grant", "fixture/echo", "--dpop"]);
-    let session = showing(&served, &token).open();
+    let world = closed();
+    let mut granted = scope(&["fixture/echo"], &[]);
+    granted.grants[0].dpop_required = Some(true);
+    let token = issue_for("cap-proof", granted, now());
+    let session = showing(&world, &token).open();
     let (name, receipt) = denied(&world, &session.call("echo", &json!({"text": "a"})));
     assert_eq!(name, "capability_denied");
     assert_eq!(receipt["decision"]["guard"], "proof_of_possession");

@@ -13,7 +13,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// A request to `/mcp`.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub struct Request {
     method: &'static str,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -25,45 +25,45 @@ impl Request {
     }
 
     /// A message, with the headers that every client sends.
-    pub(crate) fn post(message: &Value) -> Self {
+    pub fn post(message: &Value) -> Self {
         Self::post_bytes(message.to_string())
     }
 
     /// A body that need not be a message.
-    pub(crate) fn post_bytes(body: impl Into<Vec<u8>>) -> Self {
+    pub fn post_bytes(body: impl Into<Vec<u8>>) -> Self {
         Self::new("POST", body)
             .with("Accept", "application/json, text/event-stream")
             .with("Content-Type", "application/json")
     }
 
     /// Asks for a stream.
-    pub(crate) fn get() -> Self {
+    pub fn get() -> Self {
         Self::new("GET", "").with("Accept", "text/event-stream")
     }
 
     /// Ends a session.
-    pub(crate) fn delete() -> Self {
+    pub fn delete() -> Self {
         Self::new("DELETE", "")
     }
 
     /// Asks with another method.
-    pub(crate) fn other(method: &'static str) -> Self {
+    pub fn other(method: &'static str) -> Self {
         Self::new(method, "")
     }
 
     /// The same with this header, in place of one of that name.
-    pub(crate) fn with(self, name: &str, value: &str) -> Self {
+    pub fn with(self, name: &str, value: &str) -> Self {
         self.without(name).and(name, value)
     }
 
     /// The same with one more header, also when there is one of that name.
-    pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
+    pub fn and(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// The same without the headers of this name.
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
@@ -87,14 +87,16 @@ impl Request {
 
 /// A connection. It carries one request after the other.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub struct Wire {
     address: String,
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
 impl Wire {
-    pub(crate) fn connect(address: &str) -> Self {
+    /// Connects to an address.
+    #[must_use]
+    pub fn connect(address: &str) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
@@ -103,12 +105,12 @@ impl Wire {
     }
 
     /// Sends a request, and reads nothing.
-    pub(crate) fn send_only(self, request: &Request) -> Self {
+    pub fn send_only(self, request: &Request) -> Self {
         self.send_part(request, usize::MAX)
     }
 
     /// Sends this many bytes of a request, and reads nothing.
-    pub(crate) fn send_part(mut self, request: &Request, most: usize) -> Self {
+    pub fn send_part(mut self, request: &Request, most: usize) -> Self {
         let whole = request.bytes(&self.address);
         let part = whole.get(..most).unwrap_or(&whole);
         self.stream.write_all(part).expect("an open connection");
@@ -117,7 +119,7 @@ impl Wire {
 
     /// Sends a request and reads the head of its answer.
     #[track_caller]
-    pub(crate) fn send(mut self, request: &Request) -> Answer {
+    pub fn send(mut self, request: &Request) -> Answer {
         // A server need not read to the end what it refuses.
         let _ = self.stream.write_all(&request.bytes(&self.address));
         let status = self.line().expect("an answer");
@@ -150,7 +152,7 @@ impl Wire {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
                 Ok(count) => {
-                    self.unread.extend_from_slice(&chunk[..count]);
+                    self.unread.extend_from_slice(chunk.get(..count).unwrap_or_default());
                     return true;
                 }
                 Err(error) => match error.kind() {
@@ -190,8 +192,9 @@ impl Wire {
 
 /// An answer, whose body may still come.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
     headers: Vec<(String, String)>,
     wire: Wire,
     left: Left,
@@ -207,14 +210,16 @@ enum Left {
 }
 
 impl Answer {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// The header of this name, in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// The next piece of the body; none at its end.
     #[track_caller]
-    pub(crate) fn piece(&mut self) -> Option<Vec<u8>> {
+    pub fn piece(&mut self) -> Option<Vec<u8>> {
         let piece = match self.left {
             Left::Bytes(0) | Left::Broken => return None,
             Left::Bytes(left) => self.wire.exactly(left),
@@ -239,7 +244,7 @@ impl Answer {
 
     /// The rest of the body.
     #[track_caller]
-    pub(crate) fn text(&mut self) -> String {
+    pub fn text(&mut self) -> String {
         let mut bytes = Vec::new();
         while let Some(piece) = self.piece() {
             bytes.extend(piece);
@@ -250,7 +255,7 @@ impl Answer {
 
     /// The body, which is JSON.
     #[track_caller]
-    pub(crate) fn json(&mut self) -> Value {
+    pub fn json(&mut self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"));
         let text = self.text();
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text:?}"))
@@ -258,13 +263,13 @@ impl Answer {
 
     /// The same, if it has this status.
     #[track_caller]
-    pub(crate) fn is(self, status: u16) -> Self {
+    pub fn is(self, status: u16) -> Self {
         self.check_for(status, "an answer")
     }
 
     /// The same, if what was asked is answered with this status.
     #[track_caller]
-    pub(crate) fn check_for(mut self, status: u16, what: &str) -> Self {
+    pub fn check_for(mut self, status: u16, what: &str) -> Self {
         if self.status != status {
             let (found, text) = (self.status, self.text());
             panic!("{what}: expected {status}, found {found}: {text}");
@@ -274,7 +279,7 @@ impl Answer {
 
     /// The connection, for another request. The body has to be read.
     #[track_caller]
-    pub(crate) fn into_wire(mut self) -> Wire {
+    pub fn into_wire(mut self) -> Wire {
         self.text();
         self.wire
     }
