@@ -15,7 +15,7 @@ macro_rules! subcommands {
                 io: &mut crate::io::Io<'_>,
             ) -> anyhow::Result<crate::outcome::Outcome> {
                 match self {
-                    $(Self::$name(args) => $run(args, io),)*
+                    $(Self::$name(args) => $run(args, io).map(Into::into),)*
                 }
             }
         }

@@ -26,7 +26,6 @@ use crate::approving::{ByClientUser, client_user};
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
-use crate::outcome::Outcome;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
@@ -138,7 +137,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
-    pub(crate) fn run(self, io: &mut Io<'_>) -> Result<Outcome> {
+    pub(crate) fn run(self, io: &mut Io<'_>) -> Result<()> {
         run_server(async {
             let shutdown = shutdown_on_signal()?;
             let is_main = self.is_main;
@@ -148,8 +147,7 @@ impl<'a> Plan<'a> {
             // Before it is announced: clients may act on the announcement at once.
             let _file = served.write_endpoint_file(io, &runtime, is_main)?;
             served.announce();
-            runtime.serve(served, shutdown).await?;
-            Ok(Outcome::Well)
+            runtime.serve(served, shutdown).await
         })
     }
 }

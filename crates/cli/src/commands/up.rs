@@ -15,7 +15,6 @@ use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live::Lines;
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{Plan, run_server, shutdown_on_signal};
 use crate::servers::demo;
@@ -58,7 +57,7 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let folder = io.folder.join(&args.data);
     let location = Location::new(None, Some(folder.clone()), &folder);
@@ -88,6 +87,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
         drop(file);
         io.say("ended: everything that ran is in the log")
-    })?;
-    Ok(Outcome::Well)
+    })
 }

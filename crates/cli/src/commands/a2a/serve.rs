@@ -13,7 +13,6 @@ use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
@@ -66,7 +65,7 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     if args.url.is_none() && args.http.ip().is_unspecified() {
         bail!(

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::date::{relative, utc};
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -70,7 +69,7 @@ impl StateName {
     }
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let (limit, state) = (usize::try_from(args.limit)?, args.state.state());
     let query = ApprovalQuery { state, cursor: args.cursor, limit };
     let (rows, next) = block_on(async {
@@ -84,8 +83,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     })?;
     if args.json {
         let rows: Vec<Value> = rows.iter().map(document).collect();
-        io.json(&json!({"approvals": rows, "nextCursor": next}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"approvals": rows, "nextCursor": next}));
     }
     for (_, approval) in &rows {
         let line = line(approval, io.now);
@@ -96,7 +94,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None if rows.is_empty() => io.say("none")?,
         None => {}
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// A row for scripts.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::TOKEN;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -38,13 +38,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let tokens = block_on(import(args, io))?;
     if args.json {
         let ids: Vec<&str> = tokens.iter().map(|token| token.id.as_str()).collect();
         io.json(&json!({"imported": ids}))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 async fn import(args: &Args, io: &mut Io<'_>) -> Result<Vec<CapabilityToken>> {

@@ -13,7 +13,7 @@ use super::{TOKEN, import, new_id};
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 /// How long a token holds when the operator does not say.
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let token = match (&args.delegation, &args.parent) {
         (Some(delegation), Some(parent)) => args.child(io, delegation, parent)?,
         _ => args.root(io)?,
@@ -96,8 +96,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             import::remember(&store, &token).await
         })?;
     }
-    args.out.write(io, &token, ("capability", &token.id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &token, ("capability", &token.id))
 }
 
 impl Args {

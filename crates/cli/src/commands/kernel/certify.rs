@@ -7,7 +7,7 @@ use chio_core::certificate::KernelCertificate;
 
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let kernel = io.public_key("--kernel", &args.kernel)?;
     let authority = match &args.key {
         Some(path) => io.read_key(path)?,
@@ -53,6 +53,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     let certificate = KernelCertificate::issue(&authority, kernel, &args.store_id, io.now)
         .map_err(Refused::from)?;
-    args.out.write(io, &certificate, ("certified", &certificate.log_id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &certificate, ("certified", &certificate.log_id))
 }

@@ -5,7 +5,6 @@ use chio_kernel::store::LogSummary;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -23,7 +22,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let (authority, id, logs, revocations) = block_on(async {
         let open = args.store.open_existing(io).await?;
         let (authority, store) = (open.authority_public().await?, open.shared());
@@ -36,7 +35,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.json(&json!({
             "store_id": id, "authority": authority, "stopped": stopped, "kernels": kernels,
         }))?;
-        return Ok(Outcome::Well);
+        return Ok(());
     }
     io.field("store", id)?;
     if let Some(key) = authority {
@@ -56,7 +55,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         }
         io.field("", format_args!("{} receipts, {} checkpoints", log.entries, log.checkpoints))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 fn document(log: &LogSummary) -> serde_json::Value {

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::policies::is_built_in;
 use crate::store_args::DEFAULT_FOLDER;
 use crate::{program, server_name};
@@ -86,7 +85,7 @@ impl Client {
     }
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let program = text_of(&program::path()?)?;
     let name = args.name.clone().unwrap_or_else(|| server_name::of_command(&args.command));
     let mut words = vec!["mcp".to_owned(), "serve".to_owned()];
@@ -106,7 +105,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     words.extend(args.command.iter().cloned());
     io.json(&args.client.document(&name, &program, &words))?;
     io.complain("belongs into", args.client.file());
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// A path from the root on.

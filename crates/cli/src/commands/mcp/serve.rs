@@ -14,7 +14,6 @@ use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
@@ -102,7 +101,7 @@ enum Protocol {
     A2a,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let (server, starting) = args.server(io)?;
     let listener = match args.http {

@@ -11,7 +11,6 @@ use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::servers::demo;
@@ -69,7 +68,7 @@ pub(crate) struct Args {
     deadline: Option<u64>,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let kernel_key = match &args.kernel_key {
         Some(path) => Some(io.read_key(path)?),
