@@ -206,9 +206,9 @@ impl Beginning {
         let server = self.tools.name();
         // One in memory takes no proof and no approval of the second in which it began.
         let url = StoreUrl::Sqlite(folder.path("s"));
-        let store = OpenStore::open(&url, Arc::clone(&clock)).unwrap();
-        let slot = store.take_slot(None).unwrap();
-        let authority = store.authority_public().unwrap().unwrap();
+        let store = OpenStore::open(&url, Arc::clone(&clock)).await.unwrap();
+        let slot = store.take_slot(None).await.unwrap();
+        let authority = store.authority_public().await.unwrap().unwrap();
         let connection = self.tools.start(Arc::clone(&clock)).await;
         let public = |seed| key(seed).public_key().clone();
         let config = KernelConfig {
