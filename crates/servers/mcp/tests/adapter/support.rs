@@ -191,7 +191,7 @@ impl World {
             ledger: slot.ledger,
             store: open.shared(),
             clock: Arc::new(StandingClock),
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         });
         let kernel = kernel.await.unwrap();
