@@ -99,7 +99,8 @@ impl<'a> CallContext<'a> {
         caller: &'a Arc<dyn Caller>,
         reviewers: Reviewers<'a>,
     ) -> Self {
-        let state = State { intent: draft.intent, hash: ContentHash::stream(), ..State::default() };
+        let state =
+            State { intent: draft.intent_id(), hash: ContentHash::stream(), ..State::default() };
         let turn = tokio::sync::Mutex::new(());
         let writing = tokio::sync::Mutex::new(None);
         Self {
@@ -261,7 +262,8 @@ impl<'a> CallContext<'a> {
         };
         let ledger = Arc::clone(&self.kernel.ledger);
         let mut writing = self.writing.lock().await;
-        let write = tokio::spawn(async move { ledger.reserve(reservation).await });
+        let write =
+            tokio::spawn(async move { ledger.reserve(reservation).await });
         *writing = Some(Writing::Intent(write));
         self.written(&mut writing).await
     }
@@ -276,9 +278,10 @@ impl<'a> CallContext<'a> {
                     self.state.lock().intent = Some(intent);
                     Ok(())
                 }
-                Ok(refused) => {
-                    Err(Outcome::Denied(crate::road::refusal(refused, &self.draft.capability_id)))
-                }
+                Ok(refused) => Err(Outcome::Denied(crate::road::refusal(
+                    refused,
+                    &self.draft.record.capability_id,
+                ))),
                 Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
             },
             Some(Writing::Child(write)) => match write.await.unwrap_or_else(|_| Err(lost())) {
@@ -388,7 +391,7 @@ impl<'a> CallContext<'a> {
             id: kernel.unique_name("child-rcpt-"),
             timestamp: kernel.clock.unix_seconds(),
             session_id: self.session().id.clone(),
-            parent_request_id: self.draft.request_id.clone(),
+            parent_request_id: self.draft.record.request_id.clone(),
             request_id: kernel.unique_name("req-"),
             operation_kind: kind,
             terminal_state,
