@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::call::{Denial, Outcome, shortened};
 use crate::caller::{AskError, Caller, Gone, Question, ServerNotification, Session};
@@ -263,7 +264,7 @@ impl<'a> CallContext<'a> {
         let ledger = Arc::clone(&self.kernel.ledger);
         let mut writing = self.writing.lock().await;
         let write =
-            tokio::spawn(async move { ledger.reserve(reservation).await });
+            tokio::spawn(async move { ledger.reserve(reservation).await }.in_current_span());
         *writing = Some(Writing::Intent(write));
         self.written(&mut writing).await
     }
@@ -360,7 +361,7 @@ impl<'a> CallContext<'a> {
         let log = Arc::clone(&self.kernel.log);
         let entry = Entry { body, closes: None };
         let mut writing = self.writing.lock().await;
-        let write = tokio::spawn(async move { log.append(entry).await });
+        let write = tokio::spawn(async move { log.append(entry).await }.in_current_span());
         *writing = Some(Writing::Child(write));
         self.state.lock().asked = None;
         self.written(&mut writing).await

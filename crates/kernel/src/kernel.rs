@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::cache::TokenCache;
 use crate::call::{Denial, Evaluation, ToolCall};
@@ -24,7 +25,7 @@ use crate::log::{DurableReceipt, ReceiptLog};
 use crate::pipeline::Pipeline;
 use crate::resource_provider::{ClientNotification, ListKind, Offer, ReadKind};
 use crate::revocation::RevocationView;
-use crate::road::{Read, ReadOutcome, ReadRequest};
+use crate::road::{Read, ReadOutcome, ReadRequest, bounded};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
 use crate::session_context::SessionContext;
@@ -211,9 +212,17 @@ impl ChioKernel {
         read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
     ) -> Result<(Evaluation, Option<i64>), KernelError> {
+        // Of the gravest level, so that whatever is logged names the call.
+        let span = tracing::error_span!(
+            "call",
+            request_id = call.request_id,
+            server = &*bounded(&call.server_id),
+            tool = &*bounded(&call.tool_name),
+            trace_id = call.trace_id,
+        );
         let inner = Arc::clone(&self.inner);
         let work = async move { inner.evaluate_and_record(call, read, caller).await };
-        let ended = DetachOnDrop::new(work).await;
+        let ended = DetachOnDrop::new(work.instrument(span)).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }
 

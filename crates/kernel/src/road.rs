@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub use read::{Read, ReadOutcome, ReadRequest};
 pub use reserve::Permit;
 
-pub(crate) use draft::{Draft, MAX_NESTING};
+pub(crate) use draft::{Draft, MAX_NESTING, bounded};
 pub(crate) use read::session_tool;
 pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::{Remarks, Reviewers};
@@ -66,10 +66,12 @@ impl Inner {
         let ending = ended.unwrap_or_else(Stop::into_ending);
         let result = is_task.then(|| caller.task_result(&ending.outcome));
         draft.keep_back()?;
-        let code = ending.code;
+        let (code, verdict) = (ending.code, ending.verdict());
         let recorded = self.receipt(draft, ending, caller.session(), result).await;
         ticket.leave(recorded.is_ok());
-        Ok((recorded?, code))
+        let evaluation = recorded?;
+        tracing::debug!(verdict, receipt_id = evaluation.receipt.id, "ended");
+        Ok((evaluation, code))
     }
 
     /// The stages up to dispatch and review, with a wait for an approval where one is needed. A

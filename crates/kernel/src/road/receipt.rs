@@ -43,6 +43,16 @@ impl Ending {
     pub(crate) fn cancelled(reason: &str) -> Self {
         Self::before_dispatch(Outcome::Cancelled { reason: reason.to_owned(), chunks: 0 })
     }
+
+    /// What the log says of it.
+    pub(super) const fn verdict(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Value(_) | Outcome::Stream { .. } => "allow",
+            Outcome::Denied(_) => "deny",
+            Outcome::Cancelled { .. } => "cancelled",
+            Outcome::Incomplete { .. } => "incomplete",
+        }
+    }
 }
 
 /// What a call is charged and what goes back.
