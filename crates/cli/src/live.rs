@@ -158,14 +158,14 @@ mod tests {
 
     #[tokio::test]
     async fn each_receipt_is_a_line_with_its_verdict() {
-        let lines = printed(2, 1024).await;
+        let lines = printed(2, 64).await;
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().all(|line| line.contains("  deny  ")), "{lines:?}");
     }
 
     #[tokio::test]
     async fn what_nobody_could_read_is_only_counted() {
-        let lines = printed(MOST_IN_A_SECOND + 7, 1024).await;
+        let lines = printed(MOST_IN_A_SECOND + 7, 64).await;
         let (shown, rest) = lines.split_at(usize::try_from(MOST_IN_A_SECOND).unwrap());
         assert!(shown.iter().all(|line| line.contains("  deny  ")), "{shown:?}");
         assert_eq!(rest, ["          and 7 more: chio receipt list"]);

@@ -305,7 +305,7 @@ impl Runtime {
             ledger: slot.ledger,
             store: store.shared(),
             clock,
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: policies.pipeline(),
         })
         .await?;

@@ -72,8 +72,8 @@ pub use chio_core::protocol::DiscoveryProtocol;
 pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefused, TaskState};
 pub use chio_kernel::{
     AskError, Caller, ClientNotification, Denial, DetachOnDrop, Evaluation, Gone, KernelError,
-    ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ServerNotification,
-    Session,
+    ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ReadRequest,
+    ServerNotification, Session,
 };
 
 pub use admission::{Admission, Refused};
@@ -88,7 +88,6 @@ pub use executors::{
 pub use fidelity::{AcpCategory, Facts, Surface, fidelity};
 pub use orchestrated::OrchestratedToolCall;
 pub use orchestrator::CrossProtocolOrchestrator;
-pub use reading::ReadRequest;
 pub use registry::TargetProtocolRegistry;
 pub use request::{MAX_ORIGIN_ID, OrchestratedRequest, Parent};
 pub use route::{

@@ -3,29 +3,12 @@
 use std::sync::Arc;
 
 use chio_core::capability::PresentedToken;
-use chio_core::crypto::PublicKey;
 use chio_kernel::{
-    Caller, ClientNotification, Denial, KernelError, ListKind, Offer, Read, ReadCall, ReadKind,
-    Session, ToolCall,
+    Caller, ClientNotification, Denial, KernelError, ListKind, Offer, Read, ReadRequest, Session,
 };
 use serde_json::{Map, Value};
 
 use crate::orchestrator::CrossProtocolOrchestrator;
-
-/// A read of a resource or prompt, or a completion, as an edge decodes it.
-#[derive(Debug, Clone)]
-pub struct ReadRequest {
-    /// The kind of read, which decides the grants that cover it.
-    pub kind: ReadKind,
-    /// The authority that is presented.
-    pub token: PresentedToken,
-    /// The subject key of the caller, which has to be the token's.
-    pub agent: PublicKey,
-    /// The tool server that is read from.
-    pub server_id: String,
-    /// The params of the read, as the server takes them.
-    pub params: Map<String, Value>,
-}
 
 impl CrossProtocolOrchestrator<'_> {
     /// Looks something up, with the same checks as a call. Dropping the future does not stop it;
@@ -38,12 +21,7 @@ impl CrossProtocolOrchestrator<'_> {
         request: ReadRequest,
         caller: Arc<dyn Caller>,
     ) -> Result<Read, KernelError> {
-        let ReadRequest { kind, token, agent, server_id, params } = request;
-        let request_id = self.kernel().new_request_id();
-        let params = Value::Object(params);
-        let call = ToolCall::new(request_id, token, server_id, kind.name(), params);
-        let call = ToolCall { agent, ..call };
-        self.kernel().read(ReadCall { kind, call }, caller).await
+        self.kernel().read(request, caller).await
     }
 
     /// Begins a session with a server; see [`chio_kernel::ResourceProvider::open`]. None for a server that

@@ -104,24 +104,24 @@ pub async fn audit(
     let mut seen = HashSet::new();
     for summary in logs {
         let mut found = examine_certificate(&summary, &store_id, trust);
-        let mut walk = Walk::new(&summary);
+        let mut reader = LogReader::new(&summary);
         loop {
-            let page = store.entries(&summary.log_id, walk.next, PAGE).await?;
+            let page = store.entries(&summary.log_id, reader.next, PAGE).await?;
             let Some(last) = page.last() else { break };
             let next = last.seq + 1;
             let checked = tokio::task::spawn_blocking(move || check_all(&page)).await;
             let Ok(checked) = checked else {
-                found.blame(format!("entries from {}: the check broke off", walk.next));
+                found.blame(format!("entries from {}: the check broke off", reader.next));
                 break;
             };
             at.done += u64::try_from(checked.len()).unwrap_or_default();
-            walk.take(checked, &mut seen, &mut found);
-            walk.next = next;
-            walk.check_covered(store, &mut found).await?;
+            reader.take(checked, &mut seen, &mut found);
+            reader.next = next;
+            reader.check_covered(store, &mut found).await?;
             progress(at);
         }
-        walk.check_covered(store, &mut found).await?;
-        walk.finish(&mut found);
+        reader.check_covered(store, &mut found).await?;
+        reader.finish(&mut found);
         report.problems += found.problem_count;
         report.logs.push(found);
     }
@@ -210,8 +210,8 @@ fn check_entry(entry: &LogEntry) -> Checked {
     Checked { seq: entry.seq, leaf, names, signer, problem }
 }
 
-/// The way through one log.
-struct Walk<'a> {
+/// Reads and checks one log.
+struct LogReader<'a> {
     summary: &'a LogSummary,
     /// The next entry to read.
     next: u64,
@@ -223,7 +223,7 @@ struct Walk<'a> {
     chain: Frontier,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> LogReader<'a> {
     fn new(summary: &'a LogSummary) -> Self {
         let (next, expected, leaves) = (1, 1, Vec::new());
         Self { summary, next, expected, leaves, previous: None, chain: Frontier::default() }

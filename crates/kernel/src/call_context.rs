@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::call::{Denial, Outcome, shortened};
 use crate::caller::{AskError, Caller, Gone, Question, ServerNotification, Session};
@@ -99,7 +100,8 @@ impl<'a> CallContext<'a> {
         caller: &'a Arc<dyn Caller>,
         reviewers: Reviewers<'a>,
     ) -> Self {
-        let state = State { intent: draft.intent, hash: ContentHash::stream(), ..State::default() };
+        let state =
+            State { intent: draft.intent_id(), hash: ContentHash::stream(), ..State::default() };
         let turn = tokio::sync::Mutex::new(());
         let writing = tokio::sync::Mutex::new(None);
         Self {
@@ -261,7 +263,8 @@ impl<'a> CallContext<'a> {
         };
         let ledger = Arc::clone(&self.kernel.ledger);
         let mut writing = self.writing.lock().await;
-        let write = tokio::spawn(async move { ledger.reserve(reservation).await });
+        let write =
+            tokio::spawn(async move { ledger.reserve(reservation).await }.in_current_span());
         *writing = Some(Writing::Intent(write));
         self.written(&mut writing).await
     }
@@ -276,9 +279,10 @@ impl<'a> CallContext<'a> {
                     self.state.lock().intent = Some(intent);
                     Ok(())
                 }
-                Ok(refused) => {
-                    Err(Outcome::Denied(crate::road::refusal(refused, &self.draft.capability_id)))
-                }
+                Ok(refused) => Err(Outcome::Denied(crate::road::refusal(
+                    refused,
+                    &self.draft.record.capability_id,
+                ))),
                 Err(error) => Err(Outcome::Denied(crate::road::deny_store(&error))),
             },
             Some(Writing::Child(write)) => match write.await.unwrap_or_else(|_| Err(lost())) {
@@ -357,7 +361,7 @@ impl<'a> CallContext<'a> {
         let log = Arc::clone(&self.kernel.log);
         let entry = Entry { body, closes: None };
         let mut writing = self.writing.lock().await;
-        let write = tokio::spawn(async move { log.append(entry).await });
+        let write = tokio::spawn(async move { log.append(entry).await }.in_current_span());
         *writing = Some(Writing::Child(write));
         self.state.lock().asked = None;
         self.written(&mut writing).await
@@ -388,7 +392,7 @@ impl<'a> CallContext<'a> {
             id: kernel.unique_name("child-rcpt-"),
             timestamp: kernel.clock.unix_seconds(),
             session_id: self.session().id.clone(),
-            parent_request_id: self.draft.request_id.clone(),
+            parent_request_id: self.draft.record.request_id.clone(),
             request_id: kernel.unique_name("req-"),
             operation_kind: kind,
             terminal_state,

@@ -1,13 +1,14 @@
 //! Time and randomness, as arguments.
 
-use std::cell::RefCell;
+use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use chio_core::crypto::random_bytes;
+use parking_lot::Mutex;
 use uuid::{Builder, Uuid};
 
 /// Where the kernel has the time from.
-pub trait Clock: Send + Sync + std::fmt::Debug {
+pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since 1970.
     fn unix_millis(&self) -> u64;
 
@@ -45,28 +46,31 @@ impl Clock for SystemClock {
 }
 
 /// Where the kernel has random bytes from.
-pub trait Randomness: Send + Sync + std::fmt::Debug {
+pub trait Randomness: Send + Sync + fmt::Debug {
     /// Ten bytes that cannot be guessed.
     fn ten_bytes(&self) -> [u8; 10];
 }
 
 /// The randomness of the operating system.
-#[derive(Debug, Default)]
-pub struct SystemRandomness;
-
-thread_local! {
+#[derive(Default)]
+pub struct SystemRandomness {
     /// Drawn and not yet given out: what a draw costs hardly depends on how much is drawn.
-    static DRAWN: RefCell<Vec<[u8; 10]>> = const { RefCell::new(Vec::new()) };
+    drawn: Mutex<Vec<[u8; 10]>>,
+}
+
+impl fmt::Debug for SystemRandomness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemRandomness").finish_non_exhaustive()
+    }
 }
 
 impl Randomness for SystemRandomness {
     fn ten_bytes(&self) -> [u8; 10] {
-        DRAWN.with_borrow_mut(|drawn| {
-            if drawn.is_empty() {
-                drawn.extend_from_slice(random_bytes::<640>().as_chunks().0);
-            }
-            drawn.pop().unwrap_or_else(random_bytes)
-        })
+        let mut drawn = self.drawn.lock();
+        if drawn.is_empty() {
+            drawn.extend_from_slice(random_bytes::<640>().as_chunks().0);
+        }
+        drawn.pop().unwrap_or_else(random_bytes)
     }
 }
 

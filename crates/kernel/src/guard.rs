@@ -78,8 +78,8 @@ impl<'a> GuardInput<'a> {
             fidelity: call.fidelity.as_deref(),
             intent: call.governed_intent.as_deref(),
             model: call.model.as_deref(),
-            now: draft.started_at,
-            resumed: draft.resumed,
+            now: draft.record.started_at,
+            resumed: draft.resumed(),
             memo,
         }
     }

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::cache::TokenCache;
 use crate::call::{Denial, Evaluation, ToolCall};
@@ -22,9 +23,9 @@ use crate::detach_on_drop::DetachOnDrop;
 use crate::error::KernelError;
 use crate::log::{DurableReceipt, ReceiptLog};
 use crate::pipeline::Pipeline;
-use crate::resource_provider::{ClientNotification, ListKind, Offer};
+use crate::resource_provider::{ClientNotification, ListKind, Offer, ReadKind};
 use crate::revocation::RevocationView;
-use crate::road::{Read, ReadCall};
+use crate::road::{Read, ReadOutcome, ReadRequest, bounded};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
 use crate::session_context::SessionContext;
@@ -184,11 +185,7 @@ impl ChioKernel {
         call: ToolCall,
         caller: Arc<dyn Caller>,
     ) -> Result<Evaluation, KernelError> {
-        // Boxed, because a call is large and every stage hands it on.
-        let (inner, call) = (Arc::clone(&self.inner), Box::new(call));
-        let ended =
-            DetachOnDrop::new(async move { inner.evaluate_and_record(call, caller).await }).await;
-        ended.unwrap_or(Err(KernelError::Panicked))
+        Ok(self.run(Box::new(call), None, caller).await?.0)
     }
 
     /// Looks something up in a server's resources, with the same checks as a call.
@@ -196,10 +193,36 @@ impl ChioKernel {
     ///
     /// # Errors
     /// When no receipt could be made durable. Then nothing of the result may be released.
-    pub async fn read(&self, read: ReadCall, caller: Arc<dyn Caller>) -> Result<Read, KernelError> {
-        let (inner, read) = (Arc::clone(&self.inner), Box::new(read));
-        let ended =
-            DetachOnDrop::new(async move { inner.read_and_record(read, caller).await }).await;
+    pub async fn read(
+        &self,
+        request: ReadRequest,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Read, KernelError> {
+        let (kind, request_id) = (request.kind, self.new_request_id());
+        let call = Box::new(request.into_call(request_id.clone()));
+        let (evaluation, code) = self.run(call, Some(kind), caller).await?;
+        let outcome = ReadOutcome::of(evaluation.outcome, code);
+        Ok(Read { outcome, receipt_id: evaluation.receipt.id, request_id })
+    }
+
+    /// A call is boxed, because it is large and every stage hands it on.
+    async fn run(
+        &self,
+        call: Box<ToolCall>,
+        read: Option<ReadKind>,
+        caller: Arc<dyn Caller>,
+    ) -> Result<(Evaluation, Option<i64>), KernelError> {
+        // Of the gravest level, so that whatever is logged names the call.
+        let span = tracing::error_span!(
+            "call",
+            request_id = call.request_id,
+            server = &*bounded(&call.server_id),
+            tool = &*bounded(&call.tool_name),
+            trace_id = call.trace_id,
+        );
+        let inner = Arc::clone(&self.inner);
+        let work = async move { inner.evaluate_and_record(call, read, caller).await };
+        let ended = DetachOnDrop::new(work.instrument(span)).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }
 

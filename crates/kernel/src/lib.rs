@@ -46,6 +46,6 @@ pub use pipeline::{GuardMemo, Pipeline, ask, ask_about_output};
 pub use resource_provider::{
     ClientNotification, ListKind, Offer, ReadKind, Reading, ResourceProvider,
 };
-pub use road::{Permit, Read, ReadCall, ReadOutcome};
+pub use road::{Permit, Read, ReadOutcome, ReadRequest};
 pub use session_context::SessionContext;
 pub use tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};

@@ -1,7 +1,6 @@
 //! The receipt log of one kernel: what was appended, and the checkpoints over it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
@@ -18,8 +17,9 @@ use crate::store::{Appended, Entry, Ledger, LogStore, Store, StoreError, StoreRe
 
 /// How many entries or checkpoints are read at once.
 const PAGE: usize = 1000;
-/// How many receipts a subscriber may fall behind before it misses some.
-const MAX_BEHIND: usize = 1024;
+/// How many receipts a subscriber may fall behind before it misses some. A receipt may have
+/// megabytes of arguments.
+const MAX_BEHIND: usize = 64;
 
 /// A receipt that has become durable.
 #[derive(Debug, Clone)]
@@ -58,12 +58,6 @@ struct Pending {
 struct Chain {
     previous: Option<KernelCheckpoint>,
     frontier: Frontier,
-}
-
-impl fmt::Debug for ReceiptLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReceiptLog").field("log_id", &self.log_id).finish_non_exhaustive()
-    }
 }
 
 impl ReceiptLog {

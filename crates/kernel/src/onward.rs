@@ -43,8 +43,8 @@ impl CallContext<'_> {
         let before = draft.governed.as_ref().and_then(|record| record.call_chain.as_ref());
         let subject = ours.subject.to_hex();
         let mut context = CallChainContext {
-            chain_id: draft.trace_id.clone().unwrap_or_else(|| draft.request_id.clone()),
-            parent_request_id: draft.request_id.clone(),
+            chain_id: draft.trace_id.clone().unwrap_or_else(|| draft.record.request_id.clone()),
+            parent_request_id: draft.record.request_id.clone(),
             // The receipt is signed when the call has ended.
             parent_receipt_id: None,
             origin_subject: before

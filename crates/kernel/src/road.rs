@@ -1,4 +1,4 @@
-//! The road of one call: each stage takes the proof of the stage before and makes its own.
+//! The road of one call or read: each stage takes the proof of the stage before and makes its own.
 
 mod approval;
 mod authorize;
@@ -19,37 +19,43 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-pub use read::{Read, ReadCall, ReadOutcome};
+pub use read::{Read, ReadOutcome, ReadRequest};
 pub use reserve::Permit;
 
-pub(crate) use draft::{Draft, MAX_NESTING};
+pub(crate) use draft::{Draft, MAX_NESTING, bounded};
 pub(crate) use read::session_tool;
-pub(crate) use receipt::Ending;
 pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::{Remarks, Reviewers};
 pub(crate) use verify::deny_store;
 
 use approval::Need;
+use draft::Checked;
 use governed::Stated;
 use guarding::Guarded;
 use possession::check_possession;
+use receipt::Ending;
 
 use crate::call::{Denial, Evaluation, Outcome, ToolCall};
 use crate::caller::Caller;
 use crate::error::KernelError;
 use crate::kernel::Inner;
+use crate::resource_provider::ReadKind;
 
 impl Inner {
-    /// Runs a call through its stages and records how it ended: the last stage, receipt, follows
-    /// whatever the stages before it came to.
+    /// Runs a call, or a read, through its stages and records how it ended: the last stage, receipt,
+    /// follows whatever the stages before it came to. With the code of the error that the server
+    /// answered with.
     pub(crate) async fn evaluate_and_record(
         &self,
         mut call: Box<ToolCall>,
+        read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
-    ) -> Result<Evaluation, KernelError> {
+    ) -> Result<(Evaluation, Option<i64>), KernelError> {
         let ticket = self.running.enter(&call.request_id);
-        let mut draft = Draft::new(self, &mut call, caller.session())?;
-        if let Some(task_id) = call.task_id.take()
+        let mut draft = Draft::new(self, &mut call, read, caller.session())?;
+        let task_id = call.task_id.take();
+        let is_task = task_id.is_some();
+        if let Some(task_id) = task_id
             && let Err(error) = self.claim(task_id, &call, &mut draft).await
         {
             // Another call may have the task; no intent of this one is open.
@@ -58,11 +64,14 @@ impl Inner {
         }
         let ended = self.run_stages(call, &caller, &mut draft).await;
         let ending = ended.unwrap_or_else(Stop::into_ending);
-        draft.result = draft.claimed.then(|| caller.task_result(&ending.outcome));
+        let result = is_task.then(|| caller.task_result(&ending.outcome));
         draft.keep_back()?;
-        let evaluation = self.receipt(draft, ending).await;
-        ticket.leave(evaluation.is_ok());
-        evaluation
+        let (code, verdict) = (ending.code, ending.verdict());
+        let recorded = self.receipt(draft, ending, caller.session(), result).await;
+        ticket.leave(recorded.is_ok());
+        let evaluation = recorded?;
+        tracing::debug!(verdict, receipt_id = evaluation.receipt.id, "ended");
+        Ok((evaluation, code))
     }
 
     /// The stages up to dispatch and review, with a wait for an approval where one is needed. A
@@ -73,7 +82,7 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Ending, Stop> {
-        self.check_open(&call, draft)?;
+        self.check_open(&call)?;
         let mut decided = self.decide(&call, caller, draft).await?;
         if let Some(approval) = &call.approval {
             self.accept_presented(&call, approval, decided.stated.take(), draft)?;
@@ -81,12 +90,12 @@ impl Inner {
             self.park(&call, &need, decided.stated.take(), caller, draft).await?;
             // Much may have changed while the call waited for an answer.
             draft.deadline = Instant::now() + self.config.limits.deadline;
-            self.check_open(&call, draft)?;
-            draft.pipeline = self.pipeline();
+            self.check_open(&call)?;
+            draft.judge_by(self.pipeline());
             decided = self.decide(&call, caller, draft).await?;
         }
         let (permit, held) = self.reserve(decided.guarded, draft).await?;
-        Ok(self.dispatch(permit, held, call, None, caller, draft).await)
+        Ok(self.dispatch(permit, held, call, caller, draft).await)
     }
 
     /// The stages verify, govern, authorize and guard: they decide about a call and take nothing,
@@ -97,12 +106,15 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Decided, Stop> {
-        draft.started_at = self.clock.unix_seconds();
+        draft.record.started_at = self.clock.unix_seconds();
         let verified = self.verify(call, draft).await?;
-        draft.verified = true;
+        draft.reach(Checked::Token);
         let stated = self.govern(call, draft).await?;
-        let mut authorized = self.authorize(call, &verified, stated.as_ref())?;
-        if !draft.resumed {
+        let mut authorized = match draft.read {
+            None => self.authorize(call, &verified, stated.as_ref())?,
+            Some(kind) => self.authorize_read(kind, call, &verified)?,
+        };
+        if !draft.resumed() {
             check_possession(call, authorized.asks_proof(), draft)?;
         }
         let need = authorized.take_need();

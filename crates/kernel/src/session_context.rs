@@ -91,7 +91,7 @@ impl SessionContext {
             tool.name.clone(),
             arguments,
         );
-        let draft = Draft::new(kernel, &mut call, session)?;
+        let draft = Draft::new(kernel, &mut call, None, session)?;
         let input = GuardInput::new(&call, session, tool, &draft.memo, &draft);
         let reviewers = Reviewers::new(&draft.pipeline, &input);
         let context = CallContext::outside(kernel, &draft, &self.caller, reviewers);

@@ -57,7 +57,7 @@ impl Rig {
             ledger: slot.ledger,
             store: store.shared(),
             clock: Arc::clone(&clock),
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         };
         let kernel = runtime.block_on(ChioKernel::start(parts)).unwrap();

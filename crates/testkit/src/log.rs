@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use tracing::level_filters::LevelFilter;
 use tracing::subscriber::{DefaultGuard, set_default};
 
 #[derive(Clone, Default)]
@@ -25,14 +26,25 @@ pub struct CapturedLog {
 }
 
 impl CapturedLog {
-    /// Captures from now on.
+    /// Captures from now on what is logged by default.
     #[must_use]
     pub fn start() -> Self {
+        Self::from_level(LevelFilter::INFO)
+    }
+
+    /// Captures from now on all that there is to log.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::from_level(LevelFilter::TRACE)
+    }
+
+    fn from_level(level: LevelFilter) -> Self {
         let written = Written::default();
         let writer = written.clone();
         let format = tracing_subscriber::fmt::format().without_time().with_ansi(false);
         let format = format.with_level(false).with_target(false);
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let subscriber = subscriber.with_max_level(level);
         let guard = set_default(subscriber.event_format(format).finish());
         Self { written, _guard: guard }
     }

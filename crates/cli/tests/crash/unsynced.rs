@@ -93,7 +93,7 @@ async fn answer(folder: &Path, synced: bool) {
         ledger: slot.ledger,
         store: store.shared(),
         clock: Arc::clone(&clock),
-        randomness: Arc::new(SystemRandomness),
+        randomness: Arc::<SystemRandomness>::default(),
         pipeline: Pipeline::none(),
     })
     .await

@@ -15,6 +15,7 @@ mod inbox;
 mod issued_capabilities;
 mod kernels;
 mod listeners;
+mod logs;
 mod policy;
 mod policy_change;
 mod possession;

@@ -129,7 +129,7 @@ impl World {
             ledger: slot.ledger,
             store: store.shared(),
             clock,
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         };
         let kernel = ChioKernel::start(parts).await.unwrap();

@@ -190,7 +190,7 @@ impl Beginning {
             ledger: slot.ledger,
             store: open.shared(),
             clock: Arc::<StandingClock>::clone(&clock),
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         });
         let kernel = kernel.await.unwrap();

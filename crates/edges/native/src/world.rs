@@ -190,7 +190,7 @@ async fn start(ledger: &Arc<dyn Ledger>, store: &SharedStore) -> ChioKernel {
         ledger: Arc::clone(ledger),
         store: Arc::clone(store),
         clock: Arc::new(StandingClock),
-        randomness: Arc::new(SystemRandomness),
+        randomness: Arc::<SystemRandomness>::default(),
         pipeline: Pipeline::none(),
     };
     ChioKernel::start(parts).await.unwrap()

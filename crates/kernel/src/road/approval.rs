@@ -12,6 +12,7 @@ use chio_core::governance::{
 use chio_core::signed::Signed as _;
 use serde_json::json;
 
+use super::draft::Open;
 use super::governed::{Stated, made_intent, names_arguments};
 use super::possession::refusal;
 use super::verify::deny_store;
@@ -192,6 +193,9 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<(), Stop> {
+        if draft.read.is_some() {
+            return Err(need.unmet("and what only reads cannot wait for it").into());
+        }
         if self.config.trusted_approvers.is_empty() {
             return Err(need.unmet("and nobody is trusted to give it").into());
         }
@@ -208,20 +212,22 @@ impl Inner {
         intent.parked = true;
         let opened = self.ledger.open(Opening {
             intent,
-            resumes: draft.intent,
+            resumes: draft.intent_id(),
             proofs: std::mem::take(&mut draft.proofs),
             waits_for: Some(request.clone()),
             claims: None,
         });
         match opened.await.map_err(|error| deny_store(&error))? {
-            Opened::At(intent) => draft.intent = Some(intent),
+            Opened::At(intent) => {
+                let waited = Some(ApprovalState::Cancelled);
+                draft.open = Some(Open { waited, ..intent.into() });
+            }
             Opened::Refused(refused) => return Err(refusal(refused).into()),
             Opened::InboxFull => return Err(need.unmet("and the inbox is full").into()),
             Opened::NotClaimed(_) | Opened::IntentClosed => {
                 return Err(need.unmet("and the call was taken for abandoned").into());
             }
         }
-        draft.resumed = true;
         let answer = {
             let _parked = Parked::new(&**caller, &request);
             self.wait_for_answer(&id, need, caller, draft).await?
@@ -247,10 +253,10 @@ impl Inner {
             id: self.unique_name("appr-"),
             request_id: call.request_id.clone(),
             subject: call.token.subject.clone(),
-            capability_id: draft.capability_id.clone(),
+            capability_id: draft.record.capability_id.clone(),
             server_id: call.server_id.clone(),
             tool_name: call.tool_name.clone(),
-            action: draft.action.clone(),
+            action: draft.record.action.clone(),
             intent: (*stated.intent).clone(),
             intent_hash: stated.hash.clone(),
             asked_by: need.asked_by.clone(),
@@ -287,7 +293,9 @@ impl Inner {
                 () = caller.cancellation().cancelled() => "called off by the caller",
                 () = self.running.closed() => "the kernel is shutting down",
                 () = &mut timeout => {
-                    draft.unanswered = ApprovalState::Expired;
+                    if let Some(open) = &mut draft.open {
+                        open.waited = Some(ApprovalState::Expired);
+                    }
                     return Err(need.unmet("and nobody gave it in time").into());
                 }
                 _ = news.changed() => continue,

@@ -20,7 +20,7 @@ impl Inner {
     ) -> Result<(), KernelError> {
         // Others may run what this kernel cannot take on now.
         self.check_serving().map_err(KernelError::NotNow)?;
-        let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.started_at };
+        let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.record.started_at };
         // The token is not verified yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();
         metadata.distrust(MAX_UNVERIFIED);
@@ -34,8 +34,7 @@ impl Inner {
         });
         match opened.await? {
             Opened::At(intent) => {
-                draft.intent = Some(intent);
-                draft.claimed = true;
+                draft.open = Some(intent.into());
                 Ok(())
             }
             Opened::NotClaimed(refused) => Err(KernelError::NotClaimed(refused)),

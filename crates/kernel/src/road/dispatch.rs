@@ -7,6 +7,7 @@ use chio_core::registry::ErrorCode;
 use chio_core::text::members;
 use tokio::time::Instant;
 
+use super::draft::Open;
 use super::reserve::Held;
 use super::{Draft, Ending, Permit, Reviewers};
 use crate::call::{Denial, Outcome, ToolCall, shortened};
@@ -16,7 +17,7 @@ use crate::catch::{Catch, Panicked};
 use crate::error::KernelError;
 use crate::guard::GuardInput;
 use crate::kernel::Inner;
-use crate::resource_provider::{ReadKind, Reading};
+use crate::resource_provider::Reading;
 use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 
 impl Inner {
@@ -26,17 +27,16 @@ impl Inner {
         permit: Permit,
         held: Held,
         mut call: Box<ToolCall>,
-        read: Option<ReadKind>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Ending {
         if caller.cancellation().is_cancelled() {
             return Ending::cancelled("called off before it began");
         }
-        let work = Work::of(&mut call, read, draft);
+        let work = Work::of(&mut call, draft);
         let input = GuardInput {
             grant_index: draft.grant_index(),
-            cost: draft.price.as_ref(),
+            cost: draft.price(),
             ..GuardInput::new(&call, caller.session(), &held.tool, &draft.memo, draft)
         };
         let reviewers = Reviewers::new(&draft.pipeline, &input);
@@ -57,9 +57,9 @@ impl Inner {
         context.settle().await;
         let (stream, remarks) = (context.stream_record(), context.remarks());
         let content_hash = context.content_hash(&outcome);
-        let cost = cost.or_else(|| draft.price.clone());
+        let cost = cost.or_else(|| draft.price().cloned());
         let intent = context.into_intent();
-        draft.intent = draft.intent.or(intent);
+        draft.open = draft.open.take().or(intent.map(Open::from));
         Ending { outcome, content_hash, stream, remarks, cost, dispatched: true, code }
     }
 
@@ -87,14 +87,14 @@ enum Work {
 impl Work {
     /// Takes the arguments out of the call, unless guards look at them again. The receipt has its
     /// own copy.
-    fn of(call: &mut ToolCall, read: Option<ReadKind>, draft: &Draft) -> Self {
+    fn of(call: &mut ToolCall, draft: &Draft) -> Self {
         let arguments = if draft.pipeline.reviews() {
             call.arguments.clone()
         } else {
             std::mem::take(&mut call.arguments)
         };
         let request_id = call.request_id.clone();
-        match read {
+        match draft.read {
             None => Self::Tool(ToolInvocation {
                 request_id,
                 trace_id: draft.trace_id.clone(),

@@ -1,22 +1,25 @@
-//! What is known of a call's receipt before its end.
+//! What is known of a call while it is on its way, and what its receipt will say.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chio_core::canonical::{self, Scratch, Written};
 use chio_core::governance::GovernedTransactionReceipt;
 use chio_core::money::MonetaryAmount;
-use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
+use chio_core::receipt::{RedactionMode, ToolCallAction};
+use chio_core::registry::ErrorCode;
 use chio_core::text::name_or_hash;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::call::ToolCall;
+use crate::call::{Denial, ToolCall};
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::metadata::Metadata;
 use crate::pipeline::{GuardMemo, Pipeline};
-use crate::store::{ApprovalState, ApprovalUse, Hold, Intent, IntentId, OpenIntent, ProofUse};
+use crate::resource_provider::ReadKind;
+use crate::store::{Alternative, ApprovalState, ApprovalUse, Intent, IntentId, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
@@ -34,20 +37,23 @@ fn omitted(size: usize, hash: &str) -> Result<ToolCallAction, KernelError> {
     Ok(ToolCallAction::new(json!({"omitted_bytes": size, "sha256": hash}))?)
 }
 
-/// The part of a call that is larger than a receipt may carry.
-fn oversize(call: &ToolCall, too_long: bool) -> Option<&'static str> {
+/// Denies a call of which some part is larger than a receipt may carry.
+fn oversize(call: &ToolCall, too_long: bool) -> Option<Denial> {
     let names = [
         (&call.token.id, "a token id of at most 256 bytes"),
         (&call.server_id, "a server name of at most 256 bytes"),
         (&call.tool_name, "a tool name of at most 256 bytes"),
     ];
     let name = names.into_iter().find(|(name, _)| name.len() > MAX_NAME);
-    name.map(|(_, expected)| expected).or(too_long.then_some("shorter and flatter arguments"))
+    let expected = name.map(|(_, expected)| expected);
+    let expected = expected.or(too_long.then_some("shorter and flatter arguments"))?;
+    let reason = format!("expected {expected}, found more than a receipt can carry");
+    Some(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason))
 }
 
 /// A name as a receipt can carry it.
-fn bounded(name: &str) -> String {
-    name_or_hash(name, MAX_NAME).into_owned()
+pub(crate) fn bounded(name: &str) -> Cow<'_, str> {
+    name_or_hash(name, MAX_NAME)
 }
 
 /// What is left when two guards have each taken something out of the same arguments.
@@ -86,61 +92,67 @@ fn both_redacted(original: &Value, one: Value, other: Value) -> Value {
     }
 }
 
-/// A receipt in the making.
+/// How far a call was checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Checked {
+    /// Not at all.
+    Nothing,
+    /// Its token holds, and is its caller's.
+    Token,
+    /// The guards were asked, too.
+    Guards,
+}
+
+/// The open intent of a call.
+pub(crate) struct Open {
+    pub(crate) intent: IntentId,
+    /// What becomes of its request for approval if that is never answered; none when the call has
+    /// not waited for one.
+    pub(crate) waited: Option<ApprovalState>,
+    /// What was debited, once the call has reserved.
+    pub(crate) taken: Option<Alternative>,
+}
+
+impl From<IntentId> for Open {
+    fn from(intent: IntentId) -> Self {
+        Self { intent, waited: None, taken: None }
+    }
+}
+
+/// What is known of a call: as it was asked for, and what the stages add.
 pub(crate) struct Draft {
-    pub(crate) request_id: String,
-    pub(crate) capability_id: String,
-    pub(crate) tool_server: String,
-    pub(crate) tool_name: String,
-    pub(crate) action: ToolCallAction,
-    pub(crate) redaction: RedactionMode,
+    /// What the intent, and then the receipt, says; but for the metadata.
+    pub(crate) record: Intent,
+    pub(crate) metadata: Metadata,
+    /// What is read; none for a call of a tool.
+    pub(crate) read: Option<ReadKind>,
     /// The size of the arguments as they came.
     pub(crate) argument_bytes: usize,
-    pub(crate) evidence: Vec<GuardEvidence>,
-    pub(crate) metadata: Metadata,
     /// The act that the call is part of.
     pub(crate) trace_id: Option<String>,
-    pub(crate) tenant_id: Option<String>,
+    /// When the call must have ended.
+    pub(crate) deadline: Instant,
     /// Who judges the call.
     pub(crate) pipeline: Arc<Pipeline>,
     /// What the guards have worked out.
     pub(crate) memo: Arc<GuardMemo>,
-    /// Whether guards were asked.
-    pub(crate) guarded: bool,
-    pub(crate) started_at: u64,
-    /// When the call must have ended.
-    pub(crate) deadline: Instant,
-    /// Whether the token was found to hold, and to be its caller's.
-    pub(crate) verified: bool,
-    /// What is too large for a receipt to carry, if anything is.
-    pub(crate) oversize: Option<&'static str>,
-    /// The open intent, once there is one.
-    pub(crate) intent: Option<IntentId>,
-    /// What was debited with it.
-    pub(crate) holds: Vec<Hold>,
-    /// What the call may cost.
-    pub(crate) price: Option<MonetaryAmount>,
+    pub(crate) checked: Checked,
     /// What the caller intends, and what bears it out.
     pub(crate) governed: Option<Box<GovernedTransactionReceipt>>,
     /// Proofs that are used up when the call reserves or waits.
     pub(crate) proofs: Vec<ProofUse>,
     /// The approval that is used up when the call reserves.
     pub(crate) approval: Option<ApprovalUse>,
-    /// Whether the call has waited for an approval.
-    pub(crate) resumed: bool,
-    /// What becomes of its request for approval if that is never answered.
-    pub(crate) unanswered: ApprovalState,
-    /// Whether the call is a deferred task.
-    pub(crate) claimed: bool,
-    /// What is kept as the task's result.
-    pub(crate) result: Option<Vec<u8>>,
+    pub(crate) open: Option<Open>,
 }
 
 impl Draft {
-    /// What a receipt can say before anything is checked. Takes the call's evidence.
+    /// What a receipt can say before anything is checked. Takes the call's evidence, and refuses a
+    /// call that no receipt can carry.
     pub(crate) fn new(
         kernel: &Inner,
         call: &mut ToolCall,
+        read: Option<ReadKind>,
         session: &Session,
     ) -> Result<Self, KernelError> {
         let mut scratch = Scratch::default();
@@ -154,6 +166,7 @@ impl Draft {
         } else {
             ToolCallAction { parameters: call.arguments.clone(), parameter_hash }
         };
+        call.refusal = call.refusal.take().or_else(|| oversize(call, too_long));
         let mut metadata = Metadata::default();
         for (member, written) in std::mem::take(&mut call.evidence) {
             metadata.insert_written(member, written);
@@ -164,77 +177,75 @@ impl Draft {
             metadata.insert("model_metadata", model);
         }
         metadata.attribute(&call.token);
-        Ok(Self {
-            capability_id: bounded(&call.token.id),
-            tool_server: bounded(&call.server_id),
-            tool_name: bounded(&call.tool_name),
+        let pipeline = kernel.pipeline();
+        let record = Intent {
+            request_id: call.request_id.clone(),
+            capability_id: bounded(&call.token.id).into_owned(),
+            tool_server: bounded(&call.server_id).into_owned(),
+            tool_name: bounded(&call.tool_name).into_owned(),
+            action,
             redaction: if too_long { RedactionMode::Summary } else { RedactionMode::None },
-            argument_bytes: size.bytes,
-            metadata,
-            trace_id: call.trace_id.take(),
+            policy_hash: pipeline.policy_hash().to_owned(),
+            evidence: Vec::new(),
+            metadata: Written::of(&Map::new())?,
             tenant_id: session.principal.tenant.clone(),
             started_at: kernel.clock.unix_seconds(),
+            parked: false,
+        };
+        Ok(Self {
+            record,
+            metadata,
+            read,
+            argument_bytes: size.bytes,
+            trace_id: call.trace_id.take(),
             deadline: Instant::now() + kernel.config.limits.deadline,
-            oversize: oversize(call, too_long),
-            ..Self::blank(call.request_id.clone(), action, kernel.pipeline())
-        })
-    }
-
-    /// A draft that says which call it is of, and nothing else.
-    fn blank(request_id: String, action: ToolCallAction, pipeline: Arc<Pipeline>) -> Self {
-        Self {
-            request_id,
-            capability_id: String::new(),
-            tool_server: String::new(),
-            tool_name: String::new(),
-            action,
-            redaction: RedactionMode::None,
-            argument_bytes: 0,
-            evidence: Vec::new(),
-            metadata: Metadata::default(),
-            trace_id: None,
-            tenant_id: None,
             pipeline,
             memo: Arc::default(),
-            guarded: false,
-            started_at: 0,
-            deadline: Instant::now(),
-            verified: false,
-            oversize: None,
-            intent: None,
-            holds: Vec::new(),
-            price: None,
+            checked: Checked::Nothing,
             governed: None,
             proofs: Vec::new(),
             approval: None,
-            resumed: false,
-            unanswered: ApprovalState::Cancelled,
-            claimed: false,
-            result: None,
-        }
+            open: None,
+        })
+    }
+
+    /// Has the call judged by these guards.
+    pub(crate) fn judge_by(&mut self, pipeline: Arc<Pipeline>) {
+        pipeline.policy_hash().clone_into(&mut self.record.policy_hash);
+        self.pipeline = pipeline;
+    }
+
+    /// Notes that this was checked. A call that has waited is checked again, and stays what it was.
+    pub(crate) fn reach(&mut self, checked: Checked) {
+        self.checked = self.checked.max(checked);
+    }
+
+    /// Whether the call has waited for an approval.
+    pub(crate) fn resumed(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.waited.is_some())
+    }
+
+    pub(crate) fn intent_id(&self) -> Option<IntentId> {
+        self.open.as_ref().map(|open| open.intent)
+    }
+
+    /// What was debited for the call.
+    pub(crate) fn taken(&self) -> Option<&Alternative> {
+        self.open.as_ref()?.taken.as_ref()
+    }
+
+    /// What the call may cost.
+    pub(crate) fn price(&self) -> Option<&MonetaryAmount> {
+        self.taken()?.price.as_ref()
     }
 
     /// Keeps back what the receipt of a call that was not guarded or not verified must not say.
     pub(crate) fn keep_back(&mut self) -> Result<(), KernelError> {
-        if !self.guarded {
+        if self.checked < Checked::Guards {
             self.redact_unguarded()?;
         }
-        if !self.verified {
+        if self.checked < Checked::Token {
             self.distrust()?;
-        }
-        Ok(())
-    }
-
-    /// Says that the token did not hold, so that its names are only claims; and keeps no more of
-    /// the arguments than any caller may put into the log.
-    fn distrust(&mut self) -> Result<(), KernelError> {
-        self.metadata.distrust(MAX_UNVERIFIED);
-        if self.redaction == RedactionMode::None {
-            let size = canonical::to_vec(&self.action.parameters)?.len();
-            if size > MAX_UNVERIFIED {
-                self.action = omitted(size, &self.action.parameter_hash)?;
-                self.redaction = RedactionMode::Summary;
-            }
         }
         Ok(())
     }
@@ -247,66 +258,48 @@ impl Draft {
         Ok(())
     }
 
-    /// Keeps the parameters as a guard left them.
-    pub(crate) fn redact(&mut self, original: &Value, redacted: Value) -> Result<(), KernelError> {
-        let kept = std::mem::take(&mut self.action.parameters);
-        self.action = ToolCallAction::new(both_redacted(original, kept, redacted))?;
-        self.redaction = RedactionMode::Redacted;
-        Ok(())
-    }
-
-    /// Keeps no secret of a call that no guard was asked about.
-    fn redact_unguarded(&mut self) -> Result<(), KernelError> {
-        if self.redaction != RedactionMode::Summary
-            && let Some(kept) = self.pipeline.redacted(&self.action.parameters)
-        {
-            self.action = ToolCallAction::new(kept)?;
-            self.redaction = RedactionMode::Redacted;
-        }
-        Ok(())
-    }
-
     /// The intent that a recovery would make a receipt of.
     pub(crate) fn intent(&self) -> Result<Intent, KernelError> {
-        Ok(Intent {
-            request_id: self.request_id.clone(),
-            capability_id: self.capability_id.clone(),
-            tool_server: self.tool_server.clone(),
-            tool_name: self.tool_name.clone(),
-            action: self.action.clone(),
-            redaction: self.redaction,
-            policy_hash: self.pipeline.policy_hash().to_owned(),
-            evidence: self.evidence.clone(),
-            metadata: Written::of(&self.metadata)?,
-            tenant_id: self.tenant_id.clone(),
-            started_at: self.started_at,
-            parked: false,
-        })
-    }
-
-    /// The draft of a call that was left open.
-    pub(crate) fn of_orphan(open: &OpenIntent) -> Self {
-        let intent = &open.reservation.intent;
-        // It was judged under the policy that its intent names.
-        let pipeline = Arc::new(Pipeline::new(intent.policy_hash.clone(), Vec::new()));
-        Self {
-            capability_id: intent.capability_id.clone(),
-            tool_server: intent.tool_server.clone(),
-            tool_name: intent.tool_name.clone(),
-            redaction: intent.redaction,
-            evidence: intent.evidence.clone(),
-            metadata: Metadata::of(&intent.metadata),
-            tenant_id: intent.tenant_id.clone(),
-            guarded: true,
-            started_at: intent.started_at,
-            verified: true,
-            intent: Some(open.id),
-            ..Self::blank(intent.request_id.clone(), intent.action.clone(), pipeline)
-        }
+        Ok(Intent { metadata: Written::of(&self.metadata)?, ..self.record.clone() })
     }
 
     /// Which grant of the token is used.
     pub(crate) fn grant_index(&self) -> u32 {
         self.metadata.grant_index().unwrap_or_default()
+    }
+
+    /// Says that the token did not hold, so that its names are only claims; and keeps no more of
+    /// the arguments than any caller may put into the log.
+    fn distrust(&mut self) -> Result<(), KernelError> {
+        self.metadata.distrust(MAX_UNVERIFIED);
+        let record = &mut self.record;
+        if record.redaction == RedactionMode::None {
+            let size = canonical::to_vec(&record.action.parameters)?.len();
+            if size > MAX_UNVERIFIED {
+                record.action = omitted(size, &record.action.parameter_hash)?;
+                record.redaction = RedactionMode::Summary;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the parameters as a guard left them.
+    pub(crate) fn redact(&mut self, original: &Value, redacted: Value) -> Result<(), KernelError> {
+        let kept = std::mem::take(&mut self.record.action.parameters);
+        self.record.action = ToolCallAction::new(both_redacted(original, kept, redacted))?;
+        self.record.redaction = RedactionMode::Redacted;
+        Ok(())
+    }
+
+    /// Keeps no secret of a call that no guard was asked about.
+    fn redact_unguarded(&mut self) -> Result<(), KernelError> {
+        let record = &mut self.record;
+        if record.redaction != RedactionMode::Summary
+            && let Some(kept) = self.pipeline.redacted(&record.action.parameters)
+        {
+            record.action = ToolCallAction::new(kept)?;
+            record.redaction = RedactionMode::Redacted;
+        }
+        Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl Inner {
             check_unnamed(intent)?;
         }
         if let Some(attestation) = &intent.runtime_attestation {
-            let window = attestation.check_window(draft.started_at);
+            let window = attestation.check_window(draft.record.started_at);
             window.map_err(|error| deny(format!("the runtime attestation: {error}")))?;
             draft.metadata.insert("runtime_attestation", asserted(attestation));
         }
@@ -92,7 +92,7 @@ impl Inner {
         let link_hash = link.map(chio_core::capability::DelegationLink::hash).transpose();
         let link_hash = link_hash.map_err(|error| refused(error.to_string()))?;
         let current = CurrentCall {
-            now: draft.started_at,
+            now: draft.record.started_at,
             request_id: &call.request_id,
             live_parent: call.parent_request_id.as_deref(),
             subject: &call.token.subject,
@@ -116,13 +116,13 @@ impl Inner {
             let checked = token.check(context, &current, &self.config.trusted_kernels);
             checked.map_err(|error| refused(error.to_string()))?;
             // The nonce of a call that has waited was used when it began to wait.
-            if let Some(nonce) = token.nonce.as_ref().filter(|_| !draft.resumed) {
+            if let Some(nonce) = token.nonce.as_ref().filter(|_| !draft.resumed()) {
                 draft.proofs.push(ProofUse {
                     key: sha256_hex(format!("continuation\0{}\0{nonce}", token.signer).as_bytes()),
                     issued_at: token.issued_at,
                     // Another kernel's clock may be behind ours.
                     expires_at: token.expires_at.saturating_add(2 * DPOP_SKEW),
-                    now: draft.started_at,
+                    now: draft.record.started_at,
                 });
             }
             provenance.continuation_token_id = Some(token.token_id);

@@ -6,7 +6,7 @@ use chio_core::receipt::GuardEvidence;
 
 use super::approval::Need;
 use super::authorize::Authorized;
-use super::{Draft, Stop};
+use super::{Checked, Draft, Stop};
 use crate::call::{Denial, ToolCall, shortened};
 use crate::caller::{Caller, Session};
 use crate::guard::{GuardInput, Verdict};
@@ -39,7 +39,7 @@ impl Inner {
             biased;
             guarded = self.guard(call, authorized, caller.session(), draft) => {
                 // Only now has each had its chance to take secrets out.
-                draft.guarded = true;
+                draft.reach(Checked::Guards);
                 Ok(guarded?)
             }
             reason = self.cancelled(caller, deadline) => Err(Stop::Cancelled(reason)),
@@ -62,10 +62,10 @@ impl Inner {
             ..GuardInput::new(call, session, &authorized.tool().definition, &memo, draft)
         };
         // Whether the approval that came holds is seen to next.
-        let approved = draft.resumed || call.approval.is_some();
+        let approved = draft.resumed() || call.approval.is_some();
         // After an approval all of them speak again.
-        draft.evidence.clear();
-        draft.evidence.reserve(pipeline.guards().len());
+        draft.record.evidence.clear();
+        draft.record.evidence.reserve(pipeline.guards().len());
         let mut need = None;
         for guard in pipeline.guards() {
             let name = guard.name();
@@ -74,7 +74,7 @@ impl Inner {
             let verdict = said.verdict == Verdict::Allow || (asks && approved);
             let guard_name = name.to_owned();
             let details = said.evidence.map(shortened);
-            draft.evidence.push(GuardEvidence { guard_name, verdict, details });
+            draft.record.evidence.push(GuardEvidence { guard_name, verdict, details });
             if let Some(redacted) = said.redacted {
                 let problem = |_| Denial::by_guard(name, "the redacted arguments cannot be kept");
                 draft.redact(&call.arguments, redacted).map_err(problem)?;

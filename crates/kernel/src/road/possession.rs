@@ -35,8 +35,8 @@ pub(super) fn check_possession(
         tool_name: &call.tool_name,
         arguments: &call.arguments,
     };
-    proof.verify(&target, draft.started_at).map_err(|error| deny(error.to_string()))?;
-    let (body, now) = (&proof.body, draft.started_at);
+    proof.verify(&target, draft.record.started_at).map_err(|error| deny(error.to_string()))?;
+    let (body, now) = (&proof.body, draft.record.started_at);
     draft.proofs.push(ProofUse {
         key: sha256_hex(format!("dpop\0{}\0{}", body.capability_id, body.nonce).as_bytes()),
         issued_at: body.issued_at,

@@ -1,31 +1,48 @@
-//! Reads: resources, prompts and completions. They take the same checks, guards and review as a
-//! call, change nothing, and leave a child receipt.
+//! Reads: resources, prompts and completions. They take the same road as a call, with other grants;
+//! they change nothing, wait for nothing, and leave a child receipt.
 
 use std::sync::{Arc, LazyLock};
 
 use chio_core::canonical;
-use chio_core::crypto::Signature;
+use chio_core::capability::PresentedToken;
+use chio_core::crypto::{PublicKey, Signature};
 use chio_core::manifest::ToolDefinition;
-use chio_core::receipt::{ChildOutcome, ChildReceipt, TerminalState};
+use chio_core::receipt::{ChildOutcome, ChildReceipt, SealedReceipt, TerminalState};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use serde_json::{Map, Value, json};
 
-use super::{Draft, Ending, Stop};
+use super::{Draft, Ending};
 use crate::call::{Denial, Outcome, ToolCall};
-use crate::caller::{Caller, Session};
+use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::resource_provider::ReadKind;
-use crate::store::{Appended, Closing, Entry};
+use crate::store::Intent;
 
-/// A read of a resource or prompt, or a completion, decoded.
+/// A read of a resource or prompt, or a completion, as an edge decodes it.
 #[derive(Debug, Clone)]
-pub struct ReadCall {
+pub struct ReadRequest {
     /// The kind of read, which decides the grants that cover it.
     pub kind: ReadKind,
-    /// The caller, its capability and the server; the arguments are the params of the read.
-    pub call: ToolCall,
+    /// The authority that is presented.
+    pub token: PresentedToken,
+    /// The subject key of the caller, which has to be the token's.
+    pub agent: PublicKey,
+    /// The tool server that is read from.
+    pub server_id: String,
+    /// The params of the read, as the server takes them.
+    pub params: Map<String, Value>,
+}
+
+impl ReadRequest {
+    /// The call that takes the road: it states no intent, and brings no proof and no approval.
+    pub(crate) fn into_call(self, request_id: String) -> ToolCall {
+        let Self { kind, token, agent, server_id, params } = self;
+        let params = Value::Object(params);
+        let call = ToolCall::new(request_id, token, server_id, kind.name(), params);
+        ToolCall { agent, ..call }
+    }
 }
 
 /// How a read ended.
@@ -82,71 +99,14 @@ pub(crate) fn session_tool() -> &'static ToolDefinition {
 }
 
 impl Inner {
-    /// Runs a read through its stages and records how it ended, in a child receipt.
-    pub(crate) async fn read_and_record(
-        &self,
-        read: Box<ReadCall>,
-        caller: Arc<dyn Caller>,
-    ) -> Result<Read, KernelError> {
-        let ReadCall { kind, mut call } = *read;
-        let request_id = call.request_id.clone();
-        let ticket = self.running.enter(&request_id);
-        kind.name().clone_into(&mut call.tool_name);
-        let mut draft = Draft::new(self, &mut call, caller.session())?;
-        let parent = call.parent_request_id.clone();
-        let ended = self.run_read_stages(kind, Box::new(call), &caller, &mut draft).await;
-        let ending = ended.unwrap_or_else(Stop::into_ending);
-        draft.keep_back()?;
-        let session = caller.session();
-        let parent = parent.as_deref().unwrap_or(&session.id);
-        let receipt = self.child_of_read(kind, &draft, &ending, session, parent)?;
-        let closes = draft.intent.map(|intent| Closing {
-            intent,
-            refunds: Vec::new(),
-            receipt_id: receipt.id.clone(),
-            unanswered: draft.unanswered,
-            task: None,
-            closed_at: self.clock.unix_seconds(),
-        });
-        let entry = Entry { body: canonical::to_vec(&receipt)?, closes };
-        let appended = self.log.append(entry).await;
-        ticket.leave(appended.is_ok());
-        match appended? {
-            Appended::At(_) => {}
-            Appended::IntentClosed => return Err(KernelError::Recovered),
-        }
-        let outcome = read_outcome(ending.outcome, ending.code);
-        Ok(Read { outcome, receipt_id: receipt.id, request_id })
-    }
-
-    /// The stages of a read up to dispatch and review.
-    async fn run_read_stages(
-        &self,
-        kind: ReadKind,
-        call: Box<ToolCall>,
-        caller: &Arc<dyn Caller>,
-        draft: &mut Draft,
-    ) -> Result<Ending, Stop> {
-        self.check_open(&call, draft)?;
-        let verified = self.verify(&call, draft).await?;
-        draft.verified = true;
-        let authorized = self.authorize_read(kind, &call, &verified)?;
-        let (guarded, need) = self.guard_or_cancelled(&call, authorized, caller, draft).await?;
-        if let Some(need) = need {
-            return Err(need.unmet("and what only reads cannot wait for it").into());
-        }
-        let (permit, held) = self.reserve(guarded, draft).await?;
-        Ok(self.dispatch(permit, held, call, Some(kind), caller, draft).await)
-    }
-
-    fn child_of_read(
+    /// Signs the child receipt of a read.
+    pub(super) fn sign_read(
         &self,
         kind: ReadKind,
         draft: &Draft,
         ending: &Ending,
         session: &Session,
-        parent_request_id: &str,
-    ) -> Result<ChildReceipt, KernelError> {
+    ) -> Result<SealedReceipt, KernelError> {
         use TerminalState::{Cancelled, Completed, Incomplete};
         let error = |reason: &str| ChildOutcome::Error(reason.to_owned());
         let (outcome, terminal_state) = match &ending.outcome {
@@ -162,14 +122,14 @@ impl Inner {
         };
         let mut metadata = outcome.metadata();
         if let Value::Object(members) = &mut metadata {
-            members.extend(account(kind, draft, ending));
+            members.extend(account(kind, &draft.record, ending));
         }
         let child = ChildReceipt {
             id: self.unique_name("child-rcpt-"),
             timestamp: self.clock.unix_seconds(),
             session_id: session.id.clone(),
-            parent_request_id: parent_request_id.to_owned(),
-            request_id: draft.request_id.clone(),
+            parent_request_id: session.id.clone(),
+            request_id: draft.record.request_id.clone(),
             operation_kind: kind.operation(),
             terminal_state,
             outcome_hash: outcome.hash()?,
@@ -179,27 +139,25 @@ impl Inner {
             algorithm: None,
             signature: Signature::blank(),
         };
-        Ok(child.signed(&self.key)?)
+        let child = child.signed(&self.key)?;
+        Ok(SealedReceipt { bytes: canonical::to_vec(&child)?, id: child.id })
     }
 }
 
 /// What the receipt says about a read besides how it ended.
-fn account(kind: ReadKind, draft: &Draft, ending: &Ending) -> Map<String, Value> {
+fn account(kind: ReadKind, record: &Intent, ending: &Ending) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("read".to_owned(), json!(kind.name()));
-    members.insert("server".to_owned(), json!(draft.tool_server));
-    members.insert("parameters".to_owned(), draft.action.parameters.clone());
-    members.insert("capability_id".to_owned(), json!(draft.capability_id));
-    if let Some(trace_id) = &draft.trace_id {
-        members.insert("traceId".to_owned(), json!(trace_id));
-    }
+    members.insert("server".to_owned(), json!(record.tool_server));
+    members.insert("parameters".to_owned(), record.action.parameters.clone());
+    members.insert("capability_id".to_owned(), json!(record.capability_id));
     if let Outcome::Denied(denial) = &ending.outcome {
         let (code, name) = (denial.code, denial.code.name());
         let denial = json!({"code": code, "name": name, "guard": denial.guard});
         members.insert("denial".to_owned(), denial);
     }
-    if !draft.evidence.is_empty() {
-        members.insert("evidence".to_owned(), json!(draft.evidence));
+    if !record.evidence.is_empty() {
+        members.insert("evidence".to_owned(), json!(record.evidence));
     }
     if !ending.remarks.is_empty() {
         members.insert("post_invocation".to_owned(), json!(ending.remarks));
@@ -207,19 +165,22 @@ fn account(kind: ReadKind, draft: &Draft, ending: &Ending) -> Map<String, Value>
     members
 }
 
-fn read_outcome(outcome: Outcome, code: Option<i64>) -> ReadOutcome {
-    match (outcome, code) {
-        (Outcome::Value(value), _) => ReadOutcome::Value(value),
-        (Outcome::Denied(denial), Some(code)) => {
-            ReadOutcome::Answered { code, message: denial.reason }
-        }
-        (Outcome::Denied(denial), None) => ReadOutcome::Denied(denial),
-        (Outcome::Cancelled { reason, .. } | Outcome::Incomplete { reason, .. }, _) => {
-            ReadOutcome::Cancelled(reason)
-        }
-        (Outcome::Stream { .. }, _) => {
-            let reason = "expected one value from the server, found a stream";
-            ReadOutcome::Denied(Denial::by_kernel(ErrorCode::ToolServerError, reason))
+impl ReadOutcome {
+    /// What a read came to, and the code of the error that its server answered with.
+    pub(crate) fn of(outcome: Outcome, code: Option<i64>) -> Self {
+        match (outcome, code) {
+            (Outcome::Value(value), _) => Self::Value(value),
+            (Outcome::Denied(denial), Some(code)) => {
+                Self::Answered { code, message: denial.reason }
+            }
+            (Outcome::Denied(denial), None) => Self::Denied(denial),
+            (Outcome::Cancelled { reason, .. } | Outcome::Incomplete { reason, .. }, _) => {
+                Self::Cancelled(reason)
+            }
+            (Outcome::Stream { .. }, _) => {
+                let reason = "expected one value from the server, found a stream";
+                Self::Denied(Denial::by_kernel(ErrorCode::ToolServerError, reason))
+            }
         }
     }
 }

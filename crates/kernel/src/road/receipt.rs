@@ -5,13 +5,16 @@ use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, NONCE_MEMBER, SealedReceipt};
 use serde_json::{Map, Value, json};
 
+use super::draft::Open;
 use super::{Draft, Remarks};
 use crate::call::{Evaluation, Outcome};
+use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
+use crate::metadata::Metadata;
 use crate::store::{
-    Alternative, Appended, ApprovalState, Closing, Entry, Hold, OpenIntent, Refund, TaskEnd,
-    TaskState,
+    Alternative, Appended, ApprovalState, Closing, Entry, Hold, Intent, OpenIntent, Refund,
+    TaskEnd, TaskState,
 };
 
 /// How a call ended, with all that its receipt needs to say so.
@@ -40,6 +43,16 @@ impl Ending {
     pub(crate) fn cancelled(reason: &str) -> Self {
         Self::before_dispatch(Outcome::Cancelled { reason: reason.to_owned(), chunks: 0 })
     }
+
+    /// What the log says of it.
+    pub(super) const fn verdict(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Value(_) | Outcome::Stream { .. } => "allow",
+            Outcome::Denied(_) => "deny",
+            Outcome::Cancelled { .. } => "cancelled",
+            Outcome::Incomplete { .. } => "incomplete",
+        }
+    }
 }
 
 /// What a call is charged and what goes back.
@@ -54,7 +67,9 @@ pub(crate) struct Settlement {
 impl Settlement {
     /// Settles what was held. A call that never ran gives everything back; one that ran counts,
     /// and only a success that cost less than was held gives the rest back.
-    fn of(holds: &[Hold], price: Option<&MonetaryAmount>, ending: &Ending) -> Self {
+    fn of(taken: Option<&Alternative>, ending: &Ending) -> Self {
+        let holds: &[Hold] = taken.map_or(&[], |taken| &taken.holds);
+        let price = taken.and_then(|taken| taken.price.as_ref());
         if !ending.dispatched {
             let back = |hold: &Hold| Refund {
                 capability_id: hold.capability_id.clone(),
@@ -102,15 +117,43 @@ impl Settlement {
 }
 
 impl Inner {
-    /// The stage receipt.
+    /// The stage receipt. `result` is what is kept as the result of a deferred task.
     pub(super) async fn receipt(
         &self,
         mut draft: Draft,
-        ending: Ending,
+        mut ending: Ending,
+        session: &Session,
+        result: Option<Vec<u8>>,
     ) -> Result<Evaluation, KernelError> {
-        let settlement = Settlement::of(&draft.holds, draft.price.as_ref(), &ending);
-        let metadata = &mut draft.metadata;
-        if let Some(stream) = ending.stream {
+        let settlement = Settlement::of(draft.taken(), &ending);
+        let open = draft.open.take();
+        let receipt = match draft.read {
+            Some(kind) => self.sign_read(kind, &draft, &ending, session)?,
+            None => self.sign_call(draft, &mut ending, &settlement)?,
+        };
+        let Settlement { charged, refunds, .. } = settlement;
+        let closes = open.map(|Open { intent, waited, .. }| Closing {
+            intent,
+            refunds,
+            receipt_id: receipt.id.clone(),
+            unanswered: waited.unwrap_or(ApprovalState::Cancelled),
+            task: result.map(|result| TaskEnd { state: task_state(&ending.outcome), result }),
+            closed_at: self.clock.unix_seconds(),
+        });
+        let seq = self.append(receipt.bytes.clone(), closes).await?;
+        Ok(Evaluation { outcome: ending.outcome, receipt, seq, cost: charged })
+    }
+
+    /// Signs the receipt of a call of a tool.
+    fn sign_call(
+        &self,
+        mut draft: Draft,
+        ending: &mut Ending,
+        settlement: &Settlement,
+    ) -> Result<SealedReceipt, KernelError> {
+        draft.note_governed()?;
+        let Draft { record, mut metadata, .. } = draft;
+        if let Some(stream) = ending.stream.take() {
             metadata.insert("stream", stream);
         }
         if !ending.remarks.is_empty() {
@@ -123,49 +166,32 @@ impl Inner {
             let code = json!({"code": denial.code, "name": denial.code.name()});
             metadata.insert("denial", code);
         }
-        draft.note_governed()?;
-        let refunds = settlement.refunds;
-        let (intent, unanswered) = (draft.intent, draft.unanswered);
-        let task = draft.result.take().map(|result| {
-            let state = match ending.outcome {
-                Outcome::Value(_) | Outcome::Stream { .. } => TaskState::Completed,
-                Outcome::Cancelled { .. } => TaskState::Cancelled,
-                Outcome::Denied(_) | Outcome::Incomplete { .. } => TaskState::Failed,
-            };
-            TaskEnd { state, result }
-        });
-        let receipt = self.sign(draft, decision(&ending.outcome), ending.content_hash)?;
-        let closes = intent.map(|intent| {
-            let receipt_id = receipt.id.clone();
-            let closed_at = self.clock.unix_seconds();
-            Closing { intent, refunds, receipt_id, unanswered, task, closed_at }
-        });
-        let seq = self.append(receipt.bytes.clone(), closes).await?;
-        let (outcome, cost) = (ending.outcome, settlement.charged);
-        Ok(Evaluation { outcome, receipt, seq, cost })
+        let content_hash = std::mem::take(&mut ending.content_hash);
+        self.sign(record, metadata, decision(&ending.outcome), content_hash)
     }
 
     fn sign(
         &self,
-        mut draft: Draft,
+        record: Intent,
+        mut metadata: Metadata,
         decision: Decision,
         content_hash: String,
     ) -> Result<SealedReceipt, KernelError> {
         let nonce = Value::String(self.unique_name("rcpt-"));
-        draft.metadata.insert(NONCE_MEMBER, nonce);
+        metadata.insert(NONCE_MEMBER, nonce);
         let now = self.clock.unix_seconds();
         let kernel_key = self.key.public_key().clone();
         let receipt = ChioReceipt {
-            capability_id: draft.capability_id,
-            tool_server: draft.tool_server,
-            tool_name: draft.tool_name,
-            redaction_mode: draft.redaction,
-            policy_hash: draft.pipeline.policy_hash().to_owned(),
-            evidence: draft.evidence,
-            tenant_id: draft.tenant_id,
-            ..ChioReceipt::mediated(now, draft.action, decision, content_hash, kernel_key)
+            capability_id: record.capability_id,
+            tool_server: record.tool_server,
+            tool_name: record.tool_name,
+            redaction_mode: record.redaction,
+            policy_hash: record.policy_hash,
+            evidence: record.evidence,
+            tenant_id: record.tenant_id,
+            ..ChioReceipt::mediated(now, record.action, decision, content_hash, kernel_key)
         };
-        Ok(receipt.sealed(&draft.metadata, &self.key)?)
+        Ok(receipt.sealed(&metadata, &self.key)?)
     }
 
     async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
@@ -182,30 +208,30 @@ impl Inner {
         open: OpenIntent,
         reason: &str,
     ) -> Result<bool, KernelError> {
-        let mut draft = Draft::of_orphan(&open);
-        let taken = open.reservation.alternatives.get(open.alternative).cloned();
-        let Alternative { grant_index, price, .. } =
-            taken.unwrap_or(Alternative { grant_index: 0, holds: Vec::new(), price: None });
-        if open.reserved {
-            draft.metadata.set_grant(grant_index);
+        let OpenIntent { id, reservation, alternative, reserved } = open;
+        let record = reservation.intent;
+        let mut metadata = Metadata::of(&record.metadata);
+        let taken = reservation.alternatives.into_iter().nth(alternative);
+        if reserved {
+            metadata.set_grant(taken.as_ref().map_or(0, |taken| taken.grant_index));
         }
-        if let Some(price) = price {
+        if let Some(price) = taken.and_then(|taken| taken.price) {
             // What it cost is unknown: all that was reserved is charged.
             let settlement = Settlement { charged: Some(price), refunds: vec![], excess: None };
             if let Some(financial) = settlement.record() {
-                draft.metadata.insert("financial", financial);
+                metadata.insert("financial", financial);
             }
         }
-        draft.metadata.insert("recovery", json!({"started_at": draft.started_at}));
-        let decision = if open.reservation.intent.parked {
+        metadata.insert("recovery", json!({"started_at": record.started_at}));
+        let decision = if record.parked {
             let reason = format!("{reason}: it waited for an approval, and never ran");
             Decision::Cancelled { reason }
         } else {
             Decision::Incomplete { reason: reason.to_owned() }
         };
-        let receipt = self.sign(draft, decision, NO_OUTPUT_HASH.to_owned())?;
+        let receipt = self.sign(record, metadata, decision, NO_OUTPUT_HASH.to_owned())?;
         let closes = Closing {
-            intent: open.id,
+            intent: id,
             refunds: Vec::new(),
             receipt_id: receipt.id.clone(),
             unanswered: ApprovalState::Cancelled,
@@ -217,6 +243,14 @@ impl Inner {
             Err(KernelError::Recovered) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+const fn task_state(outcome: &Outcome) -> TaskState {
+    match outcome {
+        Outcome::Value(_) | Outcome::Stream { .. } => TaskState::Completed,
+        Outcome::Cancelled { .. } => TaskState::Cancelled,
+        Outcome::Denied(_) | Outcome::Incomplete { .. } => TaskState::Failed,
     }
 }
 

@@ -6,6 +6,7 @@ use chio_core::manifest::ToolDefinition;
 use chio_core::registry::ErrorCode;
 
 use super::Draft;
+use super::draft::Open;
 use super::guarding::Guarded;
 use super::verify::{deny_store, deny_token};
 use crate::call::Denial;
@@ -54,14 +55,14 @@ impl Inner {
         let alternatives = authorized.alternatives();
         let counts = alternatives.iter().any(|way| !way.holds.is_empty() || way.price.is_some());
         let authority = authorized.known().authority.clone();
-        let uses = !draft.proofs.is_empty() || draft.approval.is_some() || draft.intent.is_some();
+        let uses = !draft.proofs.is_empty() || draft.approval.is_some() || draft.open.is_some();
         if counts || uses || authorized.tool().has_side_effects {
             let alternatives = alternatives.to_vec();
             let reservation = Reservation {
                 intent: draft.intent().map_err(|error| unwritten(&error))?,
                 alternatives,
                 authority: authority.clone(),
-                resumes: draft.intent,
+                resumes: draft.intent_id(),
                 proofs: std::mem::take(&mut draft.proofs),
                 approval: draft.approval.take(),
             };
@@ -74,7 +75,10 @@ impl Inner {
             self.check_still(&authority)?;
             draft.metadata.set_grant(alternatives.first().map_or(0, |way| way.grant_index));
         }
-        Ok((Permit { request_id: draft.request_id.clone() }, Held { server, tool, authority }))
+        Ok((
+            Permit { request_id: draft.record.request_id.clone() },
+            Held { server, tool, authority },
+        ))
     }
 
     fn check_still(&self, authority: &[String]) -> Result<(), Denial> {
@@ -89,12 +93,12 @@ impl Inner {
         let reserved = self.ledger.reserve(reservation).await;
         match reserved.map_err(|error| deny_store(&error))? {
             Reserved::Held { intent, alternative } => {
-                draft.intent = Some(intent);
-                if let Some(taken) = alternatives.into_iter().nth(alternative) {
+                let taken = alternatives.into_iter().nth(alternative);
+                if let Some(taken) = &taken {
                     draft.metadata.set_grant(taken.grant_index);
-                    draft.holds = taken.holds;
-                    draft.price = taken.price;
                 }
+                let waited = draft.open.take().and_then(|open| open.waited);
+                draft.open = Some(Open { intent, waited, taken });
                 Ok(())
             }
             refused => Err(refusal(refused, &presented)),

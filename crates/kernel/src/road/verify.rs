@@ -28,13 +28,9 @@ impl Verified {
 
 impl Inner {
     /// Denies what does not even get as far as its token.
-    pub(super) fn check_open(&self, call: &ToolCall, draft: &Draft) -> Result<(), Denial> {
+    pub(super) fn check_open(&self, call: &ToolCall) -> Result<(), Denial> {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
-        }
-        if let Some(expected) = draft.oversize {
-            let reason = format!("expected {expected}, found more than a receipt can carry");
-            return Err(Denial::by_kernel(ErrorCode::InvalidRequestShape, reason));
         }
         self.check_serving()
     }
@@ -49,7 +45,7 @@ impl Inner {
 
     /// The stage verify.
     pub(super) async fn verify(&self, call: &ToolCall, draft: &Draft) -> Result<Verified, Denial> {
-        let known = self.verify_token(&call.token, &call.agent, draft.started_at).await?;
+        let known = self.verify_token(&call.token, &call.agent, draft.record.started_at).await?;
         Ok(Verified { known })
     }
 

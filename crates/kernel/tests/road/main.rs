@@ -17,6 +17,7 @@ mod guards;
 mod handle;
 mod intents;
 mod log;
+mod logged;
 mod money;
 mod onward;
 mod permit;

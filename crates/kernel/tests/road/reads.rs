@@ -9,7 +9,7 @@ use chio_core::receipt::{ChildReceipt, LoggedReceipt, OperationKind, TerminalSta
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use chio_kernel::{
-    AskError, ClientNotification, ListKind, Question, Read, ReadCall, ReadKind, ReadOutcome,
+    AskError, ClientNotification, ListKind, Question, Read, ReadKind, ReadOutcome, ReadRequest,
     Review, ReviewMode, ToolCall, Verdict,
 };
 use serde_json::{Map, Value, json};
@@ -42,9 +42,10 @@ fn token() -> CapabilityToken {
     CapabilityToken::draft("cap-read", issuer_key, subject, scope, HOUR).signed(&issuer()).unwrap()
 }
 
-fn read_call(world: &World, kind: ReadKind, params: Value) -> ReadCall {
-    let request_id = world.kernel.new_request_id();
-    ReadCall { kind, call: ToolCall::new(request_id, token(), LIBRARY, "", params) }
+fn request(kind: ReadKind, params: Value) -> ReadRequest {
+    let Value::Object(params) = params else { panic!("{params}") };
+    let (token, agent) = (token().into(), agent().public_key().clone());
+    ReadRequest { kind, token, agent, server_id: LIBRARY.to_owned(), params }
 }
 
 async fn read(world: &World, kind: ReadKind, params: Value) -> (Read, ChildReceipt) {
@@ -58,14 +59,11 @@ async fn read_for(
     params: Value,
     caller: TestCaller,
 ) -> (Read, ChildReceipt) {
-    let call = read_call(world, kind, params);
-    let request_id = call.call.request_id.clone();
-    let read = world.kernel.read(call, Arc::new(caller)).await.unwrap();
-    assert_eq!(read.request_id, request_id);
+    let read = world.kernel.read(request(kind, params), Arc::new(caller)).await.unwrap();
     let mut found = Vec::new();
     for logged in world.logged().await {
         if let LoggedReceipt::Child(child) = logged
-            && child.request_id == request_id
+            && child.request_id == read.request_id
         {
             found.push(*child);
         }
@@ -213,9 +211,10 @@ async fn a_read_that_is_cancelled_is_receipted_as_that() {
 #[tokio::test]
 async fn a_server_without_a_library_has_nothing_to_read() {
     let world = World::new().await;
-    let mut call = read_call(&world, ReadKind::Resource, json!({"uri": "test://a"}));
-    crate::support::SERVER.clone_into(&mut call.call.server_id);
-    let found = world.kernel.read(call, Arc::new(world.caller())).await.unwrap();
+    let server_id = crate::support::SERVER.to_owned();
+    let request = request(ReadKind::Resource, json!({"uri": "test://a"}));
+    let request = ReadRequest { server_id, ..request };
+    let found = world.kernel.read(request, Arc::new(world.caller())).await.unwrap();
     assert_eq!(denied(&found).0, ErrorCode::ToolServerError);
     let session = chio_kernel::Caller::session(&world.caller()).clone();
     let listed = world.kernel.list(crate::support::SERVER, &session, ListKind::Tools).await;

@@ -159,7 +159,7 @@ impl Beginning {
             ledger: slot.ledger,
             store: store.shared(),
             clock,
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         };
         let kernel = ChioKernel::start(parts).await.unwrap();

@@ -16,6 +16,7 @@ use chio_kernel::{
 use chio_testkit::key;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 use super::{Journal, SERVER, usd};
 
@@ -49,6 +50,7 @@ impl TestTools {
             tool("ask", false, None),
             tool("big", false, None),
             tool("onward", false, None),
+            tool("log", false, None),
             approved("approved"),
         ];
         let manifest = ToolManifest {
@@ -153,6 +155,12 @@ impl ToolServerConnection for TestTools {
                     "continuation": onward.continuation,
                     "context": invocation.context,
                 })));
+            }
+            "log" => {
+                tracing::info!("before");
+                tokio::task::yield_now().await;
+                let work = async { tracing::info!("in a task of its own") };
+                tokio::spawn(work.in_current_span()).await.unwrap();
             }
             "big" => {
                 let size = usize::try_from(arguments["size"].as_u64().unwrap()).unwrap();

@@ -123,7 +123,7 @@ impl World {
             ledger: slot.ledger,
             store: open.shared(),
             clock,
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         });
         let kernel = kernel.await.unwrap();

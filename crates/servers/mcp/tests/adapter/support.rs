@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::capability::{
-    CapabilityToken, ChioScope, Operation, PromptGrant, ResourceGrant, Validity,
+    CapabilityToken, ChioScope, Operation, PresentedToken, PromptGrant, ResourceGrant, Validity,
 };
 use chio_core::checkpoint::log_id;
 use chio_core::protocol::DiscoveryProtocol;
@@ -14,7 +14,7 @@ use chio_core::receipt::{ChildReceipt, LoggedReceipt};
 use chio_core::signed::Signed;
 use chio_kernel::{
     AskError, Caller, ChioKernel, Clock, Gone, KernelConfig, KernelError, KernelParts, ListKind,
-    Offer, Outcome, Pipeline, Question, ReadCall, ReadKind, ReadOutcome, ServerNotification,
+    Offer, Outcome, Pipeline, Question, ReadKind, ReadOutcome, ReadRequest, ServerNotification,
     Session, SystemRandomness, ToolCall, ToolServerConnection as _,
 };
 use chio_mcp_adapter::{McpServer, McpServerOptions};
@@ -191,7 +191,7 @@ impl World {
             ledger: slot.ledger,
             store: open.shared(),
             clock: Arc::new(StandingClock),
-            randomness: Arc::new(SystemRandomness),
+            randomness: Arc::<SystemRandomness>::default(),
             pipeline: Pipeline::none(),
         });
         let kernel = kernel.await.unwrap();
@@ -298,9 +298,12 @@ impl World {
         kind: ReadKind,
         params: Value,
     ) -> ReadOutcome {
-        let call = ToolCall::new(self.kernel.new_request_id(), cap(), SERVER, "", params);
+        let Value::Object(params) = params else { panic!("{params}") };
+        let (token, server_id) = (PresentedToken::from(cap()), SERVER.to_owned());
+        let agent = token.subject.clone();
+        let request = ReadRequest { kind, token, agent, server_id, params };
         let caller = Arc::<TestCaller>::clone(caller);
-        self.kernel.read(ReadCall { kind, call }, caller).await.unwrap().outcome
+        self.kernel.read(request, caller).await.unwrap().outcome
     }
 
     pub(crate) async fn list(&self, caller: &Arc<TestCaller>, kind: ListKind) -> Vec<Value> {

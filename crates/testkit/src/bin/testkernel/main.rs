@@ -212,7 +212,7 @@ async fn start(args: &Args) -> Result<(OpenStore, ChioKernel)> {
         ledger: slot.ledger,
         store: store.shared(),
         clock: Arc::clone(&clock),
-        randomness: Arc::new(SystemRandomness),
+        randomness: Arc::<SystemRandomness>::default(),
         pipeline: Pipeline::new(
             "none",
             args.guard.iter().cloned().map(|guard| Arc::new(guard) as _).collect(),
