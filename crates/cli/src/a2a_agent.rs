@@ -95,7 +95,7 @@ pub(crate) struct A2aAgent {
     /// A capability that the agent's own kernel has issued
     #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) capability: Option<PathBuf>,
-    /// Where tasks are remembered [default: in memory, or beside the store]
+    /// Where tasks are remembered [default: in the data directory]
     #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) task_registry: Option<PathBuf>,
     /// How long the agent may take for an answer [default: 60s]

@@ -49,28 +49,14 @@ impl SlotKey {
     }
 }
 
-/// The key that a new slot is for.
-enum NewSlot<'a> {
-    /// Its secret is kept in the slot.
-    Ours(&'a Keypair),
-    /// Its secret is kept elsewhere.
-    Elsewhere(&'a PublicKey),
-}
-
-/// A slot that is there.
-#[derive(Debug)]
-struct SlotFolder {
-    path: PathBuf,
-}
-
 impl DataDirectory {
     /// The data directory at this path, which need not be there yet.
     pub(crate) fn at(path: &Path) -> StoreResult<Self> {
         Ok(Self { path: folder_path(path, "data directory")? })
     }
 
-    /// Every slot, in the order of their numbers.
-    fn slots(&self) -> StoreResult<Vec<SlotFolder>> {
+    /// The folder of every slot, in the order of their numbers.
+    fn slots(&self) -> StoreResult<Vec<PathBuf>> {
         let path = self.path.join(KERNELS);
         let listed = match fs::read_dir(&path) {
             Ok(listed) => listed,
@@ -83,8 +69,7 @@ impl DataDirectory {
             numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
         }
         numbers.sort_unstable();
-        let slot = |number: u32| SlotFolder { path: path.join(number.to_string()) };
-        Ok(numbers.into_iter().map(slot).collect())
+        Ok(numbers.into_iter().map(|number| path.join(number.to_string())).collect())
     }
 
     /// Keeps others from taking or adding slots. Waits for its turn.
@@ -97,23 +82,21 @@ impl DataDirectory {
         Ok(file)
     }
 
-    /// Makes a slot for this key and takes it. It appears with key and lock in place, or not at
-    /// all. The caller has [`DataDirectory::lock_slots`].
-    fn add_slot(&self, key: &NewSlot<'_>) -> StoreResult<File> {
+    /// Makes a slot and takes it. It appears with its key, which `write` puts there, and lock in
+    /// place, or not at all. The caller has [`DataDirectory::lock_slots`].
+    fn add_slot(&self, write: impl FnOnce(&Path) -> io::Result<()>) -> StoreResult<Lock> {
         let kernels = self.path.join(KERNELS);
-        try_add_slot(&kernels, key).map_err(|error| unreachable(&kernels, &error))
+        let lock = try_add_slot(&kernels, write).map_err(|error| unreachable(&kernels, &error))?;
+        Ok(Box::new(lock))
     }
 }
 
-fn try_add_slot(kernels: &Path, key: &NewSlot<'_>) -> io::Result<File> {
+fn try_add_slot(kernels: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<File> {
     let draft = kernels.join(format!(".new-{}", Uuid::now_v7()));
     make_private(&draft)?;
     let lock = create_private(&draft.join(LOCK))?;
     lock.lock()?;
-    match key {
-        NewSlot::Ours(key) => write_secret(&draft, SECRET, key)?,
-        NewSlot::Elsewhere(key) => write_private(&draft, PUBLIC, format!("{key}\n").as_bytes())?,
-    }
+    write(&draft)?;
     let mut paths = (0_u32..=u32::MAX).map(|number| kernels.join(number.to_string()));
     let free = paths.find(|path| fs::symlink_metadata(path).is_err());
     fs::rename(&draft, free.ok_or_else(|| io::Error::other("there are too many slots"))?)?;
@@ -121,23 +104,16 @@ fn try_add_slot(kernels: &Path, key: &NewSlot<'_>) -> io::Result<File> {
     Ok(lock)
 }
 
-impl SlotFolder {
-    /// The slot's key; none when there is none.
-    fn key(&self) -> StoreResult<Option<SlotKey>> {
-        if let Some(key) = read_secret(&self.path.join(SECRET))? {
-            return Ok(Some(SlotKey::Ours(key)));
-        }
-        let path = self.path.join(PUBLIC);
-        let Some(text) = read_small(&path)? else { return Ok(None) };
-        let key = PublicKey::from_hex(text.trim())
-            .map_err(|error| StoreError::Damaged(format!("`{}`: {error}", path.display())))?;
-        Ok(Some(SlotKey::Elsewhere(key)))
+/// The key of a slot; none when there is none.
+fn slot_key(slot: &Path) -> StoreResult<Option<SlotKey>> {
+    if let Some(key) = read_secret(&slot.join(SECRET))? {
+        return Ok(Some(SlotKey::Ours(key)));
     }
-
-    /// The slot's lock, unless it is held.
-    fn try_lock(&self) -> StoreResult<Option<File>> {
-        try_lock(&self.path.join(LOCK))
-    }
+    let path = slot.join(PUBLIC);
+    let Some(text) = read_small(&path)? else { return Ok(None) };
+    let key = PublicKey::from_hex(text.trim())
+        .map_err(|error| StoreError::Damaged(format!("`{}`: {error}", path.display())))?;
+    Ok(Some(SlotKey::Elsewhere(key)))
 }
 
 impl fmt::Display for DataDirectory {
@@ -198,27 +174,28 @@ impl Keys for DataDirectory {
     fn free_slot(&self) -> StoreResult<(Keypair, Lock)> {
         let _alone = self.lock_slots()?;
         for slot in self.slots()? {
-            let Some(lock) = slot.try_lock()? else { continue };
-            if let Some(SlotKey::Ours(key)) = slot.key()? {
+            let Some(lock) = try_lock(&slot.join(LOCK))? else { continue };
+            if let Some(SlotKey::Ours(key)) = slot_key(&slot)? {
                 return Ok((key, Box::new(lock)));
             }
         }
         let key = Keypair::generate();
-        let lock = self.add_slot(&NewSlot::Ours(&key))?;
-        Ok((key, Box::new(lock)))
+        let lock = self.add_slot(|slot| write_secret(slot, SECRET, &key))?;
+        Ok((key, lock))
     }
 
     fn try_lock(&self, kernel_key: &PublicKey, add: bool) -> StoreResult<Option<Lock>> {
         let _alone = add.then(|| self.lock_slots()).transpose()?;
         for slot in self.slots()? {
-            if slot.key()?.is_some_and(|found| found.public() == kernel_key) {
-                return Ok(slot.try_lock()?.map(|lock| Box::new(lock) as Lock));
+            if slot_key(&slot)?.is_some_and(|found| found.public() == kernel_key) {
+                return Ok(try_lock(&slot.join(LOCK))?.map(|lock| Box::new(lock) as Lock));
             }
         }
-        if add {
-            return Ok(Some(Box::new(self.add_slot(&NewSlot::Elsewhere(kernel_key))?)));
+        if !add {
+            return Ok(Some(Box::new(())));
         }
-        Ok(Some(Box::new(())))
+        let public = format!("{kernel_key}\n");
+        self.add_slot(|slot| write_private(slot, PUBLIC, public.as_bytes())).map(Some)
     }
 }
 
@@ -242,4 +219,81 @@ fn read_secret(path: &Path) -> StoreResult<Option<Keypair>> {
     let key = Keypair::from_seed_hex(text.trim());
     let damaged = |error| StoreError::Damaged(format!("`{}`: {error}", path.display()));
     key.map(Some).map_err(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use chio_core::crypto::Keypair;
+
+    use super::DataDirectory;
+    use crate::keys::{Keys, Role};
+
+    /// A data directory that is gone when dropped.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("chio-data-{name}-{}", std::process::id())))
+        }
+
+        fn data(&self) -> DataDirectory {
+            DataDirectory::at(&self.0).unwrap()
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_is_left_of_its_store() {
+        let scratch = Scratch::new("keys");
+        let data = scratch.data();
+        data.check_unused().unwrap();
+        assert!(data.key(Role::Approver).unwrap().is_none());
+        assert!(!scratch.0.exists(), "nothing is made by looking");
+        let made = data.key_or_make(Role::Approver).unwrap();
+        let again = scratch.data().key_or_make(Role::Approver).unwrap();
+        assert_eq!(again.public_key(), made.public_key());
+        assert!(data.key(Role::Authority).unwrap().is_none());
+        assert!(data.check_unused().is_err());
+    }
+
+    #[test]
+    fn it_is_of_the_first_store_that_binds_it() {
+        let scratch = Scratch::new("store");
+        let data = scratch.data();
+        data.check_store("one", false).unwrap();
+        data.check_store("two", true).unwrap();
+        for bind in [false, true] {
+            data.check_store("two", bind).unwrap();
+            let refused = data.check_store("one", bind).unwrap_err().to_string();
+            assert!(refused.contains("of the store `one`, found that of the store `two`"));
+        }
+        assert!(data.check_unused().is_err());
+    }
+
+    #[test]
+    fn a_kernel_key_is_used_by_one_kernel_at_a_time() {
+        let scratch = Scratch::new("slots");
+        let (data, other) = (scratch.data(), scratch.data());
+        let (key, lock) = data.free_slot().unwrap();
+        let (second, _second) = other.free_slot().unwrap();
+        assert_ne!(key.public_key(), second.public_key());
+        assert!(other.try_lock(key.public_key(), false).unwrap().is_none());
+        drop(lock);
+        assert_eq!(other.free_slot().unwrap().0.public_key(), key.public_key());
+        // A key that is kept elsewhere has a slot once it was used here.
+        let own = Keypair::generate();
+        let held = data.try_lock(own.public_key(), false).unwrap();
+        assert!(other.try_lock(own.public_key(), true).unwrap().is_some(), "{held:?}");
+        let held = data.try_lock(own.public_key(), true).unwrap().unwrap();
+        assert!(other.try_lock(own.public_key(), false).unwrap().is_none());
+        drop(held);
+    }
 }

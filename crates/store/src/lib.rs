@@ -52,6 +52,17 @@ pub enum Indexing {
     Off,
 }
 
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// It must be there.
+    Existing,
+    /// It is made when absent.
+    Made(Indexing),
+    /// As that, and it never waits for the disk.
+    Unsynced,
+}
+
 /// An open store. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct OpenStore {
@@ -80,21 +91,15 @@ impl OpenStore {
         clock: Arc<dyn Clock>,
         indexing: Indexing,
     ) -> StoreResult<Self> {
-        let opening = Arc::clone(&clock);
-        let open =
-            move |folder: &Path, keys| SqliteStore::open(folder, keys, opening.as_ref(), indexing);
-        Self::opened(at.into(), clock, open).await?.with_keys().await
+        Self::opened(&at.into(), clock, Mode::Made(indexing)).await?.with_keys().await
     }
 
     /// A store that loses what it says is durable: for the test that shows that such a loss would be
     /// noticed.
     #[doc(hidden)]
     pub async fn open_unsynced(folder: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
-        let opening = Arc::clone(&clock);
-        let open =
-            move |folder: &Path, keys| SqliteStore::open_unsynced(folder, keys, opening.as_ref());
         let at = Location::from(&StoreUrl::Sqlite(folder.to_owned()));
-        Self::opened(at, clock, open).await?.with_keys().await
+        Self::opened(&at, clock, Mode::Unsynced).await?.with_keys().await
     }
 
     /// Opens a store that must exist. No key is made, and the query index advances only when
@@ -108,30 +113,25 @@ impl OpenStore {
         clock: Arc<dyn Clock>,
     ) -> StoreResult<Self> {
         let at = at.into();
+        let store = Self::opened(&at, clock, Mode::Existing).await?;
         if *at.store() == StoreUrl::Memory {
-            return Self::open(at, clock).await;
+            return store.with_keys().await;
         }
-        let store = Self::opened(at, clock, SqliteStore::open_existing).await?;
-        store.check_store(false).await?;
-        Ok(store)
+        store.check_store(false).await.map(|()| store)
     }
 
-    /// A store that is opened on a thread that may block, without a look at its keys.
-    async fn opened(
-        at: Location,
-        clock: Arc<dyn Clock>,
-        open: impl FnOnce(&Path, Arc<dyn Keys>) -> StoreResult<SqliteStore> + Send + 'static,
-    ) -> StoreResult<Self> {
+    /// A store without a look at its keys.
+    async fn opened(at: &Location, clock: Arc<dyn Clock>, mode: Mode) -> StoreResult<Self> {
         let (backend, keys): (Arc<dyn Backend>, Arc<dyn Keys>) = match at.store() {
             // A store that ends with its process has no use for keys that do not.
             StoreUrl::Memory => {
                 (Arc::new(MemoryStore::new(clock.as_ref())), Arc::new(MemoryKeys::new()))
             }
             StoreUrl::Sqlite(folder) => {
-                let data = at.data().unwrap_or(folder).to_owned();
-                let (folder, keys) = (folder.clone(), Arc::new(DataDirectory::at(&data)?));
-                let locked = Arc::<DataDirectory>::clone(&keys);
-                (Arc::new(blocking(move || open(&folder, locked)).await?), keys)
+                let keys = Arc::new(DataDirectory::at(at.data().unwrap_or(folder))?);
+                let (folder, locked, now) = (folder.clone(), Arc::clone(&keys), Arc::clone(&clock));
+                let open = move || SqliteStore::open(&folder, locked, now.as_ref(), mode);
+                (Arc::new(blocking(open).await?), keys)
             }
         };
         Ok(Self { backend, keys, clock })

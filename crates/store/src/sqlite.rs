@@ -40,7 +40,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::backend::{Backend, MakeKey};
 use crate::blocking::blocking;
 use crate::keys::{Keys, Lock, Role};
-use crate::{Indexing, files};
+use crate::{Indexing, Mode, files};
 use checkpointer::Checkpointer;
 use database::{Database, LogRow};
 use epoch_file::EpochFile;
@@ -75,35 +75,30 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in this folder, made when absent. Like all that opens, it blocks.
+    /// Opens the store in this folder. Blocks.
     pub(crate) fn open(
         path: &Path,
         keys: Arc<dyn Keys>,
         clock: &dyn Clock,
-        indexing: Indexing,
+        mode: Mode,
     ) -> StoreResult<Self> {
+        if mode == Mode::Existing {
+            let folder = Folder::existing(path)?;
+            let connection = patiently(|| schema::open_existing(&folder.database()))?;
+            return Self::start(folder, connection, keys, Indexing::Off);
+        }
         let folder = Folder::make(path)?;
-        let connection = open_database(&folder, keys.as_ref(), clock)?;
+        let database = folder.database();
+        // Asked first: another process may make the tables, and then its keys, at the same moment.
+        let may_be_new = keys.check_unused();
+        files::prepare(&database)?;
+        let new_store_id = || crate::new_store_id(clock);
+        let connection = patiently(|| schema::open(&database, &may_be_new, &new_store_id))?;
+        if mode == Mode::Unsynced {
+            connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
+        }
+        let indexing = if let Mode::Made(indexing) = mode { indexing } else { Indexing::On };
         Self::start(folder, connection, keys, indexing)
-    }
-
-    /// As [`SqliteStore::open`], without waiting for the disk.
-    pub(crate) fn open_unsynced(
-        path: &Path,
-        keys: Arc<dyn Keys>,
-        clock: &dyn Clock,
-    ) -> StoreResult<Self> {
-        let folder = Folder::make(path)?;
-        let connection = open_database(&folder, keys.as_ref(), clock)?;
-        connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
-        Self::start(folder, connection, keys, Indexing::On)
-    }
-
-    /// Opens the store that must be in this folder.
-    pub(crate) fn open_existing(path: &Path, keys: Arc<dyn Keys>) -> StoreResult<Self> {
-        let folder = Folder::existing(path)?;
-        let connection = patiently(|| schema::open_existing(&folder.database()))?;
-        Self::start(folder, connection, keys, Indexing::Off)
     }
 
     fn start(
@@ -234,14 +229,6 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn open_database(folder: &Folder, keys: &dyn Keys, clock: &dyn Clock) -> StoreResult<Connection> {
-    let path = folder.database();
-    // Asked first: another process may make the tables, and then its keys, at the same moment.
-    let may_be_new = keys.check_unused();
-    files::prepare(&path)?;
-    patiently(|| schema::open(&path, &may_be_new, &|| crate::new_store_id(clock)))
 }
 
 /// Opens a database that others open at the same moment. Changing to a write-ahead log takes the

@@ -16,7 +16,7 @@ use crate::text;
 
 const HELP: &str = "\
 Checks chio.yaml, or what `chio up` uses where there is none: the file, the policy, each server (its
-command is started and has to introduce itself), addresses, the folder of the store and the store.
+command is started and has to introduce itself), addresses, the data directory and the store.
 Nothing is changed. A line for each check, and what to do where something is wrong; exit code 1 then.
 
 Examples:

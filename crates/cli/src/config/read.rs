@@ -417,6 +417,23 @@ mod tests {
     }
 
     #[test]
+    fn a_data_directory_may_be_apart_from_the_store() {
+        for (keys, store, data) in [
+            ("", "sqlite:/x/.chio", Some("/x/.chio")),
+            ("store: s, ", "sqlite:/x/s", Some("/x/s")),
+            ("store: 'sqlite:/s', ", "sqlite:/s", Some("/s")),
+            ("data: d, ", "sqlite:/x/d", Some("/x/d")),
+            ("data: d, store: 'sqlite:s', ", "sqlite:/x/s", Some("/x/d")),
+            ("store: 'memory:', ", "memory:", None),
+            ("store: 'memory:', data: d, ", "memory:", Some("/x/d")),
+        ] {
+            let config = read(&format!("{{{keys}servers: [{{id: demo}}]}}")).unwrap();
+            assert_eq!(config.location.store().to_string(), store, "{keys}");
+            assert_eq!(config.data(), data.map(Path::new), "{keys}");
+        }
+    }
+
+    #[test]
     fn an_edge_that_is_not_named_is_not_opened() {
         let listeners = "listeners: {http: {listen: \"127.0.0.1:0\"}}";
         let config = read(&format!("servers: [{{id: demo}}]\n{listeners}\nedges: {{mcp: {{}}}}"));

@@ -1,6 +1,7 @@
 //! The native transport end to end: the built binary, real sockets, real stores.
 #![cfg(test)]
 
+mod apart;
 mod approvals;
 mod approvers;
 mod audit;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chio_core::capability::ToolGrant;
 use chio_core::receipt::Decision;
 use chio_core::registry::ErrorCode as Code;
-use chio_kernel::store::TokenStore as _;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 

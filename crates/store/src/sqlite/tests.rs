@@ -23,7 +23,7 @@ use super::database::Database;
 use super::inbox::OPEN_OF_SUBJECT;
 use super::tasks::HAS_EXPIRED;
 use crate::keys::MemoryKeys;
-use crate::{Indexing, OpenStore, Slot};
+use crate::{Indexing, Mode, OpenStore, Slot};
 
 /// A folder that is gone when dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -37,7 +37,10 @@ impl Scratch {
 
     pub(crate) fn open(&self, indexing: Indexing) -> Arc<SqliteStore> {
         let keys = Arc::new(MemoryKeys::new());
-        Arc::new(SqliteStore::open(&self.0, keys, &SystemClock::default(), indexing).unwrap())
+        Arc::new(
+            SqliteStore::open(&self.0, keys, &SystemClock::default(), Mode::Made(indexing))
+                .unwrap(),
+        )
     }
 }
 

@@ -24,7 +24,7 @@ Reads the agent's card and serves each of its skills as a tool, over MCP (/mcp) 
 address. The agent is shown only what its card asks for; an agent whose card is not as expected is
 refused, and so is a call for which we have nothing to show. Secrets are read from files.
 
-Clients send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token).
+Clients send a bearer token; when none is set, one is made and kept in the data directory (mcp.token).
 `chio mcp serve --protocol a2a` does the same over standard input and output.
 
 Examples:

@@ -12,7 +12,7 @@ use crate::{program, server_name};
 
 const HELP: &str = "\
 Prints the configuration of an MCP client that starts COMMAND through `chio mcp serve`, with this
-program, the folder of the store and a policy file by their whole paths, because clients start in
+program, the data directory and a policy file by their whole paths, because clients start in
 folders of their own. Where the configuration belongs is told on standard error; a client that has
 other servers already gets the member that stands inside.
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// What the client calls the server [default: by the command]
     #[arg(long, value_parser = server_name::check)]
     name: Option<String>,
-    /// The folder of the store
+    /// The data directory
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
     /// The policy that judges calls: a file, or a built-in one [default: default]

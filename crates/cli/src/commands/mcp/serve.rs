@@ -32,7 +32,7 @@ over standard input and output for a client that starts commands, or over HTTP. 
 --policy and leave receipts in the store, which `chio up` and others may use at the same time.
 
 Over standard input and output, the process that started this one is the caller. Over HTTP, clients
-send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token). Clients
+send a bearer token; when none is set, one is made and kept in the data directory (mcp.token). Clients
 may also present a capability of their own, in the header X-Chio-Capability. A caller is issued the
 policy's default capabilities, or where it has none, one for everything that the server has.
 

@@ -12,7 +12,7 @@ use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH};
 use chio_core::registry::ErrorCode;
 use chio_kernel::audit::{AuditReport, AuditTrust, audit};
-use chio_kernel::store::{Ledger as _, LogStore as _, SharedStore};
+use chio_kernel::store::{Ledger as _, SharedStore};
 use chio_kernel::{
     Caller, ChioKernel, Clock, Denial, Evaluation, Guard, KernelConfig, KernelError, KernelParts,
     Outcome, Pipeline, ToolCall,
@@ -26,7 +26,6 @@ use tokio::sync::Semaphore;
 use super::clock::{Counting, ManualClock};
 use super::guards::Scripted;
 use super::ledger::TestLedger;
-use super::store::TestStore;
 use super::{Journal, SERVER, TestCaller, tokens, tools};
 
 /// A time that no test waits for.
@@ -114,13 +113,12 @@ impl Setup {
         };
         let slot = open.take_slot(self.key).await.unwrap();
         let ledger = Arc::new(TestLedger::new(slot.ledger, &self.journal));
-        let store = Arc::new(TestStore::new(open.shared()));
         let gate = Arc::new(Semaphore::new(0));
         let kernel = ChioKernel::start(KernelParts {
             config: self.config,
             key: slot.key,
             ledger: Arc::<TestLedger>::clone(&ledger),
-            store: Arc::<TestStore>::clone(&store),
+            store: open.shared(),
             clock: Arc::<ManualClock>::clone(&self.clock),
             randomness: Arc::<Counting>::clone(&self.randomness),
             pipeline: Pipeline::new("policy-1", self.guards),
@@ -130,7 +128,7 @@ impl Setup {
         Ok(World {
             kernel,
             ledger,
-            store,
+            store: open.shared(),
             gate,
             certificate: slot.certificate,
             clock: self.clock,
@@ -164,7 +162,7 @@ impl From<Evaluation> for Ended {
 pub(crate) struct World {
     pub(crate) kernel: ChioKernel,
     pub(crate) ledger: Arc<TestLedger>,
-    pub(crate) store: Arc<TestStore>,
+    pub(crate) store: SharedStore,
     pub(crate) gate: Arc<Semaphore>,
     pub(crate) certificate: KernelCertificate,
     pub(crate) clock: Arc<ManualClock>,
@@ -274,10 +272,6 @@ impl World {
 
     pub(crate) fn log_id(&self) -> String {
         log_id(self.kernel.public_key())
-    }
-
-    pub(crate) fn shared(&self) -> SharedStore {
-        self.open.shared()
     }
 
     /// The key that certifies the kernels of the store.
