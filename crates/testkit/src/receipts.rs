@@ -5,9 +5,12 @@ use serde_json::Value;
 /// Of the receipts that are of calls: of which tool each is, and how the call ended.
 #[must_use]
 pub fn calls(receipts: &[Value]) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let calls = receipts.iter().filter(|receipt| receipt.get("tool_name").is_some());
-    calls.map(|it| (text(&it["tool_name"]), text(&it["decision"]["verdict"]))).collect()
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let of_call = |receipt: &Value| {
+        let tool = receipt.get("tool_name")?;
+        Some((text(Some(tool)), text(receipt.pointer("/decision/verdict"))))
+    };
+    receipts.iter().filter_map(of_call).collect()
 }
 
 /// Checks that receipts are of exactly these calls.
