@@ -4,6 +4,8 @@
 pub mod decoders;
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(feature = "kernel")]
+pub mod embedded;
 pub mod generate;
 pub mod golden;
 pub mod log;

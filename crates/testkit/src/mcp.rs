@@ -1,5 +1,9 @@
 //! A client of MCP over HTTP, made of bytes on sockets: nothing that a test does not ask for is done.
-#![expect(clippy::panic, reason = "what breaks the rules of the transport fails the test")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "what breaks the rules of the transport fails the test"
+)]
 
 mod checks;
 mod http;

@@ -2,7 +2,7 @@
 
 use chio_testkit::mcp::{Session, Stream, receipt_of, text_of};
 use chio_testkit::process::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::World;
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 use chio_core::capability::{
     CapabilityToken, ChioScope, Operation, PromptGrant, ResourceGrant, Validity,
 };
-use chio_core::checkpoint::log_id;
 use chio_core::crypto::PublicKey;
 use chio_core::signed::Signed as _;
 use chio_cross_protocol::CrossProtocolOrchestrator;
@@ -22,18 +21,15 @@ use chio_mcp_edge::EDGE;
 use chio_net::auth::{Authenticator, OriginRules};
 use chio_net::serve::{ServeLimits, serve};
 use chio_policy::Policy;
-use chio_store::{OpenStore, StoreUrl};
-use chio_testkit::kernel::audit::{AuditTrust, audit};
+use chio_testkit::embedded::EmbeddedKernel;
 use chio_testkit::kernel::{
-    ChioKernel, Clock, KernelConfig, KernelParts, Pipeline, SystemClock, SystemRandomness,
-    ToolServerConnection,
+    ChioKernel, Clock as _, KernelConfig, Pipeline, SystemClock, ToolServerConnection,
 };
 use chio_testkit::mcp::Door;
-use chio_testkit::process::{Folder, mcp_fixture};
+use chio_testkit::process::mcp_fixture;
 use chio_testkit::{key, receipts, token};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
 
 use admission::TestAdmission;
 use approver::{APPROVER, USER, User};
@@ -66,10 +62,11 @@ impl Tools {
         }
     }
 
-    async fn start(self, clock: Arc<dyn Clock>) -> Box<dyn ToolServerConnection> {
+    async fn start(self) -> Box<dyn ToolServerConnection> {
         let (name, public_key) = (self.name(), key(SERVER).public_key().clone());
         match self {
             Self::Demo => {
+                let clock = Arc::new(SystemClock::default());
                 let options = DemoOptions { public_key, clock, notes: None };
                 Box::new(DemoServer::new(options).unwrap())
             }
@@ -105,12 +102,8 @@ impl Default for Beginning {
 /// A server.
 pub(crate) struct World {
     pub(crate) door: Door,
-    kernel: ChioKernel,
     edge: Arc<dyn Edge>,
-    authority: PublicKey,
-    // These end last.
-    runtime: Runtime,
-    _folder: Folder,
+    embedded: EmbeddedKernel,
 }
 
 impl World {
@@ -147,10 +140,7 @@ impl World {
 
     /// All receipts, oldest first.
     pub(crate) fn receipts(&self) -> Vec<Value> {
-        let log = log_id(self.kernel.public_key());
-        let entries = self.runtime.block_on(self.kernel.store().entries(&log, 1, 10_000));
-        let entries = entries.unwrap();
-        entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
+        self.embedded.receipts()
     }
 
     /// A receipt.
@@ -173,21 +163,20 @@ impl World {
     /// Checks that the whole store holds.
     #[track_caller]
     pub(crate) fn audit(&self) {
-        let trust = AuditTrust { authorities: vec![self.authority.clone()], kernels: Vec::new() };
-        let report = self.runtime.block_on(audit(&**self.kernel.store(), &trust, |_| ()));
-        let report = report.unwrap();
-        assert!(report.is_clean(), "{report:?}");
+        self.embedded.audit();
     }
 
     /// Revokes a capability.
     pub(crate) fn revoke(&self, id: &str) {
-        assert!(self.runtime.block_on(self.kernel.revoke(id)).unwrap());
+        let EmbeddedKernel { kernel, runtime, .. } = &self.embedded;
+        assert!(runtime.block_on(kernel.revoke(id)).unwrap());
     }
 
     /// Waits until all that runs has ended, and ends every session.
     pub(crate) fn end(&self) {
-        self.runtime.block_on(async {
-            self.kernel.drain(PATIENCE).await.unwrap();
+        let EmbeddedKernel { kernel, runtime, .. } = &self.embedded;
+        runtime.block_on(async {
+            kernel.drain(PATIENCE).await.unwrap();
             self.edge.close().await;
         });
     }
@@ -195,49 +184,31 @@ impl World {
 
 impl Beginning {
     pub(crate) fn start(self) -> World {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let folder = Folder::new();
-        let (door, kernel, edge, authority) = runtime.block_on(self.serve(&folder));
-        World { door, kernel, edge, authority, runtime, _folder: folder }
-    }
-
-    async fn serve(self, folder: &Folder) -> (Door, ChioKernel, Arc<dyn Edge>, PublicKey) {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let server = self.tools.name();
-        // One in memory takes no proof and no approval of the second in which it began.
-        let url = StoreUrl::Sqlite(folder.path("s"));
-        let store = OpenStore::open(&url, Arc::clone(&clock)).await.unwrap();
-        let slot = store.take_slot(None).await.unwrap();
-        let authority = store.authority_public().await.unwrap().unwrap();
-        let connection = self.tools.start(Arc::clone(&clock)).await;
         let public = |seed| key(seed).public_key().clone();
         let config = KernelConfig {
             trusted_issuers: vec![public(ISSUER)],
             trusted_approvers: vec![public(APPROVER), public(USER)],
             ..KernelConfig::default()
         };
-        let parts = KernelParts {
-            config,
-            key: slot.key,
-            ledger: slot.ledger,
-            store: store.shared(),
-            clock,
-            randomness: Arc::new(SystemRandomness),
-            pipeline: pipeline(self.policy).await,
-        };
-        let kernel = ChioKernel::start(parts).await.unwrap();
-        kernel.register_tool_server(connection).unwrap();
-        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());
+        let embedded = EmbeddedKernel::start(config, pipeline(self.policy));
+        let (door, edge) = embedded.runtime.block_on(self.serve(&embedded.kernel));
+        World { door, edge, embedded }
+    }
+
+    /// Starts the tools and the edge, and serves that.
+    async fn serve(self, kernel: &ChioKernel) -> (Door, Arc<dyn Edge>) {
+        let server = self.tools.name();
+        kernel.register_tool_server(self.tools.start().await).unwrap();
+        let orchestrator = Arc::new(CrossProtocolOrchestrator::new(kernel).detached());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let user = |may_ask| Arc::new(User { kernel: kernel.clone(), may_ask }) as _;
-        let user_approvals = self.asks_users.map(user);
         let context = EdgeContext {
             admission: Arc::new(TestAdmission::new(&orchestrator, server)),
             orchestrator,
             servers: vec![server.to_owned()],
             base_url: format!("http://{address}"),
-            user_approvals,
+            user_approvals: self.asks_users.map(user),
         };
         let edge = (EDGE.start)(context, &self.settings).unwrap();
         let mut authenticator = Authenticator::anonymous();
@@ -248,7 +219,7 @@ impl Beginning {
         let auth = HttpAuth { authenticator, origins, capabilities: true };
         let router = edge.routes(Arc::new(auth)).unwrap();
         tokio::spawn(serve(listener, router, ServeLimits::default(), std::future::pending()));
-        (Door::new(&format!("http://{address}{}", EDGE.path)), kernel, edge, authority)
+        (Door::new(&format!("http://{address}{}", EDGE.path)), edge)
     }
 }
 

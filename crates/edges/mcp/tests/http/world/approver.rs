@@ -27,14 +27,15 @@ impl World {
         let state = Some(ApprovalState::Pending);
         let query = ApprovalQuery { state, limit: 1, cursor: None };
         until("a call to wait", || {
-            let rows = self.runtime.block_on(self.kernel.store().approvals(&query));
+            let rows =
+                self.embedded.runtime.block_on(self.embedded.kernel.store().approvals(&query));
             rows.unwrap().pop().map(|(_, approval)| approval.request)
         })
     }
 
     /// Answers a request as the operator does.
     pub(crate) fn answer(&self, request: &ApprovalRequest, approved: bool) -> Answered {
-        self.runtime.block_on(answer(&self.kernel, request, approved, APPROVER))
+        self.embedded.runtime.block_on(answer(&self.embedded.kernel, request, approved, APPROVER))
     }
 
     /// Answers for the only call that waits.

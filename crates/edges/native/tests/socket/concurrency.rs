@@ -10,16 +10,17 @@ use chio_core::frame;
 use chio_core::message::AgentMessage;
 use chio_native_edge::{ClientError, NativeClient};
 use chio_testkit::process::request;
+use chio_testkit::receipts::written;
 use chio_testkit::token::grant;
 use serde_json::json;
 
-use crate::support::{Shared, block_on, written};
+use crate::world::World;
 
 #[test]
 fn sixty_four_calls_of_one_connection_run_side_by_side_and_are_answered_by_id() {
-    let shared = Shared::get();
-    let token = shared.world.token("many-1", vec![grant("sleep")]);
-    let mut wire = shared.server.connect();
+    let world = World::new();
+    let token = world.token("many-1", vec![grant("sleep")]);
+    let mut wire = world.connect();
     let start = Instant::now();
     for number in 0..64 {
         // The last ones asked are the first ones answered.
@@ -39,23 +40,23 @@ fn sixty_four_calls_of_one_connection_run_side_by_side_and_are_answered_by_id() 
     assert!(start.elapsed() < Duration::from_secs(15), "one after the other takes longer");
     assert_ne!(first, Some(0));
     assert_eq!(ids.len(), 64);
-    let receipts = shared.world.receipts("many-1");
+    let receipts = world.receipts("many-1");
     let unique: BTreeSet<_> = receipts.iter().map(|receipt| &receipt.id).collect();
     assert_eq!((receipts.len(), unique.len()), (64, 64));
 }
 
 #[test]
 fn beyond_the_limit_nothing_is_read_until_a_call_ends() {
-    let shared = Shared::get();
-    let token = shared.world.token("many-2", vec![grant("sleep"), grant("echo")]);
-    let mut wire = shared.server.connect();
+    let world = World::new();
+    let token = world.token("many-2", vec![grant("sleep"), grant("echo")]);
+    let mut wire = world.connect();
     for number in 0..64 {
         wire.send_call(&format!("sleep-{number}"), &token, "sleep", json!({"ms": 500}));
     }
     wire.send_call("last", &token, "echo", json!({"text": "hi"}));
     wire.send(&AgentMessage::Heartbeat);
     // Others are not held up.
-    assert!(shared.server.connect().is_alive());
+    assert!(world.connect().is_alive());
     let mut order = Vec::new();
     for _ in 0..65 {
         loop {
@@ -70,14 +71,14 @@ fn beyond_the_limit_nothing_is_read_until_a_call_ends() {
     }
     assert_ne!(order[0], "last", "it had to wait for a place");
     assert_eq!(order.len(), 65);
-    assert_eq!(shared.world.receipts("many-2").len(), 65);
+    assert_eq!(world.receipts("many-2").len(), 65);
 }
 
 #[test]
 fn a_second_call_with_the_id_of_one_that_runs_is_denied_and_the_id_is_free_afterwards() {
-    let shared = Shared::get();
-    let token = shared.world.token("double-1", vec![grant("sleep"), grant("echo")]);
-    let mut wire = shared.server.connect();
+    let world = World::new();
+    let token = world.token("double-1", vec![grant("sleep"), grant("echo")]);
+    let mut wire = world.connect();
     wire.send_call("same", &token, "sleep", json!({"ms": 400}));
     let denied = wire.call("same", &token, "echo", json!({"text": "hi"}));
     assert_eq!(denied.id, "same");
@@ -89,19 +90,19 @@ fn a_second_call_with_the_id_of_one_that_runs_is_denied_and_the_id_is_free_after
     let again = wire.call("same", &token, "echo", json!({"text": "hi"}));
     assert_eq!(written(&again.result)["status"], "ok");
     // Another connection has its own ids.
-    let mut other = shared.server.connect();
+    let mut other = world.connect();
     wire.send_call("same", &token, "sleep", json!({"ms": 100}));
     let theirs = other.call("same", &token, "echo", json!({"text": "hi"}));
     assert_eq!(written(&theirs.result)["status"], "ok");
     wire.response();
-    assert_eq!(shared.world.receipts("double-1").len(), 5);
+    assert_eq!(world.receipts("double-1").len(), 5);
 }
 
 #[test]
 fn a_slow_reader_gets_everything_and_holds_up_nobody() {
-    let shared = Shared::get();
-    let token = shared.world.token("slow-reader-1", vec![grant("echo")]);
-    let endpoint = shared.server.endpoint();
+    let world = World::new();
+    let token = world.token("slow-reader-1", vec![grant("echo")]);
+    let endpoint = world.endpoint.to_string();
     let mut slow = UnixStream::connect(endpoint.strip_prefix("unix:").unwrap()).unwrap();
     slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     // More than the socket and the server hold together, so that calls have to wait.
@@ -116,9 +117,9 @@ fn a_slow_reader_gets_everything_and_holds_up_nobody() {
             writer.write_all(&frame::encode(&message).unwrap()).unwrap();
         }
     });
-    let quick = shared.world.token("slow-reader-2", vec![grant("echo")]);
+    let quick = world.token("slow-reader-2", vec![grant("echo")]);
     for _ in 0..5 {
-        let response = shared.server.connect().call("1", &quick, "echo", json!({"text": "hi"}));
+        let response = world.connect().call("1", &quick, "echo", json!({"text": "hi"}));
         assert_eq!(written(&response.result)["status"], "ok");
     }
     let mut decoder = frame::Decoder::default();
@@ -133,17 +134,17 @@ fn a_slow_reader_gets_everything_and_holds_up_nobody() {
         }
     }
     writing.join().unwrap();
-    assert_eq!(shared.world.receipts("slow-reader-1").len(), count);
+    assert_eq!(world.receipts("slow-reader-1").len(), count);
 }
 
 #[test]
 fn a_connection_that_misbehaves_costs_its_neighbour_nothing() {
-    let shared = Shared::get();
-    let token = shared.world.token("neighbour-1", vec![grant("sleep")]);
-    let mut good = shared.server.connect();
+    let world = World::new();
+    let token = world.token("neighbour-1", vec![grant("sleep")]);
+    let mut good = world.connect();
     good.send_call("1", &token, "sleep", json!({"ms": 500}));
     for bytes in [&b"\xff\xff\xff\xff"[..], b"\x00\x00\x00\x02{}", b"\x00\x00"] {
-        let mut bad = shared.server.connect();
+        let mut bad = world.connect();
         bad.send_bytes(bytes).unwrap();
     }
     assert_eq!(written(&good.response().result)["status"], "ok");
@@ -152,12 +153,11 @@ fn a_connection_that_misbehaves_costs_its_neighbour_nothing() {
 
 #[test]
 fn the_client_shares_one_connection_among_many_callers() {
-    let shared = Shared::get();
+    let world = World::new();
     let grants = vec![ToolGrant { max_invocations: Some(50), ..grant("echo") }];
-    let token = shared.world.token("client-1", [grants, vec![grant("count_to")]].concat());
-    block_on(async {
-        let endpoint = shared.server.endpoint().parse().unwrap();
-        let client = NativeClient::connect(&endpoint).await.unwrap();
+    let token = world.token("client-1", [grants, vec![grant("count_to")]].concat());
+    world.embedded.runtime.block_on(async {
+        let client = NativeClient::connect(&world.endpoint).await.unwrap();
         client.heartbeat().await.unwrap();
         let mut calls = tokio::task::JoinSet::new();
         for number in 0..64 {
@@ -187,6 +187,6 @@ fn the_client_shares_one_connection_among_many_callers() {
         assert!(first.is_ok());
         assert_eq!(second, Err(ClientError::DuplicateId("twice".to_owned())));
     });
-    let receipts = shared.world.receipts("client-1");
+    let receipts = world.receipts("client-1");
     assert_eq!(receipts.len(), 66);
 }
