@@ -40,18 +40,19 @@ impl EmbeddedKernel {
         let url = StoreUrl::Sqlite(folder.path("s"));
         let (kernel, authority) = runtime.block_on(async {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-            let store = OpenStore::open(&url, Arc::clone(&clock)).expect("a store");
-            let slot = store.take_slot(None).expect("a slot");
-            let authority = store.authority_public().expect("a store").expect("an authority");
+            let store = OpenStore::open(&url, Arc::clone(&clock)).await.expect("a store");
+            let slot = store.take_slot(None).await.expect("a slot");
+            let authority = store.authority_public().await.expect("a store");
             let parts = KernelParts {
                 config,
                 key: slot.key,
                 ledger: slot.ledger,
                 store: store.shared(),
                 clock,
-                randomness: Arc::new(SystemRandomness),
+                randomness: Arc::<SystemRandomness>::default(),
                 pipeline: pipeline.await,
             };
+            let authority = authority.expect("an authority");
             (ChioKernel::start(parts).await.expect("a kernel"), authority)
         });
         Self { kernel, authority, runtime, folder }
