@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chio_core::crypto::PublicKey;
+use chio_core::with_defaults;
 use chio_kernel::KernelConfig;
 use chio_store::OpenStore;
 
@@ -44,14 +45,16 @@ impl TrustArgs {
     }
 }
 
-/// Whom a kernel believes.
-#[derive(Debug)]
-pub(crate) struct Trust {
-    issuers: Vec<PublicKey>,
-    approvers: Vec<PublicKey>,
-    kernels: Vec<PublicKey>,
-    approval_timeout: Duration,
-    allow_self_approval: bool,
+with_defaults! {
+    /// Whom a kernel believes.
+    #[derive(Debug)]
+    pub(crate) struct Trust {
+        issuers: Vec<PublicKey> = Vec::new(),
+        approvers: Vec<PublicKey> = Vec::new(),
+        kernels: Vec<PublicKey> = Vec::new(),
+        approval_timeout: Duration = KernelConfig::default().approval_timeout,
+        allow_self_approval: bool = false,
+    }
 }
 
 impl Trust {
@@ -60,21 +63,7 @@ impl Trust {
         self.kernels.extend(kernels);
         self
     }
-}
 
-impl Default for Trust {
-    fn default() -> Self {
-        Self {
-            issuers: Vec::new(),
-            approvers: Vec::new(),
-            kernels: Vec::new(),
-            approval_timeout: KernelConfig::default().approval_timeout,
-            allow_self_approval: false,
-        }
-    }
-}
-
-impl Trust {
     /// The same with the store's own authority and approver, if no key has two parts to play: a
     /// kernel neither issues nor approves, and who issues does not approve.
     pub(crate) async fn of_store(

@@ -5,6 +5,25 @@
 //! here is a pure function of its arguments: no I/O, no clock, no async. What a token or a receipt
 //! means is decided here once; no other crate handles signed bytes itself.
 
+/// Defines a struct whose fields have defaults, each beside its field.
+#[macro_export]
+macro_rules! with_defaults {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$of:meta])* $field_vis:vis $field:ident: $type:ty = $default:expr,)*
+    }) => {
+        $(#[$meta])*
+        $vis struct $name {
+            $($(#[$of])* $field_vis $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+}
+
 pub mod bundle;
 pub mod calendar;
 pub mod canonical;

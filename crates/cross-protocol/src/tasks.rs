@@ -13,6 +13,7 @@ use chio_core::capability::{CapabilityToken, ChioScope, DpopProof};
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::receipt::SealedReceipt;
+use chio_core::with_defaults;
 use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused, TaskState};
 use chio_kernel::{
     AskError, Caller, Denial, Gone, KernelError, Outcome, Question, ServerNotification, Session,
@@ -30,21 +31,16 @@ use chio_core::capability_ref::CrossProtocolCapabilityRef;
 /// The most bytes of a request that is kept for later.
 const MAX_REQUEST: usize = 5 << 20;
 
-/// How many tasks are kept, and for how long.
-#[derive(Debug, Clone)]
-pub struct TaskLimits {
-    /// How many tasks of one owner may wait or run at once.
-    pub most_open: usize,
-    /// How long a task is kept from when it was taken on.
-    pub lifetime: Duration,
-    /// The most bytes of a request that is kept for later.
-    pub max_request: usize,
-}
-
-impl Default for TaskLimits {
-    fn default() -> Self {
-        let (most_open, lifetime) = (1024, Duration::from_secs(300));
-        Self { most_open, lifetime, max_request: MAX_REQUEST }
+with_defaults! {
+    /// How many tasks are kept, and for how long.
+    #[derive(Debug, Clone)]
+    pub struct TaskLimits {
+        /// How many tasks of one owner may wait or run at once.
+        pub most_open: usize = 1024,
+        /// How long a task is kept from when it was taken on.
+        pub lifetime: Duration = Duration::from_secs(300),
+        /// The most bytes of a request that is kept for later.
+        pub max_request: usize = MAX_REQUEST,
     }
 }
 

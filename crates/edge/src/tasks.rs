@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::with_defaults;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -72,23 +73,18 @@ pub enum InsertError {
     Full,
 }
 
-/// The limits of a table. The default has none but the lifetimes of the records.
-#[derive(Debug, Clone)]
-pub struct TableLimits {
-    /// The most tasks of one owner.
-    pub tasks_per_owner: usize,
-    /// The most tasks.
-    pub tasks: usize,
-    /// The most bytes of records; one owner has a quarter of them.
-    pub bytes: usize,
-    /// How long a task is retained from when it was inserted or last updated.
-    pub lifetime: Duration,
-}
-
-impl Default for TableLimits {
-    fn default() -> Self {
-        let most = usize::MAX;
-        Self { tasks_per_owner: most, tasks: most, bytes: most, lifetime: Duration::MAX }
+with_defaults! {
+    /// The limits of a table. The default has none but the lifetimes of the records.
+    #[derive(Debug, Clone)]
+    pub struct TableLimits {
+        /// The most tasks of one owner.
+        pub tasks_per_owner: usize = usize::MAX,
+        /// The most tasks.
+        pub tasks: usize = usize::MAX,
+        /// The most bytes of records; one owner has a quarter of them.
+        pub bytes: usize = usize::MAX,
+        /// How long a task is retained from when it was inserted or last updated.
+        pub lifetime: Duration = Duration::MAX,
     }
 }
 

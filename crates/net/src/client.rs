@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chio_core::with_defaults;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Extensions, Method};
 use http_body_util::Full;
@@ -43,64 +44,42 @@ use transport::Peer;
 /// The least that hyper can read a head into.
 const MIN_HEAD: usize = 8 * 1024;
 
-/// Bounds of every request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Time for a name's addresses, a connection and a TLS handshake.
-    pub connect: Duration,
-    /// Time for the whole request, redirects included; of a stream, until its head is there. A
-    /// server that takes nothing of a request for as long loses the connection.
-    pub total: Duration,
-    /// Time for the next piece of a stream.
-    pub idle: Duration,
-    /// Bytes of a body that is read whole.
-    pub max_body: usize,
-    /// Bytes of an answer's head, at least 8 KiB.
-    pub max_head: usize,
-    /// Headers of an answer.
-    pub max_headers: usize,
-    /// Redirects of a request.
-    pub max_redirects: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            total: Duration::from_secs(30),
-            idle: Duration::from_secs(300),
-            max_body: 8 * 1024 * 1024,
-            max_head: 64 * 1024,
-            max_headers: 100,
-            max_redirects: 4,
-        }
+with_defaults! {
+    /// Bounds of every request.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Limits {
+        /// Time for a name's addresses, a connection and a TLS handshake.
+        pub connect: Duration = Duration::from_secs(10),
+        /// Time for the whole request, redirects included; of a stream, until its head is there. A
+        /// server that takes nothing of a request for as long loses the connection.
+        pub total: Duration = Duration::from_secs(30),
+        /// Time for the next piece of a stream.
+        pub idle: Duration = Duration::from_secs(300),
+        /// Bytes of a body that is read whole.
+        pub max_body: usize = 8 * 1024 * 1024,
+        /// Bytes of an answer's head, at least 8 KiB.
+        pub max_head: usize = 64 * 1024,
+        /// Headers of an answer.
+        pub max_headers: usize = 100,
+        /// Redirects of a request.
+        pub max_redirects: usize = 4,
     }
 }
 
-/// How a client behaves.
-#[derive(Debug, Clone)]
-pub struct ClientOptions {
-    /// Where it may go.
-    pub rules: AddressRules,
-    /// Its bounds.
-    pub limits: Limits,
-    /// Whom it trusts.
-    pub roots: Roots,
-    /// What it shows to servers that ask for a certificate.
-    pub identity: Option<ClientIdentity>,
-    /// How it looks up names.
-    pub resolver: Arc<dyn Resolver>,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            rules: AddressRules::public_only(),
-            limits: Limits::default(),
-            roots: Roots::System,
-            identity: None,
-            resolver: Arc::new(SystemResolver),
-        }
+with_defaults! {
+    /// How a client behaves.
+    #[derive(Debug, Clone)]
+    pub struct ClientOptions {
+        /// Where it may go.
+        pub rules: AddressRules = AddressRules::public_only(),
+        /// Its bounds.
+        pub limits: Limits = Limits::default(),
+        /// Whom it trusts.
+        pub roots: Roots = Roots::System,
+        /// What it shows to servers that ask for a certificate.
+        pub identity: Option<ClientIdentity> = None,
+        /// How it looks up names.
+        pub resolver: Arc<dyn Resolver> = Arc::new(SystemResolver),
     }
 }
 

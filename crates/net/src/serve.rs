@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::with_defaults;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -24,23 +25,18 @@ const MAX_HEAD: usize = 96 << 10;
 /// How long to wait when no connection can be taken, such as when the process has no files left.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What clients can cost before a request is read.
-#[derive(Debug, Clone, Copy)]
-pub struct ServeLimits {
-    /// How many connections are open at once. Further clients wait in the system's queue.
-    pub connections: usize,
-    /// How long a connection may take to send the head of its next request. Longer than clients
-    /// keep connections that they do not use, lest one is closed while they take it up again.
-    pub head_time: Duration,
-    /// How long what was written may wait for a client that does not read, where the system can
-    /// tell.
-    pub unread_time: Duration,
-}
-
-impl Default for ServeLimits {
-    fn default() -> Self {
-        let (head_time, unread_time) = (Duration::from_secs(120), Duration::from_secs(120));
-        Self { connections: 4096, head_time, unread_time }
+with_defaults! {
+    /// What clients can cost before a request is read.
+    #[derive(Debug, Clone, Copy)]
+    pub struct ServeLimits {
+        /// How many connections are open at once. Further clients wait in the system's queue.
+        pub connections: usize = 4096,
+        /// How long a connection may take to send the head of its next request. Longer than clients
+        /// keep connections that they do not use, lest one is closed while they take it up again.
+        pub head_time: Duration = Duration::from_secs(120),
+        /// How long what was written may wait for a client that does not read, where the system can
+        /// tell.
+        pub unread_time: Duration = Duration::from_secs(120),
     }
 }
 

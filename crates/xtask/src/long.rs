@@ -58,7 +58,7 @@ fn crash(round: Round) -> Result<Command> {
 /// Every property, with more cases.
 fn properties(round: Round) -> Result<Command> {
     let mut command = cargo(&["test", "--release", "--tests"]);
-    for package in ["chio-core", "chio-net", "chio-policy", "chio-cross-protocol"] {
+    for package in ["chio-core", "chio-net", "chio-yaml", "chio-policy", "chio-cross-protocol"] {
         command.args(["-p", package]);
     }
     command.env("PROPTEST_CASES", CASES).env("PROPTEST_RNG_SEED", round.number.to_string());

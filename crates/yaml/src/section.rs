@@ -289,11 +289,12 @@ impl<'a> Section<'a> {
         let seconds = match &node.kind {
             NodeKind::Integer(seconds) => u64::try_from(*seconds).ok(),
             NodeKind::Text(text) => {
-                // Blanks may stand around the number.
+                // Blanks may stand around the number, and a plus before it.
                 let text = text.trim();
                 let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
                 let unit = text.strip_prefix(number).unwrap_or_default();
-                seconds(&format!("{}{unit}", number.trim_end()))
+                let number = number.trim_end();
+                seconds(&format!("{}{unit}", number.strip_prefix('+').unwrap_or(number)))
             }
             _ => None,
         };

@@ -2,34 +2,37 @@
 
 use std::time::Duration;
 
+use chio_core::with_defaults;
 use chio_edge::limits::Rate;
 use chio_edge::tasks::TableLimits;
 
-/// Limits on what clients may use.
-#[derive(Debug, Clone)]
-pub struct A2aLimits {
-    /// How large one body may be, in bytes.
-    pub body_bytes: usize,
-    /// How many requests one principal may send; no limit when absent.
-    pub rate: Option<Rate>,
-    /// How many calls run at once.
-    pub running: usize,
-    /// How many tasks of one owner are retained.
-    pub tasks_per_owner: usize,
-    /// How many tasks of one owner wait to be run.
-    pub deferred_per_owner: usize,
-    /// How large a message may be that is stored for later, in bytes.
-    pub deferred_bytes: usize,
-    /// How many tasks are retained in memory.
-    pub tasks: usize,
-    /// How many bytes of tasks are retained in memory.
-    pub task_bytes: usize,
-    /// How long a task is retained after its last change.
-    pub task_lifetime: Duration,
-    /// How many admitted principals are remembered.
-    pub principals: usize,
-    /// For how long the capabilities of a principal are remembered.
-    pub principal_lifetime: Duration,
+with_defaults! {
+    /// Limits on what clients may use.
+    #[derive(Debug, Clone)]
+    pub struct A2aLimits {
+        /// How large one body may be, in bytes.
+        pub body_bytes: usize = 4 << 20,
+        /// How many requests one principal may send; no limit when absent.
+        pub rate: Option<Rate> = None,
+        /// How many calls run at once.
+        pub running: usize = 256,
+        /// How many tasks of one owner are retained.
+        pub tasks_per_owner: usize = 1024,
+        /// How many tasks of one owner wait to be run.
+        pub deferred_per_owner: usize = 256,
+        /// How large a message may be that is stored for later, in bytes.
+        pub deferred_bytes: usize = 256 << 10,
+        /// How many tasks are retained in memory.
+        pub tasks: usize = 4096,
+        /// How many bytes of tasks are retained in memory.
+        pub task_bytes: usize = 64 << 20,
+        /// How long a task is retained after its last change.
+        pub task_lifetime: Duration = Duration::from_secs(300),
+        /// How many admitted principals are remembered.
+        pub principals: usize = 4096,
+        /// For how long the capabilities of a principal are remembered.
+        pub principal_lifetime: Duration = Duration::from_secs(30),
+    }
 }
 
 impl A2aLimits {
@@ -39,24 +42,6 @@ impl A2aLimits {
             tasks: self.tasks,
             bytes: self.task_bytes,
             lifetime: self.task_lifetime,
-        }
-    }
-}
-
-impl Default for A2aLimits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 4 << 20,
-            rate: None,
-            running: 256,
-            tasks_per_owner: 1024,
-            deferred_per_owner: 256,
-            deferred_bytes: 256 << 10,
-            tasks: 4096,
-            task_bytes: 64 << 20,
-            task_lifetime: Duration::from_secs(300),
-            principals: 4096,
-            principal_lifetime: Duration::from_secs(30),
         }
     }
 }

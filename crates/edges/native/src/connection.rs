@@ -9,6 +9,7 @@ use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::frame::FrameError;
 use chio_core::message::{KernelMessage, ReceivedMessage, TokenCache, ToolCallRequest};
+use chio_core::with_defaults;
 use chio_cross_protocol::{CrossProtocolOrchestrator, Session};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
@@ -33,31 +34,22 @@ const LARGE_MESSAGE: usize = 512 * 1024;
 /// What a token is taken to weigh that did not come in a message, in bytes.
 const USUAL_TOKEN: usize = 2048;
 
-/// How much one connection may ask for at once.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// How many calls run at once. Beyond, nothing is read until one ends or waits for an approval.
-    pub max_in_flight: usize,
-    /// How large the messages of those calls may be together, and again those of calls that wait
-    /// for an approval. One call always runs.
-    pub max_in_flight_bytes: usize,
-    /// How many bytes of answers wait for a reader that is slow. Beyond, calls wait.
-    pub max_queued_bytes: usize,
-    /// How long answers may still take to leave when the connection has to end.
-    pub linger: Duration,
-    /// How long a message that has begun may take to arrive.
-    pub arrival: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_in_flight: 64,
-            max_in_flight_bytes: 64 * 1024 * 1024,
-            max_queued_bytes: 1024 * 1024,
-            linger: Duration::from_secs(5),
-            arrival: Duration::from_secs(30),
-        }
+with_defaults! {
+    /// How much one connection may ask for at once.
+    #[derive(Debug, Clone)]
+    pub struct Limits {
+        /// How many calls run at once. Beyond, nothing is read until one ends or waits for an
+        /// approval.
+        pub max_in_flight: usize = 64,
+        /// How large the messages of those calls may be together, and again those of calls that
+        /// wait for an approval. One call always runs.
+        pub max_in_flight_bytes: usize = 64 * 1024 * 1024,
+        /// How many bytes of answers wait for a reader that is slow. Beyond, calls wait.
+        pub max_queued_bytes: usize = 1024 * 1024,
+        /// How long answers may still take to leave when the connection has to end.
+        pub linger: Duration = Duration::from_secs(5),
+        /// How long a message that has begun may take to arrive.
+        pub arrival: Duration = Duration::from_secs(30),
     }
 }
 

@@ -59,12 +59,6 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
-    /// The fault is on our side.
-    #[must_use]
-    pub fn internal_error(message: impl Into<String>) -> Self {
-        Self::new(Self::INTERNAL_ERROR, message)
-    }
-
     /// The same with `data`.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Value>) -> Self {

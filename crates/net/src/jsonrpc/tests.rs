@@ -330,7 +330,7 @@ fn messages_are_written_compactly_in_the_usual_order() {
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"a"}}"#,
         ),
         (
-            failed(RpcError::internal_error("i")),
+            failed(RpcError::new(RpcError::INTERNAL_ERROR, "i")),
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"i"}}"#,
         ),
         (

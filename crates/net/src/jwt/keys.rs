@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::with_defaults;
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, timeout};
@@ -16,21 +17,17 @@ use crate::client::HttpClient;
 /// well, so that a key which it has withdrawn is not trusted once more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// When keys are fetched again. All times are in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefreshRules {
-    /// How old keys may be before they are fetched again.
-    pub max_age: u64,
-    /// The least time between two fetches, from the end of one, for all callers and keys.
-    pub interval: u64,
-    /// How old keys may be when they cannot be fetched again, or not at once. Then no token is
-    /// believed.
-    pub max_stale: u64,
-}
-
-impl Default for RefreshRules {
-    fn default() -> Self {
-        Self { max_age: 600, interval: 30, max_stale: 6 * 3600 }
+with_defaults! {
+    /// When keys are fetched again. All times are in seconds.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct RefreshRules {
+        /// How old keys may be before they are fetched again.
+        pub max_age: u64 = 600,
+        /// The least time between two fetches, from the end of one, for all callers and keys.
+        pub interval: u64 = 30,
+        /// How old keys may be when they cannot be fetched again, or not at once. Then no token is
+        /// believed.
+        pub max_stale: u64 = 6 * 3600,
     }
 }
 

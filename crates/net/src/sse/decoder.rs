@@ -1,5 +1,7 @@
 //! Reading events from bytes that come in any pieces.
 
+use chio_core::with_defaults;
+
 use super::{Event, SseError};
 
 /// The mark that may stand before the first line.
@@ -9,18 +11,14 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 /// more must not be able to ask for ever.
 const MAX_RETRY: u64 = 24 * 3600 * 1000;
 
-/// Bounds of what is kept of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SseLimits {
-    /// Bytes of a line.
-    pub max_line: usize,
-    /// Bytes of the data of an event.
-    pub max_event: usize,
-}
-
-impl Default for SseLimits {
-    fn default() -> Self {
-        Self { max_line: 4 * 1024 * 1024, max_event: 4 * 1024 * 1024 }
+with_defaults! {
+    /// Bounds of what is kept of a stream.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct SseLimits {
+        /// Bytes of a line.
+        pub max_line: usize = 4 * 1024 * 1024,
+        /// Bytes of the data of an event.
+        pub max_event: usize = 4 * 1024 * 1024,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::capability::CapabilityToken;
+use chio_core::with_defaults;
 use chio_kernel::{Clock, SystemClock};
 use chio_net::address::AddressPattern;
 
@@ -55,24 +56,20 @@ pub(crate) struct OAuthClient {
     pub(crate) token_endpoint: Option<String>,
 }
 
-/// How much of an agent's answers is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentLimits {
-    /// Bytes of an answer that is read whole.
-    pub body: usize,
-    /// Bytes of a line of a stream.
-    pub line: usize,
-    /// Bytes of an event of a stream.
-    pub event: usize,
-    /// Bytes of all events of a stream.
-    pub stream: usize,
-    /// Events of a stream.
-    pub chunks: usize,
-}
-
-impl Default for AgentLimits {
-    fn default() -> Self {
-        Self { body: 4 << 20, line: 256 << 10, event: 256 << 10, stream: 1 << 20, chunks: 1024 }
+with_defaults! {
+    /// How much of an agent's answers is taken.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct AgentLimits {
+        /// Bytes of an answer that is read whole.
+        pub body: usize = 4 << 20,
+        /// Bytes of a line of a stream.
+        pub line: usize = 256 << 10,
+        /// Bytes of an event of a stream.
+        pub event: usize = 256 << 10,
+        /// Bytes of all events of a stream.
+        pub stream: usize = 1 << 20,
+        /// Events of a stream.
+        pub chunks: usize = 1024,
     }
 }
 

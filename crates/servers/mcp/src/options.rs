@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
+use chio_core::with_defaults;
 
 /// Who works with which child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,68 +75,46 @@ impl fmt::Debug for McpServerOptions {
     }
 }
 
-/// How far a server may go.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// How many bytes a line of the server may have.
-    pub max_line_bytes: usize,
-    /// After how many lines in a row that are no messages it is ended.
-    pub max_garbage: usize,
-    /// How many requests to one child wait for an answer at once.
-    pub max_pending: usize,
-    /// How many bytes wait for a child that does not read.
-    pub max_queued_bytes: usize,
-    /// How many bytes of what a child says wait for a client that does not take it.
-    pub max_held_bytes: u32,
-    /// How many notifications of one call wait for its caller.
-    pub max_notifications: usize,
-    /// How many questions of one call wait for its caller.
-    pub max_questions: usize,
-    /// How many pages a list may have.
-    pub max_pages: usize,
-    /// How many entries a list may have.
-    pub max_entries: usize,
-    /// How many bytes the entries of a list may have.
-    pub max_list_bytes: usize,
-    /// How many resources a session may ask to be told of.
-    pub max_subscriptions: usize,
-    /// How long the first exchange of a child may take.
-    pub initialize: Duration,
-    /// How long a page of a list may take.
-    pub list: Duration,
-    /// How long a child may take to end once its input has, and again once it was told to.
-    pub stop: Duration,
-    /// How long a child is not started again after it failed once; twice that after it failed twice.
-    pub first_pause: Duration,
-    /// How long at most.
-    pub longest_pause: Duration,
-    /// A child that has lived so long has not failed.
-    pub settled_after: Duration,
-    /// How long a task's result is kept that a tool insists on.
-    pub task_ttl: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_line_bytes: 16 << 20,
-            max_garbage: 100,
-            max_pending: 256,
-            max_queued_bytes: 16 << 20,
-            max_held_bytes: 16 << 20,
-            max_notifications: 256,
-            max_questions: 8,
-            max_pages: 200,
-            max_entries: 10_000,
-            max_list_bytes: 32 << 20,
-            max_subscriptions: 1000,
-            initialize: Duration::from_secs(30),
-            list: Duration::from_secs(30),
-            stop: Duration::from_secs(2),
-            first_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_secs(10),
-            settled_after: Duration::from_secs(30),
-            task_ttl: Duration::from_secs(600),
-        }
+with_defaults! {
+    /// How far a server may go.
+    #[derive(Debug, Clone)]
+    pub struct Limits {
+        /// How many bytes a line of the server may have.
+        pub max_line_bytes: usize = 16 << 20,
+        /// After how many lines in a row that are no messages it is ended.
+        pub max_garbage: usize = 100,
+        /// How many requests to one child wait for an answer at once.
+        pub max_pending: usize = 256,
+        /// How many bytes wait for a child that does not read.
+        pub max_queued_bytes: usize = 16 << 20,
+        /// How many bytes of what a child says wait for a client that does not take it.
+        pub max_held_bytes: u32 = 16 << 20,
+        /// How many notifications of one call wait for its caller.
+        pub max_notifications: usize = 256,
+        /// How many questions of one call wait for its caller.
+        pub max_questions: usize = 8,
+        /// How many pages a list may have.
+        pub max_pages: usize = 200,
+        /// How many entries a list may have.
+        pub max_entries: usize = 10_000,
+        /// How many bytes the entries of a list may have.
+        pub max_list_bytes: usize = 32 << 20,
+        /// How many resources a session may ask to be told of.
+        pub max_subscriptions: usize = 1000,
+        /// How long the first exchange of a child may take.
+        pub initialize: Duration = Duration::from_secs(30),
+        /// How long a page of a list may take.
+        pub list: Duration = Duration::from_secs(30),
+        /// How long a child may take to end once its input has, and again once it was told to.
+        pub stop: Duration = Duration::from_secs(2),
+        /// How long a child is not started again after it failed once; twice that after it failed
+        /// twice.
+        pub first_pause: Duration = Duration::from_millis(100),
+        /// How long at most.
+        pub longest_pause: Duration = Duration::from_secs(10),
+        /// A child that has lived so long has not failed.
+        pub settled_after: Duration = Duration::from_secs(30),
+        /// How long a task's result is kept that a tool insists on.
+        pub task_ttl: Duration = Duration::from_secs(600),
     }
 }

@@ -82,7 +82,7 @@ async fn a_flood_of_progress_ends_with_the_result() {
     assert!((1..=20_000).contains(&told), "{told}");
     if told < 20_000 {
         let dropped = format!("srv: {} notices of a call were dropped", 20_000 - told);
-        assert!(world.log().iter().any(|line| line.starts_with(&dropped)), "{:?}", world.log());
+        assert!(world.log().iter().any(|line| line.contains(&dropped)), "{:?}", world.log());
     }
 }
 
