@@ -11,13 +11,12 @@ use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::strict;
 use chio_net::address::AddressPattern;
-use chio_store::StoreUrl;
 use zeroize::Zeroizing;
 
 use crate::duration;
 use crate::files::shown;
 use crate::io::Io;
-use crate::store_args::{StoreArgs, data_of};
+use crate::store_args::StoreArgs;
 
 /// The longest file with a secret or a certificate that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -96,7 +95,7 @@ pub(crate) struct A2aAgent {
     /// A capability that the agent's own kernel has issued
     #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) capability: Option<PathBuf>,
-    /// Where tasks are remembered [default: in memory, or beside the store]
+    /// Where tasks are remembered [default: in the data directory]
     #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) task_registry: Option<PathBuf>,
     /// How long the agent may take for an answer [default: 60s]
@@ -128,7 +127,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl A2aAgent {
-    /// The agent of the command line. Its tasks are remembered beside the store by default.
+    /// The agent of the command line. Its tasks are remembered in the data directory by
+    /// default.
     pub(crate) fn of_args(
         &self,
         io: &mut Io<'_>,
@@ -143,13 +143,13 @@ impl A2aAgent {
         let key = self.manifest_key.as_ref();
         let key = key.map(|key| io.public_key("--manifest-key", key)).transpose()?;
         let agent = Self { id, manifest_public_key: key, ..self.clone() };
-        Ok(agent.within(io.folder, &store.url(io)?))
+        Ok(agent.within(io.folder, store.location(io)?.data()))
     }
 
-    /// The same with paths that begin in this folder, and with tasks remembered beside the store
-    /// by default.
-    pub(crate) fn within(mut self, folder: &Path, store: &StoreUrl) -> Self {
-        self.task_registry = match (self.task_registry, data_of(store)) {
+    /// The same with paths that begin in this folder, and with tasks remembered in the data
+    /// directory by default.
+    pub(crate) fn within(mut self, folder: &Path, data: Option<&Path>) -> Self {
+        self.task_registry = match (self.task_registry, data) {
             (Some(file), _) => Some(folder.join(file)),
             (None, Some(data)) => {
                 let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };

@@ -11,7 +11,6 @@ use chio_core::hash::sha256_hex;
 use chio_net::auth::Authenticator;
 use chio_net::client::{ClientOptions, HttpClient};
 use chio_net::jwt::{IssuerKeys, JwkSet, JwtVerifier, RefreshRules};
-use chio_store::StoreUrl;
 use zeroize::Zeroizing;
 
 use crate::admission::Anonymous;
@@ -20,7 +19,7 @@ use crate::io::Io;
 
 /// The variable that a token may be in.
 const VARIABLE: &str = "CHIO_AUTH_TOKEN";
-/// The file of the token that is made when the operator sets none, below the store's folder.
+/// The file of the token that is made when the operator sets none, below the data directory.
 const TOKEN_FILE: &str = "mcp.token";
 /// The longest token file that is read, in bytes.
 const MAX_TOKEN: u64 = 16 * 1024;
@@ -176,11 +175,14 @@ impl AccessArgs {
 
 impl Access {
     /// The token of the data directory, which is made when it is not there.
-    pub(crate) fn own(io: &mut Io<'_>, url: &StoreUrl) -> Result<Self> {
-        let StoreUrl::Sqlite(folder) = url else {
-            bail!("a store in memory keeps no token: name the clients that are accepted");
+    pub(crate) fn own(io: &mut Io<'_>, data: Option<&Path>) -> Result<Self> {
+        let Some(data) = data else {
+            bail!(
+                "expected a data directory for the token of clients, found none: name one, or the \
+                 clients that are accepted"
+            );
         };
-        let file = folder.join(TOKEN_FILE);
+        let file = data.join(TOKEN_FILE);
         let token = own_token(io, &file)?;
         let note = format!(
             "clients send `Authorization: Bearer TOKEN`; the token is in {}",

@@ -54,12 +54,12 @@ impl Answer {
 
 /// The key that answers for users of clients, where the policy lets them. It is none of the
 /// operator's own, so that receipts tell their answers apart.
-pub(crate) fn client_user(store: &OpenStore) -> Result<Option<Keypair>> {
+pub(crate) async fn client_user(store: &OpenStore) -> Result<Option<Keypair>> {
     let seed = |approver: Keypair| {
         let signature = approver.sign(DOMAIN);
         sha256(signature.as_ed25519().map_or(&[][..], |bytes| &bytes[..]))
     };
-    Ok(store.approver()?.map(|approver| Keypair::from_seed(&seed(approver))))
+    Ok(store.approver().await?.map(|approver| Keypair::from_seed(&seed(approver))))
 }
 
 /// Takes the word of a client's own user.

@@ -1,5 +1,27 @@
 //! The commands, one file each.
 
+/// Commands, each with the file that reads its arguments and what runs it.
+macro_rules! subcommands {
+    ($(#[$meta:meta])* $($(@$is:ident)? $name:ident($args:ty) => $run:path,)*) => {
+        #[derive(Debug, clap::Subcommand)]
+        $(#[$meta])*
+        pub(crate) enum Command {
+            $($(#[command($is)])? $name($args),)*
+        }
+
+        impl Command {
+            pub(crate) fn run(
+                &self,
+                io: &mut crate::io::Io<'_>,
+            ) -> anyhow::Result<crate::outcome::Outcome> {
+                match self {
+                    $(Self::$name(args) => $run(args, io).map(Into::into),)*
+                }
+            }
+        }
+    };
+}
+
 mod a2a;
 mod approvals;
 mod call;
@@ -22,7 +44,7 @@ mod tour;
 mod up;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::io::Io;
 use crate::outcome::Outcome;
@@ -56,65 +78,32 @@ pub(crate) struct CommandLine {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Up(up::Args),
-    #[command(subcommand)]
-    Mcp(Box<mcp::Command>),
-    #[command(subcommand)]
-    A2a(Box<a2a::Command>),
-    Init(init::Args),
-    Serve(serve::Args),
-    Doctor(doctor::Args),
-    #[command(subcommand)]
-    Tools(tools::Command),
-    Call(call::Args),
-    Tour(tour::Args),
-    #[command(subcommand)]
-    Native(Box<native::Command>),
-    #[command(subcommand)]
-    Key(key::Command),
-    #[command(subcommand)]
-    Capability(Box<capability::Command>),
-    #[command(subcommand)]
-    Policy(Box<policy::Command>),
-    #[command(subcommand)]
-    Approvals(approvals::Command),
-    #[command(subcommand)]
-    Receipt(receipt::Command),
-    #[command(subcommand)]
-    Log(log::Command),
-    #[command(subcommand)]
-    Kernel(kernel::Command),
-    #[command(subcommand)]
-    Manifest(manifest::Command),
-    Canonicalize(canonicalize::Args),
+subcommands! {
+    Up(up::Args) => up::run,
+    @subcommand Mcp(Box<mcp::Command>) => mcp::Command::run,
+    @subcommand A2a(Box<a2a::Command>) => a2a::Command::run,
+    Init(init::Args) => init::run,
+    Serve(serve::Args) => serve::run,
+    Doctor(doctor::Args) => doctor::run,
+    @subcommand Tools(tools::Command) => tools::Command::run,
+    Call(call::Args) => call::run,
+    Tour(tour::Args) => tour::run,
+    @subcommand Native(Box<native::Command>) => native::Command::run,
+    @subcommand Key(key::Command) => key::Command::run,
+    @subcommand Capability(Box<capability::Command>) => capability::Command::run,
+    @subcommand Policy(Box<policy::Command>) => policy::Command::run,
+    @subcommand Approvals(approvals::Command) => approvals::Command::run,
+    @subcommand Receipt(receipt::Command) => receipt::Command::run,
+    @subcommand Log(log::Command) => log::Command::run,
+    @subcommand Kernel(kernel::Command) => kernel::Command::run,
+    @subcommand Manifest(manifest::Command) => manifest::Command::run,
+    Canonicalize(canonicalize::Args) => canonicalize::run,
 }
 
 impl CommandLine {
     /// Runs the command.
     pub(crate) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
-        match &self.command {
-            Command::Up(args) => up::run(args, io),
-            Command::Mcp(command) => command.run(io),
-            Command::A2a(command) => command.run(io),
-            Command::Init(args) => init::run(args, io),
-            Command::Serve(args) => serve::run(args, io),
-            Command::Doctor(args) => doctor::run(args, io),
-            Command::Tools(command) => command.run(io),
-            Command::Call(args) => call::run(args, io),
-            Command::Tour(args) => tour::run(args, io),
-            Command::Native(command) => command.run(io),
-            Command::Key(command) => command.run(io),
-            Command::Capability(command) => command.run(io),
-            Command::Policy(command) => command.run(io),
-            Command::Approvals(command) => command.run(io),
-            Command::Receipt(command) => command.run(io),
-            Command::Log(command) => command.run(io),
-            Command::Kernel(command) => command.run(io),
-            Command::Manifest(command) => command.run(io),
-            Command::Canonicalize(args) => canonicalize::run(args, io),
-        }
+        self.command.run(io)
     }
 }
 

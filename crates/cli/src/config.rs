@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use chio_core::crypto::PublicKey;
 use chio_edge::Settings;
-use chio_policy::document::Problem;
-use chio_store::StoreUrl;
+use chio_store::Location;
+use chio_yaml::Problem;
 
 use crate::access::AccessConfig;
 use crate::edges::EDGES;
@@ -20,7 +20,7 @@ use crate::listeners::ListenerConfig;
 use crate::policies::DEFAULT;
 use crate::runtime::EdgeConfig;
 use crate::servers::{ToolServer, demo};
-use crate::store_args::{DEFAULT_FOLDER, data_of};
+use crate::store_args::DEFAULT_FOLDER;
 use crate::text;
 
 /// The configuration file of the current folder.
@@ -34,7 +34,7 @@ pub(crate) const DEFAULT_LISTEN: SocketAddr =
 /// What is to be run.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    pub(crate) store: StoreUrl,
+    pub(crate) location: Location,
     pub(crate) policy: String,
     pub(crate) shadow_policy: Option<String>,
     pub(crate) servers: Vec<Arc<dyn ToolServer>>,
@@ -47,10 +47,10 @@ pub(crate) struct Config {
     pub(crate) folder: PathBuf,
 }
 
-/// The listeners that need not be configured: HTTP, and a socket beside the store.
-pub(crate) fn default_listeners(store: &StoreUrl) -> Vec<ListenerConfig> {
+/// The listeners that need not be configured: HTTP, and a socket in the data directory.
+pub(crate) fn default_listeners(data: Option<&Path>) -> Vec<ListenerConfig> {
     let mut listeners = vec![ListenerConfig::http(DEFAULT_LISTEN, AccessConfig::OwnToken)];
-    listeners.extend(data_of(store).map(|data| ListenerConfig::socket(data.join(NATIVE_SOCKET))));
+    listeners.extend(data.map(|data| ListenerConfig::socket(data.join(NATIVE_SOCKET))));
     listeners
 }
 
@@ -94,16 +94,16 @@ impl Config {
 
     /// What `chio up` runs in a folder.
     pub(crate) fn of_up(folder: &Path) -> Self {
-        let store = StoreUrl::Sqlite(folder.join(DEFAULT_FOLDER));
-        let listeners = default_listeners(&store);
+        let location = Location::new(None, None, Path::new(DEFAULT_FOLDER)).within(folder);
+        let listeners = default_listeners(location.data());
         Self {
             policy: DEFAULT.to_owned(),
             shadow_policy: None,
-            servers: vec![demo::server(&store)],
+            servers: vec![demo::server(location.data())],
             edges: default_edges(&listeners),
             listeners,
             trusted_kernels: Vec::new(),
-            store,
+            location,
             folder: folder.to_owned(),
         }
     }
@@ -115,6 +115,6 @@ impl Config {
 
     /// The data directory, where there is one.
     pub(crate) fn data(&self) -> Option<&Path> {
-        data_of(&self.store)
+        self.location.data()
     }
 }

@@ -31,6 +31,13 @@ impl Outcome {
     }
 }
 
+/// A command that judges nothing ends well, or with an error.
+impl From<()> for Outcome {
+    fn from((): ()) -> Self {
+        Self::Well
+    }
+}
+
 /// An input that was read and is refused. Every other error means that nothing was decided.
 #[derive(Debug)]
 pub(crate) struct Refused {

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chio_kernel::Pipeline;
 use chio_policy::capabilities::DefaultCapability;
-use chio_policy::document::{Problem, RULESETS};
+use chio_policy::document::RULESETS;
 use chio_policy::shadow::Shadow;
 use chio_policy::state::State;
 use chio_policy::{Policy, Unproved};
+use chio_yaml::Problem;
 use parking_lot::RwLock;
 
 use crate::text;

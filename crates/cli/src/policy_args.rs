@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use chio_policy::document::Problem;
+use chio_yaml::Problem;
 
 use crate::files::shown;
 use crate::io::Io;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use chio_core::hash::sha256;
 use chio_kernel::ChioKernel;
 use chio_policy::Policy;
-use chio_policy::document::Problem;
+use chio_yaml::Problem;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 

@@ -2,6 +2,7 @@
 //! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
 //! in the [`Plan`] that they make.
 
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
 use chio_kernel::{ChioKernel, Clock, DurableReceipt, KernelParts, SystemClock, SystemRandomness};
 use chio_policy::capabilities::DefaultCapability;
-use chio_store::{OpenStore, StoreUrl};
+use chio_store::{Location, OpenStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
@@ -25,12 +26,10 @@ use crate::approving::{ByClientUser, client_user};
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
-use crate::outcome::Outcome;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
 use crate::servers::{self, ServerContext, ToolServer};
-use crate::store_args::data_of;
 use crate::text;
 use crate::token_issuer::TokenIssuer;
 use crate::trust::Trust;
@@ -45,7 +44,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
 /// What a command serves.
 pub(crate) struct Plan<'a> {
-    pub(crate) store: StoreUrl,
+    pub(crate) location: Location,
     pub(crate) servers: Vec<Arc<dyn ToolServer>>,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) edges: Vec<EdgeConfig>,
@@ -90,9 +89,13 @@ impl EdgeConfig {
 
 impl<'a> Plan<'a> {
     /// A plan with the usual for all the rest.
-    pub(crate) fn new(store: StoreUrl, policies: PolicySources, choose_address: &'a str) -> Self {
+    pub(crate) fn new(
+        location: Location,
+        policies: PolicySources,
+        choose_address: &'a str,
+    ) -> Self {
         Self {
-            store,
+            location,
             servers: Vec::new(),
             listeners: Vec::new(),
             edges: Vec::new(),
@@ -110,7 +113,7 @@ impl<'a> Plan<'a> {
     /// refused leaves no kernel behind. The kernel's receipts come out last.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
         let policies = self.policies.load(io).await?;
-        let data = data_of(&self.store).map(std::path::Path::to_owned);
+        let data = self.location.data().map(Path::to_owned);
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let (first, later): (Vec<_>, Vec<_>) =
             self.listeners.iter().partition(|listener| listener.is_bound_first());
@@ -118,12 +121,12 @@ impl<'a> Plan<'a> {
         for config in first {
             listeners.push(Listener::bind(io, config, in_use).await?);
         }
-        let store = OpenStore::open(&self.store, Arc::new(SystemClock::default()))?;
+        let store = OpenStore::open(&self.location, Arc::new(SystemClock::default())).await?;
         for config in later {
             listeners.push(Listener::bind(io, config, in_use).await?);
         }
         for listener in listeners.iter_mut().filter(|listener| listener.needs_access()) {
-            listener.set_access(Access::own(io, &self.store)?);
+            listener.set_access(Access::own(io, data.as_deref())?);
         }
         if let Some(line) = &self.starting {
             tracing::info!("{line}");
@@ -134,18 +137,17 @@ impl<'a> Plan<'a> {
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
-    pub(crate) fn run(self, io: &mut Io<'_>) -> Result<Outcome> {
+    pub(crate) fn run(self, io: &mut Io<'_>) -> Result<()> {
         run_server(async {
             let shutdown = shutdown_on_signal()?;
             let is_main = self.is_main;
             let (mut runtime, opening, _) = self.start(io).await?;
             runtime.announce();
-            let served = opening.open(&mut runtime, None)?;
+            let served = opening.open(&mut runtime, None).await?;
             // Before it is announced: clients may act on the announcement at once.
             let _file = served.write_endpoint_file(io, &runtime, is_main)?;
             served.announce();
-            runtime.serve(served, shutdown).await?;
-            Ok(Outcome::Well)
+            runtime.serve(served, shutdown).await
         })
     }
 }
@@ -157,13 +159,13 @@ type Receipts = broadcast::Receiver<DurableReceipt>;
 pub(crate) struct Opening {
     pub(crate) listeners: Vec<Listener>,
     edges: Vec<EdgeConfig>,
-    data: Option<std::path::PathBuf>,
+    data: Option<PathBuf>,
 }
 
 /// Listeners with the edges that are on them.
 pub(crate) struct Served {
     listeners: Vec<(Listener, Vec<ServedEdge>)>,
-    data: Option<std::path::PathBuf>,
+    data: Option<PathBuf>,
 }
 
 struct ServedEdge {
@@ -174,7 +176,7 @@ struct ServedEdge {
 impl Opening {
     /// Starts the edges. `fallback` is issued where the policy has no default capabilities; without
     /// one, a capability for everything that the servers have.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         self,
         runtime: &mut Runtime,
         fallback: Option<DefaultCapability>,
@@ -184,7 +186,7 @@ impl Opening {
         for listener in self.listeners {
             let mut edges = Vec::new();
             for config in self.edges.iter().filter(|edge| edge.listener == listener.name) {
-                let context = runtime.edge_context(&listener, config.kind, &fallback)?;
+                let context = runtime.edge_context(&listener, config.kind, &fallback).await?;
                 let edge = (config.kind.start)(context, &config.settings);
                 let edge = edge.map_err(|error| anyhow!("edge `{}`: {error}", config.kind.name))?;
                 runtime.edges.push(Arc::clone(&edge));
@@ -284,13 +286,13 @@ impl Runtime {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
         let asks_users = plan.edges.iter().any(|edge| edge.kind.asks_users);
-        let client_user = if asks_users { client_user(&store)?.map(Arc::new) } else { None };
+        let client_user = if asks_users { client_user(&store).await?.map(Arc::new) } else { None };
         let trust = match &client_user {
             Some(key) => plan.trust.and_approver(key.public_key().clone()),
             None => plan.trust,
         };
         let trust = trust.of_store(&store, own_key).await?;
-        let slot = store.take_slot(plan.kernel_key)?;
+        let slot = store.take_slot(plan.kernel_key).await?;
         trust.check_kernel(slot.key.public_key())?;
         let mut config = trust.config();
         config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
@@ -336,18 +338,18 @@ impl Runtime {
     }
 
     /// Issues the capabilities of the policy; none where the authority's key is kept elsewhere.
-    pub(crate) fn issuer(
+    pub(crate) async fn issuer(
         &self,
         fallback: Option<DefaultCapability>,
     ) -> Result<Option<TokenIssuer>> {
         let capabilities = self.policies.capabilities().clone();
-        let authority = self.store.authority()?;
+        let authority = self.store.authority().await?;
         let kernel = self.kernel.clone();
         Ok(authority.map(|key| TokenIssuer::new(kernel, key, capabilities, fallback)))
     }
 
     /// Admits the clients of a listener.
-    fn admission(
+    async fn admission(
         &self,
         listener: &Listener,
         kind: &EdgeKind,
@@ -356,12 +358,12 @@ impl Runtime {
         let orchestrator = Arc::clone(&self.orchestrator);
         match listener.admits() {
             Admits::ByPolicy(anonymous) => {
-                let issuer = self.issuer(Some(fallback.clone()))?;
+                let issuer = self.issuer(Some(fallback.clone())).await?;
                 let admits_ended = kind.admits_ended;
                 Ok(Arc::new(PolicyAdmission { orchestrator, issuer, anonymous, admits_ended }))
             }
             Admits::Everyone(subject) => {
-                let issuer = if subject.is_some() { self.issuer(None)? } else { None };
+                let issuer = if subject.is_some() { self.issuer(None).await? } else { None };
                 let issues = !self.policies.capabilities().now().is_empty();
                 if subject.is_some() && issuer.is_none() && issues {
                     tracing::warn!(
@@ -373,7 +375,7 @@ impl Runtime {
         }
     }
 
-    fn edge_context(
+    async fn edge_context(
         &self,
         listener: &Listener,
         kind: &EdgeKind,
@@ -386,7 +388,7 @@ impl Runtime {
         });
         Ok(EdgeContext {
             orchestrator: Arc::clone(&self.orchestrator),
-            admission: self.admission(listener, kind, fallback)?,
+            admission: self.admission(listener, kind, fallback).await?,
             servers: self.servers.clone(),
             base_url: listener.base_url(),
             user_approvals,

@@ -12,8 +12,7 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_kernel::{Clock, ToolServerConnection};
-use chio_policy::document::{Item, Key, NodeKind, Section};
-use chio_store::StoreUrl;
+use chio_yaml::{Item, Key, NodeKind, Section};
 use tokio::task::JoinSet;
 
 pub(crate) use mcp::McpCommand;
@@ -59,7 +58,8 @@ pub(crate) struct ServerKind {
 pub(crate) struct Paths<'a> {
     /// The folder of the file.
     pub(crate) folder: &'a Path,
-    pub(crate) store: &'a StoreUrl,
+    /// The data directory.
+    pub(crate) data: Option<&'a Path>,
 }
 
 /// Every kind of tool server; an entry is of the first that it fits.
@@ -80,11 +80,7 @@ pub(crate) fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<Arc<dyn T
 
 /// A text that has to be there.
 pub(crate) fn required<'a>(section: &Section<'a>, key: &str, what: &str) -> Option<Item<'a>> {
-    let found = section.text(key);
-    if found.is_none() && !section.has(key) {
-        section.problem(key, &format!("expected {what} here"));
-    }
-    found
+    section.required(key, section.text(key), &format!("expected {what} here"))
 }
 
 /// A list of texts.

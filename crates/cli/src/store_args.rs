@@ -1,4 +1,4 @@
-//! Which store a command works on.
+//! Which store, and which data directory, a command works on.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use chio_kernel::SystemClock;
 use chio_kernel::store::StoreError;
-use chio_store::{OpenStore, StoreUrl};
+use chio_store::{Location, OpenStore, StoreUrl};
 
 use crate::io::Io;
 use crate::outcome::Refused;
@@ -18,11 +18,11 @@ pub(crate) const DEFAULT_FOLDER: &str = ".chio";
 /// Which store a command works on.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct StoreArgs {
-    /// The store: `sqlite:FOLDER` or `memory:` [default: sqlite:.chio]
+    /// The store: `sqlite:FOLDER` or `memory:` [default: in the data directory]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The folder of the store; short for --store sqlite:DIR
-    #[arg(long, value_name = "DIR", conflicts_with = "store")]
+    /// The data directory, with keys, sockets and tokens [default: the folder of --store, or .chio]
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
@@ -32,22 +32,17 @@ impl StoreArgs {
         self.store.is_some() || self.data.is_some()
     }
 
-    /// The store's address.
-    pub(crate) fn url(&self, io: &Io<'_>) -> Result<StoreUrl> {
-        let url = match (&self.store, &self.data) {
-            (Some(url), _) => url.parse().context("cannot take --store")?,
-            (None, Some(folder)) => StoreUrl::Sqlite(folder.clone()),
-            (None, None) => StoreUrl::Sqlite(PathBuf::from(DEFAULT_FOLDER)),
-        };
-        Ok(match url {
-            StoreUrl::Sqlite(folder) => StoreUrl::Sqlite(io.folder.join(folder)),
-            url => url,
-        })
+    /// Where the store and its data directory are.
+    pub(crate) fn location(&self, io: &Io<'_>) -> Result<Location> {
+        let url = self.store.as_ref().map(|url| url.parse::<StoreUrl>()).transpose();
+        let url = url.context("cannot take --store")?;
+        Ok(Location::new(url, self.data.clone(), Path::new(DEFAULT_FOLDER)).within(io.folder))
     }
 
     /// Opens a store that must exist.
-    pub(crate) fn open_existing(&self, io: &Io<'_>) -> Result<OpenStore> {
-        let opened = OpenStore::open_existing(&self.url(io)?, Arc::new(SystemClock::default()));
+    pub(crate) async fn open_existing(&self, io: &Io<'_>) -> Result<OpenStore> {
+        let clock = Arc::new(SystemClock::default());
+        let opened = OpenStore::open_existing(self.location(io)?, clock).await;
         if self.is_given() {
             return Ok(opened?);
         }
@@ -74,13 +69,5 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Refused(message) => Refused::new(message).into(),
         other => other.into(),
-    }
-}
-
-/// The data directory of a store, where it has one.
-pub(crate) fn data_of(store: &StoreUrl) -> Option<&Path> {
-    match store {
-        StoreUrl::Sqlite(folder) => Some(folder),
-        StoreUrl::Memory => None,
     }
 }

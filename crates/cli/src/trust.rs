@@ -82,8 +82,8 @@ impl Trust {
         store: &OpenStore,
         kernel_key: Option<&PublicKey>,
     ) -> Result<Self> {
-        self.issuers.extend(store.authority_public()?);
-        self.approvers.extend(store.approver_public()?);
+        self.issuers.extend(store.authority_public().await?);
+        self.approvers.extend(store.approver_public().await?);
         let known = kernels_of(store).await?;
         for approver in &self.approvers {
             let others = [(&known, KERNEL), (&self.kernels, KERNEL), (&self.issuers, ISSUER)];
@@ -131,7 +131,7 @@ const ISSUER: &str = "that of an issuer of tokens";
 
 /// Refuses a key that approvals of this store's calls cannot be signed with.
 pub(crate) async fn check_approver(store: &OpenStore, key: &PublicKey) -> Result<()> {
-    if store.authority_public()?.as_ref() == Some(key) {
+    if store.authority_public().await?.as_ref() == Some(key) {
         return Err(not_an_approver(ISSUER).into());
     }
     if kernels_of(store).await?.contains(key) {

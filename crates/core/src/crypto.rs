@@ -23,6 +23,8 @@ pub const SIGNATURE_LEN: usize = 64;
 /// A signature algorithm, by the name that `algorithm` members carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Algorithm {
     /// The one that we sign and verify with.
     Ed25519,
@@ -37,13 +39,8 @@ pub enum Algorithm {
 impl Algorithm {
     /// The name in `algorithm` members.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ed25519 => "ed25519",
-            Self::P256 => "p256",
-            Self::P384 => "p384",
-            Self::Hybrid => "hybrid",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether an `algorithm` member is left out: it is when absent or Ed25519.

@@ -15,8 +15,9 @@ const PARTIAL_OUTPUT: &str = "x-chio-partial-output";
 const TARGET_PROTOCOL: &str = "x-chio-target-protocol";
 
 /// How faithfully a surface can present a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum BridgeFidelity {
     /// Nothing is lost.
     Lossless,

@@ -13,6 +13,7 @@ pub mod capability_ref;
 pub mod certificate;
 pub mod checkpoint;
 pub mod crypto;
+pub mod duration;
 pub mod fidelity;
 pub mod frame;
 pub mod governance;

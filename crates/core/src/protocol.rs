@@ -1,6 +1,5 @@
 //! The protocols that agents and tools speak.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,8 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum DiscoveryProtocol {
     /// Chio's own frames, or a call within the process.
     #[default]
@@ -33,21 +34,8 @@ impl DiscoveryProtocol {
 
     /// The name that is written.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Http => "http",
-            Self::Mcp => "mcp",
-            Self::A2a => "a2a",
-            Self::Acp => "acp",
-            Self::OpenAi => "open_ai",
-        }
-    }
-}
-
-impl fmt::Display for DiscoveryProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -19,6 +19,8 @@ pub enum RuntimeAssurance {
 /// How autonomously an agent acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum AutonomyTier {
     /// A person directs each act.
     Direct,
@@ -31,6 +33,8 @@ pub enum AutonomyTier {
 /// The safety rating of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum SafetyTier {
     /// The lowest.
     Low,

@@ -23,10 +23,10 @@ pub use keys::{IssuerKeys, RefreshRules};
 use claims::Round;
 use jwk::KeyQuery;
 
-/// The longest token that is read, unless told otherwise.
+/// The longest token that is read, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// How far clocks may differ, in seconds, unless told otherwise.
+/// How far clocks may differ, in seconds.
 const LEEWAY: u64 = 60;
 
 /// Types of tokens that are access tokens, or do not say (RFC 9068, RFC 8725 §3.11). Tokens for
@@ -38,22 +38,14 @@ const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 pub struct JwtVerifier {
     issuers: Vec<(String, IssuerKeys)>,
     audiences: Vec<String>,
-    algorithms: Vec<Algorithm>,
-    leeway: u64,
-    max_token: usize,
 }
 
 impl JwtVerifier {
     /// A verifier for tokens that were issued for one of these names of ours.
     #[must_use]
     pub fn new(audiences: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self {
-            issuers: Vec::new(),
-            audiences: audiences.into_iter().map(Into::into).collect(),
-            algorithms: Algorithm::ALL.to_vec(),
-            leeway: LEEWAY,
-            max_token: MAX_TOKEN,
-        }
+        let audiences = audiences.into_iter().map(Into::into).collect();
+        Self { issuers: Vec::new(), audiences }
     }
 
     /// As this, and believes this issuer, which signs with these keys.
@@ -80,37 +72,16 @@ impl JwtVerifier {
         Ok(self)
     }
 
-    /// As this, for these algorithms alone.
-    #[must_use]
-    pub fn with_algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        self.algorithms = algorithms.into_iter().collect();
-        self
-    }
-
-    /// As this, with clocks that differ by at most these seconds.
-    #[must_use]
-    pub fn with_leeway(mut self, seconds: u64) -> Self {
-        self.leeway = seconds;
-        self
-    }
-
-    /// As this, for tokens of at most these bytes.
-    #[must_use]
-    pub fn with_max_token(mut self, bytes: usize) -> Self {
-        self.max_token = bytes;
-        self
-    }
-
     /// Verifies a token at a time, in Unix seconds. Keys that are not at hand are fetched.
     ///
     /// # Errors
     /// When anything about the token is not as it must be, or its issuer's keys cannot be had.
     pub async fn verify(&self, token: &str, now: u64) -> Result<Claims, JwtError> {
-        if token.len() > self.max_token {
-            return Err(JwtError::TooLong { limit: self.max_token });
+        if token.len() > MAX_TOKEN {
+            return Err(JwtError::TooLong { limit: MAX_TOKEN });
         }
         let token = Parts::read(token)?;
-        let wanted = self.check_header(&token.header)?;
+        let wanted = check_header(&token.header)?;
         // Whose key to take is read before the signature is checked; it is believed only after.
         let issuer = claims::text(&token.payload, "iss")?.ok_or(JwtError::Claim("iss"))?;
         let own = self.issuers.iter().find(|(name, _)| *name == issuer);
@@ -123,28 +94,6 @@ impl JwtVerifier {
         self.check_claims(issuer, token.payload, now)
     }
 
-    /// Checks a header and returns the key that it names.
-    fn check_header<'a>(&self, header: &'a Map<String, Value>) -> Result<KeyQuery<'a>, JwtError> {
-        // SECURITY: what is critical and not understood may change what the signature means.
-        if header.contains_key("crit") {
-            return Err(JwtError::Critical);
-        }
-        let text = |name, wrong| match header.get(name) {
-            None => Ok(None),
-            Some(value) => value.as_str().map(Some).ok_or(JwtError::Malformed(wrong)),
-        };
-        let name = text("alg", "an `alg` that is no text")?;
-        // SECURITY: `none` and the symmetric algorithms have no name here.
-        let algorithm = self.algorithms.iter().find(|own| Some(own.name()) == name);
-        let algorithm = *algorithm.ok_or(JwtError::Algorithm)?;
-        let kind = text("typ", "a `typ` that is no text")?;
-        if kind.is_some_and(|kind| !TYPES.contains(&kind.to_ascii_lowercase().as_str())) {
-            return Err(JwtError::Type);
-        }
-        let id = text("kid", "a `kid` that is no text")?;
-        Ok(KeyQuery { id, algorithm })
-    }
-
     fn check_claims(
         &self,
         issuer: String,
@@ -152,10 +101,10 @@ impl JwtVerifier {
         now: u64,
     ) -> Result<Claims, JwtError> {
         let expires_at = claims::time(&all, "exp", Round::Down)?.ok_or(JwtError::Claim("exp"))?;
-        if now >= expires_at.saturating_add(self.leeway) {
+        if now >= expires_at.saturating_add(LEEWAY) {
             return Err(JwtError::Expired);
         }
-        let latest = now.saturating_add(self.leeway);
+        let latest = now.saturating_add(LEEWAY);
         for name in ["nbf", "iat"] {
             if claims::time(&all, name, Round::Up)?.is_some_and(|time| time > latest) {
                 return Err(JwtError::NotYetValid);
@@ -183,6 +132,28 @@ impl JwtVerifier {
             all,
         })
     }
+}
+
+/// Checks a header and returns the key that it names.
+fn check_header(header: &Map<String, Value>) -> Result<KeyQuery<'_>, JwtError> {
+    // SECURITY: what is critical and not understood may change what the signature means.
+    if header.contains_key("crit") {
+        return Err(JwtError::Critical);
+    }
+    let text = |name, wrong| match header.get(name) {
+        None => Ok(None),
+        Some(value) => value.as_str().map(Some).ok_or(JwtError::Malformed(wrong)),
+    };
+    let name = text("alg", "an `alg` that is no text")?;
+    // SECURITY: `none` and the symmetric algorithms have no name here.
+    let algorithm = Algorithm::ALL.into_iter().find(|own| Some(own.name()) == name);
+    let algorithm = algorithm.ok_or(JwtError::Algorithm)?;
+    let kind = text("typ", "a `typ` that is no text")?;
+    if kind.is_some_and(|kind| !TYPES.contains(&kind.to_ascii_lowercase().as_str())) {
+        return Err(JwtError::Type);
+    }
+    let id = text("kid", "a `kid` that is no text")?;
+    Ok(KeyQuery { id, algorithm })
 }
 
 /// A token, taken apart and not yet believed.

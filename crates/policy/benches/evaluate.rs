@@ -43,9 +43,10 @@ impl Rig {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock)).unwrap();
-        let slot = store.take_slot(None).unwrap();
-        let authority = store.authority().unwrap().unwrap();
+        let store =
+            runtime.block_on(OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock))).unwrap();
+        let slot = runtime.block_on(store.take_slot(None)).unwrap();
+        let authority = runtime.block_on(store.authority()).unwrap().unwrap();
         let token = token(&authority, clock.unix_seconds());
         let parts = KernelParts {
             config: KernelConfig {

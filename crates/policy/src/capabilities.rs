@@ -8,7 +8,9 @@ use chio_core::capability::{
 };
 use chio_core::money::MonetaryAmount;
 
-use crate::document::{Key, Section};
+use chio_yaml::{Key, Section};
+
+use crate::document::words;
 
 /// The path of the section.
 pub const SECTION: &str = "chio.capabilities";
@@ -58,15 +60,6 @@ const PROMPT: &[Key] = &[
     Key::new("prompt", "a name or `*`", "required", "the prompt"),
     Key::new("operations", "a list of operations", "[get]", "what may be done with it"),
     Key::new("ttl", "a time such as `5m`", "`ttl` above", "how long it holds"),
-];
-
-const OPERATIONS: &[(&str, Operation)] = &[
-    ("invoke", Operation::Invoke),
-    ("read_result", Operation::ReadResult),
-    ("read", Operation::Read),
-    ("subscribe", Operation::Subscribe),
-    ("get", Operation::Get),
-    ("delegate", Operation::Delegate),
 ];
 
 /// One capability that is issued to a new session.
@@ -128,23 +121,15 @@ fn required(item: &Section<'_>, key: &str) -> Option<String> {
 }
 
 fn operations(item: &Section<'_>, default: Operation) -> Vec<Operation> {
-    let operations = item.words("operations", OPERATIONS);
+    let operations = item.words("operations", &words());
     if operations.is_empty() { vec![default] } else { operations }
 }
 
 fn money(item: &Section<'_>, key: &str) -> Option<MonetaryAmount> {
     let found = item.text(key)?;
-    let parsed = found.text.split_once(' ').and_then(|(units, currency)| {
-        let units = units.parse().ok().filter(|_| is_currency(currency))?;
-        Some(MonetaryAmount { units, currency: currency.to_owned() })
-    });
+    let parsed = MonetaryAmount::parse(found.text);
     if parsed.is_none() {
         item.problem(key, "expected minor units and a currency, such as `500 USD`");
     }
     parsed
-}
-
-/// Whether a text has the form of a currency's code.
-pub(crate) fn is_currency(code: &str) -> bool {
-    code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }

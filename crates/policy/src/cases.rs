@@ -10,12 +10,11 @@ use chio_core::governance::ModelMetadata;
 use chio_core::hash::sha256;
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
-use chio_core::protocol::DiscoveryProtocol;
+use chio_yaml::{Key, Node, NodeKind, Place, Problem, Problems, Section, parse};
 use serde_json::{Map, Value};
 
-use crate::document::{Key, Node, NodeKind, Place, Problem, Problems, Section, parse};
+use crate::document::words;
 use crate::example::ExampleCall;
-use crate::guards::model::{PROVENANCE, TIERS};
 use crate::judge::Decision;
 
 /// How often one case may be asked.
@@ -126,8 +125,7 @@ fn cases_of(section: &Section<'_>) -> Vec<Case> {
 
 fn case_of(section: &Section<'_>, number: usize) -> Option<Case> {
     let tool = required(section, "tool", section.text("tool").map(|item| item.text));
-    let decisions = Decision::ALL.map(|decision| (decision.word(), decision));
-    let expect = required(section, "expect", section.one_of("expect", &decisions));
+    let expect = required(section, "expect", section.one_of("expect", &words()));
     let arguments = section.node("args").map_or_else(|| Value::Object(Map::new()), Node::to_value);
     let mut call = ExampleCall::new(tool.unwrap_or_default(), arguments);
     fill(&mut call, section);
@@ -156,17 +154,16 @@ fn required<T>(section: &Section<'_>, key: &str, value: Option<T>) -> Option<T> 
 
 /// What a case may say about its call, beyond tool and arguments.
 fn fill(call: &mut ExampleCall, section: &Section<'_>) {
-    let protocols = DiscoveryProtocol::ALL.map(|protocol| (protocol.name(), protocol));
     if let Some(server) = section.text("server") {
         server.text.clone_into(&mut call.server_id);
     }
     if let Some(session) = section.text("session") {
         session.text.clone_into(&mut call.session.id);
     }
-    if let Some(protocol) = section.one_of("protocol", &protocols) {
+    if let Some(protocol) = section.one_of("protocol", &words()) {
         call.session.protocol = protocol;
     }
-    if let Some(target) = section.one_of("target", &protocols) {
+    if let Some(target) = section.one_of("target", &words()) {
         call.target = target;
     }
     if let Some(fidelity) = fidelity(section) {
@@ -195,8 +192,8 @@ fn fidelity(section: &Section<'_>) -> Option<BridgeFidelity> {
 fn model_of(section: &Section<'_>) -> Option<ModelMetadata> {
     let model_id = required(section, "model_id", section.text("model_id"));
     let provider = section.text("provider").map(|item| item.text.to_owned());
-    let safety_tier = section.one_of("safety_tier", &TIERS);
-    let provenance_class = section.one_of("provenance_class", &PROVENANCE).unwrap_or_default();
+    let safety_tier = section.one_of("safety_tier", &words());
+    let provenance_class = section.one_of("provenance_class", &words()).unwrap_or_default();
     let model_id = model_id?.text.to_owned();
     Some(ModelMetadata { model_id, safety_tier, provider, provenance_class })
 }

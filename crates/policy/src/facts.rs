@@ -22,7 +22,10 @@ use members::Class;
 use walk::Walk;
 
 /// What kind of thing a call does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Action {
     /// Reads files or lists folders.
     FileRead,

@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
+use chio_yaml::{Key, Problems, Section};
 
-use crate::document::{Key, Problems, Section};
 use crate::example::ExampleCall;
 use crate::state::State;
 

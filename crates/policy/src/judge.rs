@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::example::ExampleCall;
 
 /// What a decision comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Decision {
     /// The call may go on as it is.
     Allow,
@@ -24,18 +25,10 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Every decision.
-    pub(crate) const ALL: [Self; 4] = [Self::Allow, Self::Deny, Self::Ask, Self::Redact];
-
     /// The word for it.
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-            Self::Redact => "redact",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

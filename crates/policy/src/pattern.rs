@@ -3,9 +3,9 @@
 use std::cell::LazyCell;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
-use crate::document::Section;
 use crate::example::ExampleCall;
 
 /// One name, or many by `*`.
@@ -53,6 +53,11 @@ fn behind<'a>(text: &'a str, piece: &str) -> Option<&'a str> {
 pub(crate) struct ToolPatterns(Vec<NamePattern>);
 
 impl ToolPatterns {
+    /// A member of a section that is such a list.
+    pub(crate) const fn key(name: &'static str, default: &'static str, about: &'static str) -> Key {
+        Key::new(name, "a list of tool names, with `*`", default, about)
+    }
+
     /// The list that a section has under this name.
     pub(crate) fn read(section: &Section<'_>, key: &str) -> Self {
         Self(section.texts(key).iter().map(|item| NamePattern::new(item.text)).collect())

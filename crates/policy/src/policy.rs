@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_kernel::{Guard, GuardMemo, Pipeline, Verdict, ask};
+use chio_yaml::{Node, NodeKind, Problem, Problems, Section};
 
 use crate::capabilities::{self, DefaultCapability};
-use crate::document::{self, Document, Node, NodeKind, Problem, Problems, Section};
+use crate::document::{self, Document};
 use crate::example::ExampleCall;
 use crate::guards::{Building, KINDS, approvals, human_in_loop};
 use crate::judge::{self, Judged};

@@ -22,7 +22,7 @@ use chio_kernel::{GuardInput, GuardOutcome, Verdict};
 pub use origin::Source;
 pub(crate) use slice::Scope;
 
-use crate::document::Problems;
+use chio_yaml::Problems;
 use known::Known;
 use needs::Needs;
 use slice::{Slice, Slices};

@@ -38,6 +38,16 @@ impl SearchPattern {
         let build = || RegexBuilder::new(&self.text).size_limit(MAX_SIZE).build().ok();
         self.compiled.get_or_init(build).as_ref()
     }
+
+    /// Whether a text has it.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex().is_none_or(|regex| regex.is_match(text))
+    }
+
+    /// The pattern as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 /// Tells which patterns a text may have; a text that has one is never missed. Long repetitions have

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use chio_yaml::Problem;
+
 use crate::cases::Case;
-use crate::document::{Document, Problem};
+use crate::document::Document;
 use crate::judge::Judged;
 use crate::policy::Policy;
 use crate::state::State;

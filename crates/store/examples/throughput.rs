@@ -59,9 +59,9 @@ fn scratch(folder: &Path) -> Scratch {
     Scratch(folder.join(format!("chio-throughput-{}", std::process::id())))
 }
 
-fn open(folder: &Path, indexing: Indexing) -> OpenStore {
+async fn open(folder: &Path, indexing: Indexing) -> OpenStore {
     let url = StoreUrl::Sqlite(folder.to_owned());
-    OpenStore::open_with(&url, Arc::new(SystemClock::default()), indexing).unwrap()
+    OpenStore::open_with(&url, Arc::new(SystemClock::default()), indexing).await.unwrap()
 }
 
 /// A receipt of an ordinary size; ids and traces are spread like hashes.
@@ -123,8 +123,8 @@ where
 
 async fn appends(folder: &Path, name: &str, indexing: Indexing, each: u64) {
     let scratch = scratch(folder);
-    let store = open(&scratch.0, indexing);
-    let ledger = store.take_slot(None).unwrap().ledger;
+    let store = open(&scratch.0, indexing).await;
+    let ledger = store.take_slot(None).await.unwrap().ledger;
     // Made beforehand: what is measured is the store.
     let bodies: Arc<Vec<Vec<u8>>> = Arc::new((0..10_000).map(body).collect());
     run(&format!("append, indexing {name}"), (256, each), move |number| {
@@ -207,8 +207,8 @@ async fn reserve_and_close(ledger: &dyn Ledger, number: u64) {
 
 async fn calls(folder: &Path, each: u64) {
     let scratch = scratch(folder);
-    let store = open(&scratch.0, Indexing::Off);
-    let ledger = store.take_slot(None).unwrap().ledger;
+    let store = open(&scratch.0, Indexing::Off).await;
+    let ledger = store.take_slot(None).await.unwrap().ledger;
     run("reserve and append, indexing off", (256, each), move |number| {
         let ledger = Arc::clone(&ledger);
         async move { reserve_and_close(ledger.as_ref(), number).await }
@@ -221,8 +221,8 @@ async fn writers(folder: &Path, stores: usize, callers: (u64, u64)) {
     let scratch = scratch(folder);
     let mut runs = Vec::new();
     for number in 0..stores {
-        let store = open(&scratch.0, Indexing::Off);
-        let ledger = store.take_slot(None).unwrap().ledger;
+        let store = open(&scratch.0, Indexing::Off).await;
+        let ledger = store.take_slot(None).await.unwrap().ledger;
         runs.push(tokio::spawn(async move {
             let name = format!("append, {} callers, store {} of {stores}", callers.0, number + 1);
             run(&name, callers, move |number| {

@@ -1,14 +1,19 @@
 //! Where receipts, intents, budgets, tokens, revocations, approvals and tasks are kept.
 //!
-//! A store is named by a [`StoreUrl`] and opened as an [`OpenStore`]. What processes share they
-//! reach through [`OpenStore::shared`]; what one kernel alone may write, its log, through the
-//! [`Slot`] that it takes.
+//! A store is named by a [`StoreUrl`], together with its data directory by a [`Location`], and opened
+//! as an [`OpenStore`]. What processes share they reach through [`OpenStore::shared`]; what one kernel
+//! alone may write, its log, through the [`Slot`] that it takes.
 
+mod backend;
+mod blocking;
 mod bounds;
 mod budget;
-mod certify;
+mod data_directory;
 mod fields;
+mod files;
 mod inbox;
+mod keys;
+mod location;
 mod memory;
 mod once;
 mod slot;
@@ -16,6 +21,7 @@ mod sqlite;
 mod tasks;
 mod url;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chio_core::certificate::KernelCertificate;
@@ -25,9 +31,14 @@ use chio_kernel::Clock;
 use chio_kernel::store::{Intent, Reservation, SharedStore, StoreError, StoreResult};
 use uuid::Builder;
 
+pub use location::Location;
 pub use slot::Slot;
 pub use url::StoreUrl;
 
+use backend::Backend;
+use blocking::blocking;
+use data_directory::DataDirectory;
+use keys::{Keys, MemoryKeys, Role};
 use memory::MemoryStore;
 use sqlite::SqliteStore;
 
@@ -41,14 +52,23 @@ pub enum Indexing {
     Off,
 }
 
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// It must be there.
+    Existing,
+    /// It is made when absent.
+    Made(Indexing),
+    /// As that, and it never waits for the disk.
+    Unsynced,
+}
+
 /// An open store. Clones are handles on the same one.
 #[derive(Clone)]
-pub struct OpenStore(Backend);
-
-#[derive(Clone)]
-enum Backend {
-    Memory(Arc<MemoryStore>),
-    Sqlite(Arc<SqliteStore>),
+pub struct OpenStore {
+    backend: Arc<dyn Backend>,
+    keys: Arc<dyn Keys>,
+    clock: Arc<dyn Clock>,
 }
 
 impl OpenStore {
@@ -56,120 +76,146 @@ impl OpenStore {
     /// none. One that was made before approvers had a key gets one.
     ///
     /// # Errors
-    /// When it cannot be made or reached, or is not one that this program may use.
-    pub fn open(url: &StoreUrl, clock: Arc<dyn Clock>) -> StoreResult<Self> {
-        Self::open_with(url, clock, Indexing::On)
+    /// When it cannot be made or reached, or is not one that this program may use, or the data
+    /// directory is another store's.
+    pub async fn open(at: impl Into<Location>, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        Self::open_with(at, clock, Indexing::On).await
     }
 
     /// As [`OpenStore::open`], with a word on the query index.
     ///
     /// # Errors
     /// As [`OpenStore::open`].
-    pub fn open_with(
-        url: &StoreUrl,
+    pub async fn open_with(
+        at: impl Into<Location>,
         clock: Arc<dyn Clock>,
         indexing: Indexing,
     ) -> StoreResult<Self> {
-        Ok(Self(match url {
-            StoreUrl::Memory => Backend::Memory(Arc::new(MemoryStore::new(clock))),
-            StoreUrl::Sqlite(folder) => {
-                Backend::Sqlite(Arc::new(SqliteStore::open(folder, clock, indexing)?))
-            }
-        }))
+        Self::opened(&at.into(), clock, Mode::Made(indexing)).await?.with_keys().await
     }
 
     /// A store that loses what it says is durable: for the test that shows that such a loss would be
     /// noticed.
     #[doc(hidden)]
-    pub fn open_unsynced(folder: &std::path::Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
-        Ok(Self(Backend::Sqlite(Arc::new(SqliteStore::open_unsynced(folder, clock)?))))
+    pub async fn open_unsynced(folder: &Path, clock: Arc<dyn Clock>) -> StoreResult<Self> {
+        let at = Location::from(&StoreUrl::Sqlite(folder.to_owned()));
+        Self::opened(&at, clock, Mode::Unsynced).await?.with_keys().await
     }
 
     /// Opens a store that must exist. No key is made, and the query index advances only when
     /// a caller queries it. A memory store is always a new one.
     ///
     /// # Errors
-    /// When there is none, it cannot be reached, or is not one that this program may use.
-    pub fn open_existing(url: &StoreUrl, clock: Arc<dyn Clock>) -> StoreResult<Self> {
-        Ok(Self(match url {
-            StoreUrl::Memory => Backend::Memory(Arc::new(MemoryStore::new(clock))),
-            StoreUrl::Sqlite(folder) => {
-                Backend::Sqlite(Arc::new(SqliteStore::open_existing(folder, clock)?))
+    /// When there is none, it cannot be reached, or is not one that this program may use, or the
+    /// data directory is another store's.
+    pub async fn open_existing(
+        at: impl Into<Location>,
+        clock: Arc<dyn Clock>,
+    ) -> StoreResult<Self> {
+        let at = at.into();
+        let store = Self::opened(&at, clock, Mode::Existing).await?;
+        if *at.store() == StoreUrl::Memory {
+            return store.with_keys().await;
+        }
+        store.check_store(false).await.map(|()| store)
+    }
+
+    /// A store without a look at its keys.
+    async fn opened(at: &Location, clock: Arc<dyn Clock>, mode: Mode) -> StoreResult<Self> {
+        let (backend, keys): (Arc<dyn Backend>, Arc<dyn Keys>) = match at.store() {
+            // A store that ends with its process has no use for keys that do not.
+            StoreUrl::Memory => {
+                (Arc::new(MemoryStore::new(clock.as_ref())), Arc::new(MemoryKeys::new()))
             }
-        }))
+            StoreUrl::Sqlite(folder) => {
+                let keys = Arc::new(DataDirectory::at(at.data().unwrap_or(folder))?);
+                let (folder, locked, now) = (folder.clone(), Arc::clone(&keys), Arc::clone(&clock));
+                let open = move || SqliteStore::open(&folder, locked, now.as_ref(), mode);
+                (Arc::new(blocking(open).await?), keys)
+            }
+        };
+        Ok(Self { backend, keys, clock })
+    }
+
+    /// The same with the keys of the store, each made once in its life. One that was taken away to
+    /// a safer place is not made again.
+    async fn with_keys(self) -> StoreResult<Self> {
+        self.check_store(false).await?;
+        for role in Role::ALL {
+            self.key(role).await?;
+        }
+        self.check_store(true).await?;
+        for role in Role::ALL {
+            if self.backend.public_key(role).await?.is_none() {
+                let keys = Arc::clone(&self.keys);
+                let make = move || Ok(keys.key_or_make(role)?.public_key().clone());
+                self.backend.remember_key(role, Box::new(make)).await?;
+            }
+        }
+        Ok(self)
+    }
+
+    async fn check_store(&self, bind: bool) -> StoreResult<()> {
+        let (keys, store_id) = (Arc::clone(&self.keys), self.backend.store_id().await?);
+        blocking(move || keys.check_store(&store_id, bind)).await
+    }
+
+    /// The key of a role, if it is here. Refuses one that is not this store's.
+    async fn key(&self, role: Role) -> StoreResult<Option<Keypair>> {
+        let keys = Arc::clone(&self.keys);
+        let Some(key) = blocking(move || keys.key(role)).await? else { return Ok(None) };
+        let (found, known) = (key.public_key(), self.backend.public_key(role).await?);
+        match known {
+            Some(expected) if expected != *found => Err(StoreError::Refused(format!(
+                "expected the {role} key `{expected}` of this store, found `{found}` in {}",
+                self.keys
+            ))),
+            _ => Ok(Some(key)),
+        }
     }
 
     /// What every process shares.
     #[must_use]
     pub fn shared(&self) -> SharedStore {
-        match &self.0 {
-            Backend::Memory(store) => Arc::<MemoryStore>::clone(store),
-            Backend::Sqlite(store) => Arc::<SqliteStore>::clone(store),
-        }
+        Arc::<dyn Backend>::clone(&self.backend)
     }
 
-    /// The key that issues tokens and certifies kernels; none when the store does not have it.
+    /// The key that issues tokens and certifies kernels; none when it is kept elsewhere.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn authority(&self) -> StoreResult<Option<Keypair>> {
-        match &self.0 {
-            Backend::Memory(store) => store.authority().map(Some),
-            Backend::Sqlite(store) => store.authority(),
-        }
+    /// When it cannot be read, or is not this store's.
+    pub async fn authority(&self) -> StoreResult<Option<Keypair>> {
+        self.key(Role::Authority).await
     }
 
     /// The public half of that key, which the store remembers also when the key is kept elsewhere.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn authority_public(&self) -> StoreResult<Option<PublicKey>> {
-        match &self.0 {
-            Backend::Memory(store) => Ok(Some(store.authority()?.public_key().clone())),
-            Backend::Sqlite(store) => store.authority_public(),
-        }
+    pub async fn authority_public(&self) -> StoreResult<Option<PublicKey>> {
+        self.backend.public_key(Role::Authority).await
     }
 
-    /// The key that signs approvals; none when the store does not have it.
+    /// The key that signs approvals; none when it is kept elsewhere.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn approver(&self) -> StoreResult<Option<Keypair>> {
-        match &self.0 {
-            Backend::Memory(store) => store.approver().map(Some),
-            Backend::Sqlite(store) => store.approver(),
-        }
+    /// When it cannot be read, or is not this store's.
+    pub async fn approver(&self) -> StoreResult<Option<Keypair>> {
+        self.key(Role::Approver).await
     }
 
     /// The public half of that key, which the store remembers also when the key is kept elsewhere.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn approver_public(&self) -> StoreResult<Option<PublicKey>> {
-        match &self.0 {
-            Backend::Memory(store) => Ok(Some(store.approver()?.public_key().clone())),
-            Backend::Sqlite(store) => store.approver_public(),
-        }
-    }
-
-    /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
-    /// not kept in the store; without, the first that no kernel holds, or a new one.
-    ///
-    /// # Errors
-    /// When another kernel holds the place of this key, or the kernel cannot be certified.
-    pub fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
-        match &self.0 {
-            Backend::Memory(store) => store.take_slot(key),
-            Backend::Sqlite(store) => SqliteStore::take_slot(store, key),
-        }
+    pub async fn approver_public(&self) -> StoreResult<Option<PublicKey>> {
+        self.backend.public_key(Role::Approver).await
     }
 
     /// Finishes what is queued and stops. Holders of a handle are answered that the store is
     /// unavailable. Dropping the last handle does the same.
     pub fn close(self) {
-        if let Backend::Sqlite(store) = &self.0 {
-            store.close();
-        }
+        self.backend.close();
     }
 }
 

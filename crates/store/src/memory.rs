@@ -6,36 +6,34 @@ mod once;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
-use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::crypto::PublicKey;
 use chio_kernel::Clock;
 use chio_kernel::store::{
-    LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
+    Ledger, LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
     RevocationStore, Revocations, StoreError, StoreResult, TokenStore,
 };
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::backend::{Backend, MakeKey};
 use crate::bounds;
 use crate::budget::Spent;
-use crate::certify::{certificate, in_use, same_key};
 use crate::fields::Fields;
-use crate::slot::Slot;
+use crate::keys::{Lock, Role};
 use inbox::Inbox;
+use ledger::MemoryLedger;
 use once::{ApprovalUses, Proofs};
 use tasks::Tasks;
 
 /// Everything that this process keeps.
 pub(crate) struct MemoryStore {
     state: Arc<Mutex<State>>,
-    authority: Keypair,
-    approver: Keypair,
     store_id: String,
-    clock: Arc<dyn Clock>,
 }
 
 #[derive(Default)]
@@ -52,7 +50,7 @@ struct State {
     tasks: Tasks,
     tokens: HashMap<String, CapabilityToken>,
     logs: Vec<Log>,
-    slots: Vec<MemorySlot>,
+    public_keys: Vec<(Role, PublicKey)>,
     receipts: Vec<Indexed>,
 }
 
@@ -70,13 +68,8 @@ struct Log {
     certificates: Vec<KernelCertificate>,
     entries: Vec<Vec<u8>>,
     checkpoints: Vec<KernelCheckpoint>,
-}
-
-struct MemorySlot {
-    /// None when the secret is not kept here.
-    key: Option<Keypair>,
-    log: usize,
-    locked: bool,
+    /// No other kernel can write it while this lives.
+    lock: Weak<()>,
 }
 
 /// A receipt and what it can be found by.
@@ -103,6 +96,16 @@ impl Log {
         self.certificates.push(certificate.clone());
     }
 
+    /// Locks it, unless it is locked.
+    fn try_lock(&mut self) -> Option<Arc<()>> {
+        if self.lock.strong_count() > 0 {
+            return None;
+        }
+        let lock = Arc::new(());
+        self.lock = Arc::downgrade(&lock);
+        Some(lock)
+    }
+
     fn entry(&self, seq: u64) -> Option<&Vec<u8>> {
         self.entries.get(usize::try_from(seq.checked_sub(1)?).ok()?)
     }
@@ -114,44 +117,17 @@ impl Log {
 }
 
 impl MemoryStore {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let store_id = crate::new_store_id(clock.as_ref());
+    pub(crate) fn new(clock: &dyn Clock) -> Self {
+        let store_id = crate::new_store_id(clock);
         // Another store may have been here in the second that has already begun.
         let since = clock.unix_millis().div_ceil(1000);
         let (proofs, approval_uses) = (Proofs::since(since), ApprovalUses::since(since));
         let state = Arc::new(Mutex::new(State { proofs, approval_uses, ..State::default() }));
-        let (authority, approver) = (Keypair::generate(), Keypair::generate());
-        Self { state, authority, approver, store_id, clock }
-    }
-
-    pub(crate) fn authority(&self) -> StoreResult<Keypair> {
-        same_key(&self.authority)
-    }
-
-    pub(crate) fn approver(&self) -> StoreResult<Keypair> {
-        same_key(&self.approver)
+        Self { state, store_id }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
-    }
-
-    pub(crate) fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
-        let now = self.clock.unix_seconds();
-        let mut state = self.state();
-        let (place, key) = state.free_slot(key)?;
-        let log = state.slots.get(place).ok_or_else(lost)?.log;
-        let found = state.logs.get_mut(log).ok_or_else(lost)?;
-        let known = &found.certificates;
-        let issued =
-            certificate(known, Some(&self.authority), key.public_key(), &self.store_id, now)?;
-        found.certify(&issued);
-        state.slots.get_mut(place).ok_or_else(lost)?.locked = true;
-        // The guard takes the state's lock when dropped, so it is made when the lock is free.
-        drop(state);
-        let guard = ledger::SlotGuard::new(Arc::clone(&self.state), place);
-        let ledger = Arc::new(ledger::MemoryLedger::new(guard, log));
-        Ok(Slot { key, certificate: issued, ledger })
     }
 }
 
@@ -161,35 +137,9 @@ fn lost() -> StoreError {
 }
 
 impl State {
-    /// The slot of this key, or the first that is free, or a new one.
-    fn free_slot(&mut self, key: Option<Keypair>) -> StoreResult<(usize, Keypair)> {
-        let Some(key) = key else {
-            let free = |slot: &MemorySlot| !slot.locked && slot.key.is_some();
-            let place = self.slots.iter().position(free);
-            let known = place.and_then(|place| self.slots.get(place)?.key.as_ref());
-            if let (Some(place), Some(known)) = (place, known) {
-                return Ok((place, same_key(known)?));
-            }
-            let key = Keypair::generate();
-            let kept = Some(same_key(&key)?);
-            return Ok((self.add_slot(kept, key.public_key()), key));
-        };
-        let log = log_id(key.public_key());
-        let ours = |slot: &MemorySlot| self.logs.get(slot.log).is_some_and(|l| l.log_id == log);
-        let place = match self.slots.iter().position(ours) {
-            Some(place) => place,
-            None => self.add_slot(None, key.public_key()),
-        };
-        if self.slots.get(place).is_none_or(|slot| slot.locked) {
-            return Err(in_use(key.public_key()));
-        }
-        Ok((place, key))
-    }
-
-    fn add_slot(&mut self, key: Option<Keypair>, public: &PublicKey) -> usize {
-        let log = self.log_of(public);
-        self.slots.push(MemorySlot { key, log, locked: false });
-        self.slots.len() - 1
+    fn public_key(&self, role: Role) -> Option<PublicKey> {
+        let known = self.public_keys.iter().find(|(of, _)| *of == role);
+        known.map(|(_, key)| key.clone())
     }
 
     /// The log of this kernel; a new one when it is not known.
@@ -204,6 +154,7 @@ impl State {
             certificates: Vec::new(),
             entries: Vec::new(),
             checkpoints: Vec::new(),
+            lock: Weak::new(),
         });
         self.logs.len() - 1
     }
@@ -223,6 +174,37 @@ impl State {
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[async_trait]
+impl Backend for MemoryStore {
+    async fn public_key(&self, role: Role) -> StoreResult<Option<PublicKey>> {
+        Ok(self.state().public_key(role))
+    }
+
+    async fn remember_key(&self, role: Role, make: MakeKey) -> StoreResult<()> {
+        let mut state = self.state();
+        if state.public_key(role).is_none() {
+            state.public_keys.push((role, make()?));
+        }
+        Ok(())
+    }
+
+    async fn try_lock_log(&self, kernel_key: &PublicKey) -> StoreResult<Option<Lock>> {
+        let mut state = self.state();
+        let log = state.log_of(kernel_key);
+        let lock = state.logs.get_mut(log).ok_or_else(lost)?.try_lock();
+        Ok(lock.map(|lock| Box::new(lock) as Lock))
+    }
+
+    async fn ledger(
+        self: Arc<Self>,
+        kernel_key: &PublicKey,
+        locks: [Lock; 2],
+    ) -> StoreResult<Arc<dyn Ledger>> {
+        let log = self.state().log_of(kernel_key);
+        Ok(Arc::new(MemoryLedger::new(Arc::clone(&self.state), log, locks)))
+    }
 }
 
 #[async_trait]
@@ -378,7 +360,6 @@ impl ReceiptIndex for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use chio_kernel::Clock;
@@ -401,7 +382,7 @@ mod tests {
 
     /// Whether a store that begins at this moment takes what was made in this second.
     fn check(begin_millis: u64, issued_at: u64, takes: bool) {
-        let store = MemoryStore::new(Arc::new(At(begin_millis)));
+        let store = MemoryStore::new(&At(begin_millis));
         let (key, expires_at, now) = ("a".to_owned(), 1000, issued_at);
         let proof = ProofUse { key: key.clone(), issued_at, expires_at, now };
         let (digest, request_id, intent_hash) = (key.clone(), key.clone(), key);

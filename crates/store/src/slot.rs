@@ -1,13 +1,23 @@
-//! The place of one kernel in a store.
+//! The place of one kernel in a store, and how it is taken: the same for every kind of store.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chio_core::certificate::KernelCertificate;
-use chio_core::crypto::Keypair;
-use chio_kernel::store::Ledger;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_kernel::store::{Ledger, StoreError, StoreResult};
+use tokio::time::{Instant, sleep};
 
-/// A kernel's place in a store. The ledger holds the slot's lock as long as it lives.
+use crate::OpenStore;
+use crate::blocking::blocking;
+use crate::keys::{Lock, Role};
+
+/// How long another kernel may take to close what the last kernel of a slot left open.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A kernel's place in a store. The ledger holds the slot's locks as long as it lives.
 pub struct Slot {
     /// The kernel's key.
     pub key: Keypair,
@@ -20,5 +30,96 @@ pub struct Slot {
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot").field("log_id", &self.certificate.log_id).finish_non_exhaustive()
+    }
+}
+
+impl OpenStore {
+    /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
+    /// not kept; without, the first that no kernel holds, or a new one.
+    ///
+    /// # Errors
+    /// When another kernel holds the place of this key, or the kernel cannot be certified.
+    pub async fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
+        let (key, locks) = match key {
+            Some(key) => {
+                let locks = self.lock_own(key.public_key()).await?;
+                (key, locks)
+            }
+            None => self.lock_any().await?,
+        };
+        let certificate = self.certify(key.public_key()).await?;
+        let ledger = Arc::clone(&self.backend).ledger(key.public_key(), locks).await?;
+        Ok(Slot { key, certificate, ledger })
+    }
+
+    /// Locks a kernel's key and its log. Another kernel may hold them for a moment, to close what
+    /// the last kernel left open.
+    async fn lock_own(&self, key: &PublicKey) -> StoreResult<[Lock; 2]> {
+        let start = Instant::now();
+        loop {
+            let (keys, own) = (Arc::clone(&self.keys), key.clone());
+            if let Some(slot) = blocking(move || keys.try_lock(&own, true)).await?
+                && let Some(log) = self.backend.try_lock_log(key).await?
+            {
+                return Ok([slot, log]);
+            }
+            if start.elapsed() > SWEEP_PATIENCE {
+                return Err(StoreError::Refused(format!(
+                    "expected a kernel key that nobody uses, found `{key}` in use by another kernel"
+                )));
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn lock_any(&self) -> StoreResult<(Keypair, [Lock; 2])> {
+        // SECURITY: a key that is free here may be in use elsewhere, in a copy of its data directory.
+        // Such slots stay locked meanwhile, so that the next one is found.
+        let mut passed = Vec::new();
+        loop {
+            let keys = Arc::clone(&self.keys);
+            let (key, slot) = blocking(move || keys.free_slot()).await?;
+            if let Some(log) = self.backend.try_lock_log(key.public_key()).await? {
+                return Ok((key, [slot, log]));
+            }
+            passed.push(slot);
+        }
+    }
+
+    /// The certificate of a kernel: one that is there if it is this authority's for this store,
+    /// otherwise a new one.
+    async fn certify(&self, key: &PublicKey) -> StoreResult<KernelCertificate> {
+        let (store_id, authority) = (self.backend.store_id().await?, self.authority().await?);
+        let logs = self.backend.logs().await?;
+        let known = logs.into_iter().find(|log| log.kernel_key == *key);
+        let fits = |known: &KernelCertificate| {
+            let signer = authority.as_ref().map(Keypair::public_key);
+            signer.is_none_or(|signer| known.authority == *signer) && known.store_id == store_id
+        };
+        let known = known.and_then(|log| log.certificates.into_iter().find(fits));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let Some(authority) = authority else { return Err(self.cannot_certify(key).await) };
+        let issued =
+            KernelCertificate::issue(&authority, key.clone(), &store_id, self.clock.unix_seconds());
+        let issued = issued.map_err(|error| {
+            StoreError::Refused(format!("the kernel cannot be certified: {error}"))
+        })?;
+        self.backend.admit(&issued).await?;
+        Ok(issued)
+    }
+
+    /// The refusal of a kernel that no authority speaks for.
+    async fn cannot_certify(&self, key: &PublicKey) -> StoreError {
+        let authority = match self.backend.public_key(Role::Authority).await {
+            Ok(Some(public)) => format!("the authority key `{public}`"),
+            _ => "an authority key".to_owned(),
+        };
+        StoreError::Refused(format!(
+            "expected {authority} in {}, or a certificate for the kernel `{key}` in the store, found \
+             neither",
+            self.keys
+        ))
     }
 }

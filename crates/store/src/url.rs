@@ -1,7 +1,7 @@
 //! Where a store is, as configuration and commands say it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use chio_kernel::store::StoreError;
@@ -14,8 +14,38 @@ const SQLITE: &str = "sqlite:";
 pub enum StoreUrl {
     /// In this process, gone with it: `memory:`.
     Memory,
-    /// In a folder that holds keys, databases and locks: `sqlite:FOLDER`.
+    /// In a folder that holds databases: `sqlite:FOLDER`.
     Sqlite(PathBuf),
+}
+
+impl StoreUrl {
+    /// The same, with a relative path that begins in this folder.
+    pub(crate) fn within(self, folder: &Path) -> Self {
+        match self {
+            Self::Memory => Self::Memory,
+            Self::Sqlite(path) => Self::Sqlite(folder.join(path)),
+        }
+    }
+
+    /// The data directory of a store for which none is named.
+    pub(crate) fn data_directory(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::Sqlite(folder) => Some(folder),
+        }
+    }
+
+    /// Why there is no store to open yet, if so.
+    #[must_use]
+    pub fn absence(&self) -> Option<&'static str> {
+        match self {
+            Self::Memory => Some("in memory: everything is gone when it ends"),
+            Self::Sqlite(folder) if !folder.exists() => {
+                Some("there is none yet; the first start makes it")
+            }
+            Self::Sqlite(_) => None,
+        }
+    }
 }
 
 impl FromStr for StoreUrl {

@@ -4,11 +4,15 @@
 pub mod decoders;
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(feature = "kernel")]
+pub mod embedded;
 pub mod generate;
 pub mod golden;
 pub mod log;
+pub mod mcp;
 pub mod mutate;
 pub mod process;
+pub mod receipts;
 pub mod tamper;
 pub mod token;
 

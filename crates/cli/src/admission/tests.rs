@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_cross_protocol::{Admission, Credential, DiscoveryProtocol, Principal, Refused, Session};
 use chio_kernel::SystemClock;
-use chio_store::{OpenStore, StoreUrl};
+use chio_store::{Location, OpenStore, StoreUrl};
 use chio_testkit::{key, token};
 
 use super::{Anonymous, PolicyAdmission, everything_of};
@@ -16,18 +16,18 @@ use crate::runtime::{Plan, Runtime};
 use crate::servers::demo;
 
 async fn runtime() -> Runtime {
-    let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
+    let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).await.unwrap();
     let sources = || PolicySources::new("default", None, Path::new(""));
     let policies = Policies::load(sources().in_force, None).await.unwrap();
     let plan = Plan {
-        servers: vec![demo::server(&StoreUrl::Memory)],
-        ..Plan::new(StoreUrl::Memory, sources(), "")
+        servers: vec![demo::server(None)],
+        ..Plan::new(Location::from(&StoreUrl::Memory), sources(), "")
     };
     Runtime::start(plan, store, policies).await.unwrap().0
 }
 
-fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {
-    let issuer = runtime.issuer(Some(everything_of(&runtime.servers))).unwrap();
+async fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {
+    let issuer = runtime.issuer(Some(everything_of(&runtime.servers))).await.unwrap();
     let orchestrator = Arc::clone(&runtime.orchestrator);
     PolicyAdmission { orchestrator, issuer, anonymous, admits_ended: false }
 }
@@ -52,9 +52,9 @@ fn presented(id: &str) -> CapabilityToken {
 }
 
 /// A token of the store's own authority that holds now.
-fn issued(runtime: &Runtime, id: &str) -> CapabilityToken {
+async fn issued(runtime: &Runtime, id: &str) -> CapabilityToken {
     let (authority, now) =
-        (runtime.store.authority().unwrap().unwrap(), runtime.orchestrator.now());
+        (runtime.store.authority().await.unwrap().unwrap(), runtime.orchestrator.now());
     token::token(&authority, key(2).public_key(), id, vec![token::grant("echo")], now)
 }
 
@@ -67,7 +67,7 @@ async fn ids(admission: &PolicyAdmission, session: &Session) -> Result<Vec<Strin
 #[tokio::test]
 async fn a_principal_is_issued_the_same_capability_again_and_others_are_others() {
     let runtime = runtime().await;
-    let admission = admission(&runtime, Anonymous::Refused);
+    let admission = admission(&runtime, Anonymous::Refused).await;
     let alice = open(&admission, Some("alice"), None).await.unwrap();
     let again = open(&admission, Some("alice"), None).await.unwrap();
     let other = admission.admit(DiscoveryProtocol::Mcp, Principal::stdio()).await.unwrap();
@@ -84,12 +84,12 @@ async fn a_principal_is_issued_the_same_capability_again_and_others_are_others()
 async fn anonymous_principals_are_admitted_only_where_that_was_set() {
     let runtime = runtime().await;
     for (anonymous, admitted) in [(Anonymous::Refused, false), (Anonymous::Principal, true)] {
-        let admission = admission(&runtime, anonymous);
+        let admission = admission(&runtime, anonymous).await;
         let found = open(&admission, None, None).await;
         assert_eq!(found.is_ok(), admitted);
     }
     let bound = Anonymous::Token(presented("cap-any").into());
-    let admission = admission(&runtime, bound);
+    let admission = admission(&runtime, bound).await;
     let session = open(&admission, None, None).await.unwrap();
     assert_eq!(ids(&admission, &session).await.unwrap(), ["cap-any"]);
 }
@@ -97,11 +97,11 @@ async fn anonymous_principals_are_admitted_only_where_that_was_set() {
 #[tokio::test]
 async fn a_session_with_a_capability_of_its_own_never_gets_another() {
     let runtime = runtime().await;
-    let admission = admission(&runtime, Anonymous::Principal);
+    let admission = admission(&runtime, Anonymous::Principal).await;
     // A forged one opens nothing.
     let forged = presented("cap-forged");
     assert!(open(&admission, Some("alice"), Some(&forged)).await.is_err());
-    let own = issued(&runtime, "cap-own");
+    let own = issued(&runtime, "cap-own").await;
     let session = open(&admission, Some("alice"), Some(&own)).await.unwrap();
     assert_eq!(session.principal.subject.as_ref(), Some(&own.subject));
     assert_eq!(ids(&admission, &session).await.unwrap(), ["cap-own"]);

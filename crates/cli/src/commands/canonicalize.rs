@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::files::unreadable;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 
 const HELP: &str = "\
 The output is exactly the canonical form: no newline follows it. Texts with a member twice in one
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     strict: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     const WHAT: &str = "JSON with one canonical form";
     let text = io.read(&args.file)?;
     let bytes = if args.strict {
@@ -42,6 +42,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             Refused::with_code(error.to_string(), ErrorCode::InvalidRequestShape)
         })?
     };
-    io.bytes(&bytes)?;
-    Ok(Outcome::Well)
+    io.bytes(&bytes)
 }

@@ -9,12 +9,7 @@ mod scope;
 mod verify;
 mod view;
 
-use anyhow::Result;
-use clap::Subcommand;
 use uuid::Uuid;
-
-use crate::io::Io;
-use crate::outcome::Outcome;
 
 /// What a text is not when it is no token.
 const TOKEN: &str = "a capability token";
@@ -26,29 +21,15 @@ it, and may hand a part of it on where the token says so.
 Example:
   chio capability issue --key authority.key --subject agent.key --grant files/read_file";
 
-/// Issue, hand on, read, check and revoke capability tokens
-#[derive(Debug, Subcommand)]
-#[command(after_help = HELP)]
-pub(crate) enum Command {
-    Issue(issue::Args),
-    Delegate(delegate::Args),
-    Inspect(inspect::Args),
-    Verify(verify::Args),
-    Revoke(revoke::Args),
-    Import(import::Args),
-}
-
-impl Command {
-    pub(super) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
-        match self {
-            Self::Issue(args) => issue::run(args, io),
-            Self::Delegate(args) => delegate::run(args, io),
-            Self::Inspect(args) => inspect::run(args, io),
-            Self::Verify(args) => verify::run(args, io),
-            Self::Revoke(args) => revoke::run(args, io),
-            Self::Import(args) => import::run(args, io),
-        }
-    }
+subcommands! {
+    /// Issue, hand on, read, check and revoke capability tokens
+    #[command(after_help = HELP)]
+    Issue(issue::Args) => issue::run,
+    Delegate(delegate::Args) => delegate::run,
+    Inspect(inspect::Args) => inspect::run,
+    Verify(verify::Args) => verify::run,
+    Revoke(revoke::Args) => revoke::run,
+    Import(import::Args) => import::run,
 }
 
 /// A name for a token that no other has.

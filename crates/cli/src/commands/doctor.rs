@@ -16,7 +16,7 @@ use crate::text;
 
 const HELP: &str = "\
 Checks chio.yaml, or what `chio up` uses where there is none: the file, the policy, each server (its
-command is started and has to introduce itself), addresses, the folder of the store and the store.
+command is started and has to introduce itself), addresses, the data directory and the store.
 Nothing is changed. A line for each check, and what to do where something is wrong; exit code 1 then.
 
 Examples:
@@ -80,9 +80,8 @@ fn config(args: &Args, io: &mut Io<'_>, checks: &mut Vec<Check>) -> Result<Optio
             Ok(Some(config))
         }
         Ok(Err(problems)) => {
-            let wrong = |it: &chio_policy::document::Problem| {
-                Check::wrong(it.place.to_string(), it.message.clone())
-            };
+            let wrong =
+                |it: &chio_yaml::Problem| Check::wrong(it.place.to_string(), it.message.clone());
             checks.extend(problems.iter().map(wrong));
             Ok(None)
         }

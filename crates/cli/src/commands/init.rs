@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use crate::config::DEFAULT_FILE;
 use crate::files::{Access, shown};
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::{program, text};
 
 const HELP: &str = "\
@@ -33,7 +32,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let here = args.folder == Path::new(".");
     let file = if here { PathBuf::from(DEFAULT_FILE) } else { args.folder.join(DEFAULT_FILE) };
     fs::create_dir_all(io.folder.join(&args.folder))
@@ -45,6 +44,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let (chio, file) = (program::typed(), text::quoted(&file.display().to_string()));
     let config = if here { String::new() } else { format!(" --config {file}") };
     io.say(format_args!("  {chio} doctor{config}"))?;
-    io.say(format_args!("  {chio} serve{config}"))?;
-    Ok(Outcome::Well)
+    io.say(format_args!("  {chio} serve{config}"))
 }

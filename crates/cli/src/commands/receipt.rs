@@ -18,11 +18,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use chio_core::receipt::LoggedReceipt;
-use clap::Subcommand;
 
 use crate::files::unreadable;
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 A receipt says what was asked and what was decided. The kernel that decided signs it.
@@ -31,29 +29,15 @@ Examples:
   chio receipt list --outcome deny --since 1h
   chio receipt verify receipt.json --trusted-key kernel.key";
 
-/// Find, read, check and hand out receipts
-#[derive(Debug, Subcommand)]
-#[command(after_help = HELP)]
-pub(crate) enum Command {
-    List(Box<list::Args>),
-    Tail(Box<tail::Args>),
-    Show(show::Args),
-    Trace(trace::Args),
-    Verify(verify::Args),
-    Export(Box<export::Args>),
-}
-
-impl Command {
-    pub(super) fn run(&self, io: &mut Io<'_>) -> Result<Outcome> {
-        match self {
-            Self::List(args) => list::run(args, io),
-            Self::Tail(args) => tail::run(args, io),
-            Self::Show(args) => show::run(args, io),
-            Self::Trace(args) => trace::run(args, io),
-            Self::Verify(args) => verify::run(args, io),
-            Self::Export(args) => export::run(args, io),
-        }
-    }
+subcommands! {
+    /// Find, read, check and hand out receipts
+    #[command(after_help = HELP)]
+    List(Box<list::Args>) => list::run,
+    Tail(Box<tail::Args>) => tail::run,
+    Show(show::Args) => show::run,
+    Trace(trace::Args) => trace::run,
+    Verify(verify::Args) => verify::run,
+    Export(Box<export::Args>) => export::run,
 }
 
 /// Reads a receipt of the kind that its members show.

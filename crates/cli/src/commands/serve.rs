@@ -7,7 +7,6 @@ use anyhow::Result;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicySources;
 use crate::runtime::Plan;
 use crate::trust::Trust;
@@ -35,7 +34,7 @@ pub(crate) struct Args {
     log: LogArgs,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let config = Config::load(io, &args.config)?;
     let policies =
@@ -46,7 +45,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: config.edges,
         trust: Trust::default().and_kernels(config.trusted_kernels),
         is_main: true,
-        ..Plan::new(config.store, policies, CHOOSE)
+        ..Plan::new(config.location, policies, CHOOSE)
     };
     plan.run(io)
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use self::stage::Stage;
 use crate::io::Io;
-use crate::outcome::{INVALID, Outcome};
+use crate::outcome::INVALID;
 
 const HELP: &str = "\
 The tour makes keys, tokens and receipts in a folder of its own and removes it at the end. It shows
@@ -36,15 +36,14 @@ const TO_3_CALLS: &str =
 const TO_100_CALLS: &str =
     r#"{"type":"reduce_budget","server_id":"files","tool_name":"read_file","max_invocations":100}"#;
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let mut stage = Stage::open(io, args.dir.as_deref(), args.keep)?;
     keys(&mut stage)?;
     capability(&mut stage)?;
     delegation(&mut stage)?;
     receipts(&mut stage)?;
     tampering(&mut stage)?;
-    next(&mut stage)?;
-    Ok(Outcome::Well)
+    next(&mut stage)
 }
 
 fn keys(stage: &mut Stage<'_, '_>) -> Result<()> {

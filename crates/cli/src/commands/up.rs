@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use chio_store::StoreUrl;
+use chio_store::Location;
 
 use crate::access::AccessConfig;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
@@ -15,7 +15,6 @@ use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live::Lines;
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{Plan, run_server, shutdown_on_signal};
 use crate::servers::demo;
@@ -58,10 +57,10 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let folder = io.folder.join(&args.data);
-    let store = StoreUrl::Sqlite(folder.clone());
+    let location = Location::new(None, Some(folder.clone()), &folder);
     let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
@@ -70,24 +69,23 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             ListenerConfig::socket(folder.join(NATIVE_SOCKET)),
         ];
         let plan = Plan {
-            servers: vec![demo::server(&store)],
+            servers: vec![demo::server(Some(&folder))],
             edges: default_edges(&listeners),
             listeners,
             trust,
-            ..Plan::new(store, args.policy.sources(io), CHOOSE)
+            ..Plan::new(location, args.policy.sources(io), CHOOSE)
         };
         let (mut runtime, mut opening, receipts) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;
         for listener in &mut opening.listeners {
             listener.set_anonymous(agent.anonymous());
         }
-        let served = opening.open(&mut runtime, Some(agent::every_demo_tool()))?;
+        let served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
         let file = served.write_endpoint_file(io, &runtime, true)?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
         Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
         drop(file);
         io.say("ended: everything that ran is in the log")
-    })?;
-    Ok(Outcome::Well)
+    })
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use chio_core::crypto::PublicKey;
 use chio_edge::{Carrier, EdgeKind, Endpoint, Form, SettingValue, Settings};
-use chio_policy::document::{Key, NodeKind, Problem, Problems, Section, parse};
-use chio_store::StoreUrl;
+use chio_kernel::store::StoreError;
+use chio_store::{Location, StoreUrl};
+use chio_yaml::{Key, NodeKind, Problem, Problems, Section, parse};
 
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
 use crate::access::{AccessConfig, JwtConfig};
@@ -19,7 +20,18 @@ use crate::store_args::DEFAULT_FOLDER;
 
 static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
     Vec::leak(vec![
-        Key::new("store", "a folder, `sqlite:FOLDER` or `memory:`", ".chio", "where state is kept"),
+        Key::new(
+            "store",
+            "a folder, `sqlite:FOLDER` or `memory:`",
+            "in the data directory",
+            "where receipts and all that processes share are kept",
+        ),
+        Key::new(
+            "data",
+            "a folder",
+            "the store's folder, or .chio",
+            "the data directory: keys, sockets and tokens",
+        ),
         Key::new("policy", "a file or a name", "default", "the policy that judges calls"),
         Key::new("shadow_policy", "a file or a name", "none", "a policy that is only tried"),
         Key::new("servers", "a list of maps with `id`", "required", "what has tools")
@@ -91,9 +103,9 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
     let root = parse(text, file)?;
     let problems = Problems::default();
     let top = Section::new(&root, "", *TOP, &problems);
-    let store = store(&top, folder);
-    let servers = read_servers(&top, &Paths { folder, store: &store });
-    let listeners = listeners(&top, folder, &store);
+    let location = location(&top, folder);
+    let servers = read_servers(&top, &Paths { folder, data: location.data() });
+    let listeners = listeners(&top, folder, location.data());
     let edges = edges(&top, &listeners);
     // A policy that is a file begins where this one does.
     let policy = |key: &str| top.text(key).map(|it| it.text.to_owned());
@@ -104,7 +116,7 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
         listeners: used(&top, listeners, &edges),
         edges,
         trusted_kernels: kernels(&top),
-        store,
+        location,
         folder: folder.to_owned(),
     };
     if problems.is_empty() { Ok(config) } else { Err(problems.into_sorted()) }
@@ -122,22 +134,20 @@ fn kernels(top: &Section<'_>) -> Vec<PublicKey> {
     keys
 }
 
-fn store(top: &Section<'_>, folder: &Path) -> StoreUrl {
-    let Some(value) = top.text("store") else {
-        return StoreUrl::Sqlite(folder.join(DEFAULT_FOLDER));
-    };
-    let is_url = ["sqlite:", "memory:"].iter().any(|scheme| value.text.starts_with(scheme));
-    if !is_url {
-        return StoreUrl::Sqlite(folder.join(value.text));
-    }
-    match value.text.parse() {
-        Ok(StoreUrl::Sqlite(data)) => StoreUrl::Sqlite(folder.join(data)),
-        Ok(url) => url,
-        Err(error) => {
+/// The store and its data directory. A store without a scheme is a folder.
+fn location(top: &Section<'_>, folder: &Path) -> Location {
+    let url = top.text("store").map(|value| {
+        let is_url = ["sqlite:", "memory:"].iter().any(|scheme| value.text.starts_with(scheme));
+        if !is_url {
+            return StoreUrl::Sqlite(value.text.into());
+        }
+        value.text.parse().unwrap_or_else(|error: StoreError| {
             top.problem("store", &error.to_string());
             StoreUrl::Memory
-        }
-    }
+        })
+    });
+    let data = top.text("data").map(|value| value.text.into());
+    Location::new(url, data, Path::new(DEFAULT_FOLDER)).within(folder)
 }
 
 fn read_servers(top: &Section<'_>, paths: &Paths<'_>) -> Vec<Arc<dyn ToolServer>> {
@@ -156,8 +166,8 @@ fn read_servers(top: &Section<'_>, paths: &Paths<'_>) -> Vec<Arc<dyn ToolServer>
 }
 
 /// The listeners that are configured, and those that need not be.
-fn listeners(top: &Section<'_>, folder: &Path, store: &StoreUrl) -> Vec<ListenerConfig> {
-    let mut listeners = default_listeners(store);
+fn listeners(top: &Section<'_>, folder: &Path, data: Option<&Path>) -> Vec<ListenerConfig> {
+    let mut listeners = default_listeners(data);
     match top.node("listeners").map(|node| &node.kind) {
         None => {}
         Some(NodeKind::Map(members)) => {
@@ -364,7 +374,7 @@ mod tests {
     use std::path::Path;
 
     use chio_mcp_adapter::Sharing;
-    use chio_policy::document::Problem;
+    use chio_yaml::Problem;
 
     use super::config;
     use crate::access::AccessConfig;
@@ -404,6 +414,23 @@ mod tests {
             ]
             .map(|(edge, at)| (edge, at.to_owned()))
         );
+    }
+
+    #[test]
+    fn a_data_directory_may_be_apart_from_the_store() {
+        for (keys, store, data) in [
+            ("", "sqlite:/x/.chio", Some("/x/.chio")),
+            ("store: s, ", "sqlite:/x/s", Some("/x/s")),
+            ("store: 'sqlite:/s', ", "sqlite:/s", Some("/s")),
+            ("data: d, ", "sqlite:/x/d", Some("/x/d")),
+            ("data: d, store: 'sqlite:s', ", "sqlite:/x/s", Some("/x/d")),
+            ("store: 'memory:', ", "memory:", None),
+            ("store: 'memory:', data: d, ", "memory:", Some("/x/d")),
+        ] {
+            let config = read(&format!("{{{keys}servers: [{{id: demo}}]}}")).unwrap();
+            assert_eq!(config.location.store().to_string(), store, "{keys}");
+            assert_eq!(config.data(), data.map(Path::new), "{keys}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::store_args::DEFAULT_FOLDER;
 /// Where an MCP endpoint is, as options say it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct PlaceArgs {
-    /// The folder of the store whose process is meant [default: .chio]
+    /// The data directory of the process that is meant [default: .chio]
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     data: Option<PathBuf>,
     /// The URL of another endpoint, such as http://127.0.0.1:8931/mcp

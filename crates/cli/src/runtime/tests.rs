@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chio_cross_protocol::Principal;
 use chio_edge::{SettingValue, Settings, Streams};
-use chio_store::StoreUrl;
+use chio_store::{Location, StoreUrl};
 use chio_testkit::edge::EDGE;
 use chio_testkit::process::Folder;
 use serde_json::Value;
@@ -26,10 +26,10 @@ const CALL: &str = "demo echo {\"text\": \"hello\"}";
 async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Opening) {
     let policies = PolicySources::new("default", None, Path::new(""));
     let plan = Plan {
-        servers: vec![demo::server(&StoreUrl::Memory)],
+        servers: vec![demo::server(None)],
         edges: vec![EdgeConfig::new(&EDGE, settings).on(&listener.name)],
         listeners: vec![listener],
-        ..Plan::new(StoreUrl::Memory, policies, "")
+        ..Plan::new(Location::from(&StoreUrl::Memory), policies, "")
     };
     let folder = Folder::new();
     let mut io = Io {
@@ -56,7 +56,7 @@ async fn an_edge_of_the_list_is_served_over_http() {
     let access = AccessConfig::Anonymous("default".to_owned());
     let (mut runtime, opening) =
         start(ListenerConfig::http(address, access), Settings::default()).await;
-    let served = opening.open(&mut runtime, None).unwrap();
+    let served = opening.open(&mut runtime, None).await.unwrap();
     let (edge, url, is_http) = served.addresses().next().unwrap();
     assert_eq!((edge.name, is_http), ("words", true));
     assert!(url.ends_with("/words"), "{url}");
@@ -84,7 +84,7 @@ async fn an_edge_of_the_list_is_served_over_byte_streams() {
     let stdio = ListenerConfig::stdio(Admits::ByPolicy(Anonymous::Refused));
     let greeting = Some(SettingValue::Text("welcome".to_owned()));
     let (mut runtime, opening) = start(stdio, Settings::default().with("greeting", greeting)).await;
-    drop(opening.open(&mut runtime, None).unwrap());
+    drop(opening.open(&mut runtime, None).await.unwrap());
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     let (reader, writer) = (Box::new(reader), Box::new(writer));

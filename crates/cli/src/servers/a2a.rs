@@ -9,8 +9,7 @@ use chio_a2a_adapter::server_id_of;
 use chio_core::crypto::Keypair;
 use chio_kernel::ToolServerConnection;
 use chio_net::address::{AddressPattern, PatternError};
-use chio_policy::document::{Key, Section};
-use chio_store::StoreUrl;
+use chio_yaml::{Key, Section};
 
 use super::{
     Connection, ServerContext, ServerKind, ToolServer, mcp, required, texts, texts_by_name,
@@ -36,7 +35,7 @@ pub(super) const KIND: ServerKind = ServerKind {
             }
         }
         let id = section.text("id").map(|it| it.text);
-        Some(Arc::new(read(&agent, id, paths.folder, paths.store)?))
+        Some(Arc::new(read(&agent, id, paths.folder, paths.data)?))
     },
 };
 
@@ -88,7 +87,7 @@ const AGENT: &[Key] = &[
     Key::new("client_cert_file", "a file", "none", "the chain of our own certificate"),
     Key::new("client_key_file", "a file", "none", "the key of our own certificate"),
     Key::new("capability_file", "a file", "none", "a capability that its kernel has issued"),
-    Key::new("task_registry", "a file", "beside the store", "where its tasks are remembered"),
+    Key::new("task_registry", "a file", "in the data directory", "where its tasks are remembered"),
     Key::new("timeout", "a time such as `10s`", "60s", "how long it may take for an answer"),
     Key::new("history_length", "true or false", "false", "whether to ask 1.0 agents for history"),
 ];
@@ -113,7 +112,7 @@ fn read(
     section: &Section<'_>,
     id: Option<&str>,
     folder: &Path,
-    store: &StoreUrl,
+    data: Option<&Path>,
 ) -> Option<A2aAgent> {
     let target = required(section, "target", "a URL")?.text.to_owned();
     let id = id.map(str::to_owned).or_else(|| server_id_of(&target));
@@ -157,7 +156,7 @@ fn read(
         section.problem(missing, "expected a certificate and its key, found one of them");
     }
     credentials(section, &mut agent);
-    Some(agent.within(folder, store))
+    Some(agent.within(folder, data))
 }
 
 /// Reads the keys that the agent asks for by name, and the client of OAuth.

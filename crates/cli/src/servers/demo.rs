@@ -1,18 +1,16 @@
 //! The demo tools, in this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_demo::{DemoOptions, DemoServer, SERVER_ID};
-use chio_store::StoreUrl;
 
 use super::{Connection, ServerContext, ServerKind, ToolServer};
 use crate::health::Check;
-use crate::store_args::data_of;
 
-/// The folder of its notes, below the store's.
+/// The folder of its notes, below the data directory.
 const NOTES: &str = "notes";
 
 pub(super) const KIND: ServerKind = ServerKind {
@@ -20,7 +18,7 @@ pub(super) const KIND: ServerKind = ServerKind {
     is: |section| {
         !section.has("command") && section.text("id").is_some_and(|it| it.text == SERVER_ID)
     },
-    read: |_, paths| Some(server(paths.store)),
+    read: |_, paths| Some(server(paths.data)),
 };
 
 #[derive(Debug)]
@@ -29,9 +27,9 @@ struct Demo {
     notes: Option<PathBuf>,
 }
 
-/// The demo tools, with their notes beside this store.
-pub(crate) fn server(store: &StoreUrl) -> Arc<dyn ToolServer> {
-    Arc::new(Demo { notes: data_of(store).map(|data| data.join(NOTES)) })
+/// The demo tools, with their notes in this data directory.
+pub(crate) fn server(data: Option<&Path>) -> Arc<dyn ToolServer> {
+    Arc::new(Demo { notes: data.map(|data| data.join(NOTES)) })
 }
 
 #[async_trait]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_kernel::ToolServerConnection;
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions, Sharing};
-use chio_policy::document::{Key, Section};
+use chio_yaml::{Key, Section};
 use parking_lot::Mutex;
 use tracing::instrument::WithSubscriber as _;
 use tracing::{Event, Subscriber};

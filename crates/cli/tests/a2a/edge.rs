@@ -1,10 +1,10 @@
 //! Our tools for A2A clients.
 
 use chio_testkit::key;
-use chio_testkit::process::until;
+use chio_testkit::process::{mcp_fixture, until};
 use serde_json::{Value, json};
 
-use crate::support::{World, fixture, message};
+use crate::support::{World, message};
 
 #[test]
 fn a_skill_is_called_and_denied_and_each_leaves_its_receipt() {
@@ -155,7 +155,7 @@ fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_messag
     let config = format!(
         "store: s\npolicy: permissive\nservers: [{{id: fixture, command: [\"{}\"]}}]\nlisteners:\n  \
          http: {{listen: \"127.0.0.1:0\", anonymous: default}}\nedges: {{mcp: {{}}, a2a: {{}}}}\n",
-        fixture()
+        mcp_fixture().display()
     );
     world.folder.write("chio.yaml", config);
     let agent = world.start(&["serve"], "s");

@@ -2,31 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use chio_testkit::process::{Folder, Run, Server, until};
 use serde_json::{Value, json};
 
 /// The binary that is tested.
 const CHIO: &str = env!("CARGO_BIN_EXE_chio");
-
-/// The MCP server that is wrapped, built where the binary is.
-pub(crate) fn fixture() -> &'static str {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let path = BUILT.get_or_init(|| {
-        let folder = Path::new(CHIO).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        // Of the whole workspace: alone it has other features, and all that it needs is built again.
-        build.args(["build", "--quiet", "--workspace", "--bin", "mcp-fixture"]);
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.arg("--target-dir").arg(folder.parent().unwrap());
-        assert!(build.status().unwrap().success(), "the fixture cannot be built");
-        folder.join("mcp-fixture")
-    });
-    path.to_str().unwrap()
-}
 
 /// A folder with stores in it.
 pub(crate) struct World {

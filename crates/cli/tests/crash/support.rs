@@ -173,7 +173,8 @@ impl World {
     #[track_caller]
     pub(crate) fn check_index(&mut self, runtime: &Runtime, when: &str) {
         let url = StoreUrl::Sqlite(self.data());
-        let store = OpenStore::open_existing(&url, Arc::new(SystemClock::default())).unwrap();
+        let opening = OpenStore::open_existing(&url, Arc::new(SystemClock::default()));
+        let store = runtime.block_on(opening).unwrap();
         let mut query = ReceiptQuery { limit: 500, ..ReceiptQuery::default() };
         let mut found = Vec::new();
         loop {

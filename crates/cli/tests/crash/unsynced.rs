@@ -49,7 +49,8 @@ fn what_a_store_that_does_not_sync_has_answered_is_lost_in_a_power_cut() {
         assert_eq!(answered.len(), CALLS);
         disk.cut(Spared::None, &mut chance);
         let url = StoreUrl::Sqlite(world.data());
-        let store = OpenStore::open_existing(&url, Arc::new(SystemClock::default())).unwrap();
+        let opening = OpenStore::open_existing(&url, Arc::new(SystemClock::default()));
+        let store = runtime.block_on(opening).unwrap();
         let shared = store.shared();
         let kept = runtime.block_on(async {
             let mut kept = 0;
@@ -75,13 +76,13 @@ fn the_process_that_answers() {
 async fn answer(folder: &Path, synced: bool) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let store = if synced {
-        OpenStore::open(&StoreUrl::Sqlite(folder.to_owned()), Arc::clone(&clock))
+        OpenStore::open(&StoreUrl::Sqlite(folder.to_owned()), Arc::clone(&clock)).await
     } else {
-        OpenStore::open_unsynced(folder, Arc::clone(&clock))
+        OpenStore::open_unsynced(folder, Arc::clone(&clock)).await
     }
     .unwrap();
-    let slot = store.take_slot(None).unwrap();
-    let authority = store.authority().unwrap().unwrap();
+    let slot = store.take_slot(None).await.unwrap();
+    let authority = store.authority().await.unwrap().unwrap();
     let public_key = slot.key.public_key().clone();
     let kernel = ChioKernel::start(KernelParts {
         config: KernelConfig {

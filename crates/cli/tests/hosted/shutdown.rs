@@ -1,9 +1,9 @@
 //! How a server ends while clients are there.
 
+use chio_testkit::mcp::text_of;
 use chio_testkit::process::until;
 use serde_json::json;
 
-use crate::session::text_of;
 use crate::support::World;
 
 #[test]

@@ -1,36 +1,21 @@
 //! A world for each test: a folder, a store in it, and the binary that serves and asks it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use chio_testkit::process::{Folder, Run, Server, until};
+use chio_testkit::mcp::Door;
+use chio_testkit::process::{Folder, Run, Server, mcp_fixture, until};
+use chio_testkit::receipts;
 use serde_json::Value;
-
-use crate::session::Door;
 
 /// The binary that is tested.
 const CHIO: &str = env!("CARGO_BIN_EXE_chio");
 /// Leaves its process id in a file, and becomes another program.
 const BECOME: &str = "echo $$ > pid; exec \"$0\" \"$@\"";
 
-/// The MCP server that is wrapped, built where the binary is.
+/// The MCP server that is wrapped.
 fn fixture() -> &'static str {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let path = BUILT.get_or_init(|| {
-        let folder = Path::new(CHIO).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        // Of the whole workspace: alone it has other features, and all that it needs is built again.
-        build.args(["build", "--quiet", "--workspace", "--bin", "mcp-fixture"]);
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.arg("--target-dir").arg(folder.parent().unwrap());
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the fixture cannot be built");
-        folder.join("mcp-fixture")
-    });
-    path.to_str().unwrap()
+    mcp_fixture().to_str().unwrap()
 }
 
 /// A folder with a store `s` in it.
@@ -73,13 +58,6 @@ impl World {
     /// Serves the fixture, with these options.
     pub(crate) fn wrap(&self, options: &str) -> Served {
         self.wrap_at("127.0.0.1:0", options, &[fixture()])
-    }
-
-    /// Serves the fixture as long as the file `there` is, with these options.
-    pub(crate) fn wrap_while_there(&self, options: &str) -> Served {
-        self.folder.write("there", "");
-        let script = format!("test -e there && exec '{}'", fixture());
-        self.wrap_at("127.0.0.1:0", options, &["sh", "-c", &script])
     }
 
     /// Serves the fixture at an address, with these options.
@@ -144,18 +122,13 @@ impl World {
     /// The receipts of calls, oldest first: of which tool, and how each ended.
     #[track_caller]
     pub(crate) fn calls(&self) -> Vec<(String, String)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let receipts = self.receipts();
-        let calls = receipts.iter().filter(|receipt| receipt.get("tool_name").is_some());
-        calls.map(|it| (text(&it["tool_name"]), text(&it["decision"]["verdict"]))).collect()
+        receipts::calls(&self.receipts())
     }
 
     /// Checks that the calls left exactly these receipts.
     #[track_caller]
     pub(crate) fn check_calls(&self, expected: &[(&str, &str)]) {
-        let found = self.calls();
-        let found: Vec<_> = found.iter().map(|(tool, end)| (tool.as_str(), end.as_str())).collect();
-        assert_eq!(found, expected);
+        receipts::check_calls(&self.receipts(), expected);
     }
 
     /// A receipt.

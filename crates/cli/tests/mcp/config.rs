@@ -1,6 +1,6 @@
 //! `chio mcp config`: what each client reads, to the letter.
 
-use chio_testkit::process::Run;
+use chio_testkit::process::{Run, mcp_fixture};
 use serde_json::{Value, json};
 
 use crate::support::World;
@@ -62,7 +62,7 @@ fn a_policy_file_is_named_by_its_whole_path_and_a_built_in_one_by_its_name() {
 #[test]
 fn what_is_printed_starts_the_server() {
     let world = World::new();
-    let fixture = crate::support::fixture().to_str().unwrap();
+    let fixture = mcp_fixture().to_str().unwrap();
     let run = world.run(&["mcp", "config", "--client", "cursor", "--", fixture]).ends(0).json();
     let server = &run["mcpServers"]["fixture"];
     let mut command = std::process::Command::new(server["command"].as_str().unwrap());

@@ -2,9 +2,10 @@
 
 use std::net::TcpListener;
 
+use chio_testkit::process::{Server, mcp_fixture};
 use serde_json::Value;
 
-use crate::support::{World, fixture};
+use crate::support::World;
 
 /// The states of the checks of a report, by what they are about.
 fn state_of<'a>(report: &'a Value, check: &str) -> (&'a str, &'a str, &'a str) {
@@ -18,7 +19,7 @@ fn state_of<'a>(report: &'a Value, check: &str) -> (&'a str, &'a str, &'a str) {
 #[test]
 fn what_is_in_order_is_told_line_by_line() {
     let world = World::new();
-    let fixture = fixture().display();
+    let fixture = mcp_fixture().display();
     world.folder.write(
         "chio.yaml",
         format!(
@@ -103,7 +104,7 @@ fn what_runs_already_is_no_problem() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let text = world.folder.read("chio.yaml").replace("127.0.0.1:9090", &free.to_string());
     world.folder.write("chio.yaml", text);
-    let _server = chio_testkit::process::Server::start(&mut world.command(&["serve"]));
+    let _server = Server::start(&mut world.command(&["serve"]));
     let report = world.line("doctor --json").ends(0).json();
     let (state, found, _) = state_of(&report, "mcp");
     assert!(state == "note" && found.contains("chio runs already"), "{found}");

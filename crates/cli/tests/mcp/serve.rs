@@ -1,9 +1,9 @@
 //! `chio init` and `chio serve`.
 
-use chio_testkit::process::Server;
+use chio_testkit::process::{Server, mcp_fixture};
 use serde_json::Value;
 
-use crate::support::{World, fixture};
+use crate::support::World;
 
 /// Replaces the address of a configuration by a free one.
 fn on_a_free_port(world: &World) {
@@ -54,7 +54,7 @@ fn several_servers_are_told_apart_by_their_names() {
     let world = World::new();
     world.folder.write("alice.token", "alice-0123456789abcdef\n");
     world.folder.write("bob.token", "bob-0123456789abcdef\n");
-    let fixture = fixture().display();
+    let fixture = mcp_fixture().display();
     world.folder.write(
         "chio.yaml",
         format!(

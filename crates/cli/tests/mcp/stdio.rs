@@ -1,14 +1,14 @@
 //! `chio mcp serve` over standard input and output.
 
-use chio_testkit::process::until;
+use chio_testkit::process::{Run, mcp_fixture, until};
 use serde_json::json;
 
 use crate::client::{Client, receipt_of};
-use crate::support::{World, fixture};
+use crate::support::World;
 
 /// `chio mcp serve` in front of the fixture, with these options.
 fn serve(world: &World, options: &[&str]) -> std::process::Command {
-    let fixture = fixture().to_str().unwrap();
+    let fixture = mcp_fixture().to_str().unwrap();
     world.command(&[&["mcp", "serve", "--data", "s"], options, &["--", fixture]].concat())
 }
 
@@ -37,7 +37,7 @@ fn a_client_lists_and_calls_and_every_call_has_its_receipt() {
 #[test]
 fn a_server_that_cannot_run_twice_at_once_works_as_it_does_without_us() {
     let world = World::new();
-    let fixture = fixture().to_str().unwrap();
+    let fixture = mcp_fixture().to_str().unwrap();
     // The server that has the folder runs, until its input ends.
     let script = format!("mkdir alone || exit 7; '{fixture}'; rmdir alone");
     let words = ["mcp", "serve", "--data", "s", "--", "sh", "-c", script.as_str()];
@@ -187,7 +187,7 @@ fn the_variables_of_the_server_are_its_own() {
         "env.sh",
     ]);
     command.env("CHIO_SECRET", "hush").env("CHIO_AUTH_TOKEN", "0123456789abcdef");
-    let run = chio_testkit::process::Run::of(&mut command, b"");
+    let run = Run::of(&mut command, b"");
     assert_ne!(run.code, 0, "it is no MCP server");
     until("the variables", || Some(world.folder.read("env.txt")).filter(|it| !it.is_empty()));
     assert_eq!(world.folder.read("env.txt"), "COLOUR=blue\n");

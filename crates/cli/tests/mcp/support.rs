@@ -1,34 +1,16 @@
 //! A world for each test: a folder, and the binary that is run in it.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use chio_testkit::process::{Folder, Run, Server, until};
+use chio_testkit::process::{Folder, Run, Server, mcp_fixture, until};
 use serde_json::Value;
 
 /// The binary that is tested.
 const CHIO: &str = env!("CARGO_BIN_EXE_chio");
-
-/// The MCP server that is wrapped, built where the binary is.
-pub(crate) fn fixture() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let folder = Path::new(CHIO).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        // Of the whole workspace: alone it has other features, and all that it needs is built again.
-        build.args(["build", "--quiet", "--workspace", "--bin", "mcp-fixture"]);
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.arg("--target-dir").arg(folder.parent().unwrap());
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the fixture cannot be built");
-        folder.join("mcp-fixture")
-    })
-}
 
 /// A folder that the binary is run in.
 pub(crate) struct World {
@@ -70,7 +52,8 @@ impl World {
 
     /// A script that starts the fixture and leaves its process id in `children`.
     pub(crate) fn wrapper(&self) -> String {
-        let script = format!("#!/bin/sh\necho $$ >> children\nexec '{}'\n", fixture().display());
+        let script =
+            format!("#!/bin/sh\necho $$ >> children\nexec '{}'\n", mcp_fixture().display());
         self.folder.write("wrapper.sh", script);
         let path = self.folder.path("wrapper.sh");
         use std::os::unix::fs::PermissionsExt;

@@ -1,13 +1,13 @@
 //! `chio mcp serve --http`.
 
-use chio_testkit::process::Server;
+use chio_testkit::process::{Server, mcp_fixture};
 use serde_json::json;
 
-use crate::support::{World, fixture};
+use crate::support::World;
 
 /// Starts `chio mcp serve --http` on a free port, in front of the fixture.
 pub(crate) fn serve(world: &World, options: &[&str]) -> Server {
-    let fixture = fixture().to_str().unwrap();
+    let fixture = mcp_fixture().to_str().unwrap();
     let words = ["mcp", "serve", "--data", "s", "--http", "127.0.0.1:0"];
     Server::start(&mut world.command(&[&words, options, &["--", fixture]].concat()))
 }

@@ -1,11 +1,11 @@
 //! The native transport end to end: the built binary, real sockets, real stores.
 #![cfg(test)]
 
+mod apart;
 mod approvals;
 mod approvers;
 mod audit;
 mod calls;
-mod concurrency;
 mod delegation;
 mod denials;
 mod failing_store;
@@ -24,7 +24,6 @@ mod receipts;
 mod revocation;
 mod shutdown;
 mod stdio;
-mod streams;
 mod support;
 mod trace;
 mod trust;

@@ -1,7 +1,7 @@
 //! Policies in force: what they stop, what they let pass, and what receipts say of it.
 
-use chio_core::receipt::{ChioReceipt, Decision};
 use chio_testkit::process::until;
+use chio_testkit::receipts::denied_by;
 use chio_testkit::token::grant;
 use serde_json::{Value, json};
 
@@ -18,15 +18,6 @@ fn secret() -> String {
 pub(crate) fn hash(world: &World, policy: &str) -> String {
     let told = world.run(&["policy", "check", policy, "--json"]).ends(0).json();
     told["hash"].as_str().unwrap().to_owned()
-}
-
-/// The guard that a receipt says has denied.
-#[track_caller]
-pub(crate) fn denied_by(receipt: &ChioReceipt) -> &str {
-    match &receipt.decision {
-        Some(Decision::Deny { guard, .. }) => guard,
-        other => panic!("expected a denial, found {other:?}"),
-    }
 }
 
 /// Whether any file of the store, notes aside, has this text in it.

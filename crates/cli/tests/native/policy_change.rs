@@ -5,10 +5,11 @@ use std::thread;
 
 use chio_core::capability::CapabilityToken;
 use chio_testkit::process::{Server, until};
+use chio_testkit::receipts::denied_by;
 use chio_testkit::token::grant;
 use serde_json::json;
 
-use crate::policy::{denied_by, hash};
+use crate::policy::hash;
 use crate::support::{World, written};
 
 /// A policy that blocks this tool and nothing else.

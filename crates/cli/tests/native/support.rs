@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 use chio_core::capability::{CapabilityToken, ToolGrant};
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_core::message::{ToolCallResponse, ToolCallResult};
-use chio_core::receipt::{ChioReceipt, Decision};
+use chio_core::message::ToolCallResponse;
+use chio_core::receipt::ChioReceipt;
 use chio_kernel::{Clock, SystemClock};
 use chio_testkit::process::{Folder, Run, Running, Server, until};
+pub(crate) use chio_testkit::receipts::{reason, written};
 use chio_testkit::{key, token};
 use serde_json::Value;
 
@@ -197,20 +198,6 @@ impl Shared {
         let running = Arc::new(Self { world, server });
         *shared = Arc::downgrade(&running);
         running
-    }
-}
-
-/// The result of a call as it is on the wire.
-pub(crate) fn written(result: &ToolCallResult) -> Value {
-    serde_json::to_value(result).unwrap()
-}
-
-/// The reason of a receipt that denies in the kernel's name.
-#[track_caller]
-pub(crate) fn reason(receipt: &ChioReceipt) -> &str {
-    match &receipt.decision {
-        Some(Decision::Deny { reason, guard }) if guard == "kernel" => reason,
-        other => panic!("expected a denial by the kernel, found {other:?}"),
     }
 }
 

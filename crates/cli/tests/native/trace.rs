@@ -152,8 +152,9 @@ fn questions_stand_below_the_call_that_they_were_asked_in_whichever_kernel_signe
     let response = server.connect().call("1", &token, "echo", json!({"text": "hi"}));
     let (trace_id, parent) = names(&response);
     let url = StoreUrl::Sqlite(world.folder.path("s"));
-    let store = OpenStore::open(&url, std::sync::Arc::new(SystemClock::default())).unwrap();
-    let slot = store.take_slot(None).unwrap();
+    let clock = std::sync::Arc::new(SystemClock::default());
+    let store = block_on(OpenStore::open(&url, clock)).unwrap();
+    let slot = block_on(store.take_slot(None)).unwrap();
     let outcome = ChildOutcome::Result(json!("yes"));
     let child = ChildReceipt {
         id: "child-rcpt-1".to_owned(),

@@ -31,8 +31,8 @@ impl Spoilt {
         let bad =
             json!({"id": "bad-1", "timestamp": now(), "metadata": {"traceId": trace(&first)}});
         let url = StoreUrl::Sqlite(world.folder.path("s"));
-        let store = OpenStore::open(&url, Arc::new(SystemClock::default())).unwrap();
-        let slot = store.take_slot(None).unwrap();
+        let store = block_on(OpenStore::open(&url, Arc::new(SystemClock::default()))).unwrap();
+        let slot = block_on(store.take_slot(None)).unwrap();
         for body in [b"not JSON".to_vec(), bad.to_string().into_bytes()] {
             block_on(slot.ledger.append(Entry { body, closes: None })).unwrap();
         }

@@ -7,8 +7,9 @@ use super::scope::{ChioScope, Operation, ToolGrant};
 use crate::money::MonetaryAmount;
 
 /// One step that narrows authority.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Attenuation {
     /// Removes the tool.
     RemoveTool {
@@ -135,16 +136,8 @@ impl ChioScope {
 impl Attenuation {
     /// The `type` that names this kind on the wire.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::RemoveTool { .. } => "remove_tool",
-            Self::RemoveOperation { .. } => "remove_operation",
-            Self::AddConstraint { .. } => "add_constraint",
-            Self::ReduceBudget { .. } => "reduce_budget",
-            Self::ReduceCostPerInvocation { .. } => "reduce_cost_per_invocation",
-            Self::ReduceTotalCost { .. } => "reduce_total_cost",
-            Self::ShortenExpiry { .. } => "shorten_expiry",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 
     /// The server and tool that the step is about; none for the expiry.
@@ -287,7 +280,7 @@ impl Attenuation {
         }
     }
 
-    const fn not_reflected(&self) -> AttenuationError {
+    fn not_reflected(&self) -> AttenuationError {
         AttenuationError::NotReflected(self.kind())
     }
 }

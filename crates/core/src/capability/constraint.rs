@@ -7,8 +7,9 @@ use crate::money::MonetaryAmount;
 use crate::tier::{AutonomyTier, RuntimeAssurance, SafetyTier};
 
 /// One condition. An unknown kind fails the parse of the whole token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case", deny_unknown_fields)]
+#[strum(serialize_all = "snake_case")]
 pub enum Constraint {
     /// Every path in the arguments lies under this one.
     PathPrefix(String),
@@ -145,32 +146,7 @@ impl Constraint {
 
     /// The `type` that names this kind on the wire.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::PathPrefix(_) => "path_prefix",
-            Self::DomainExact(_) => "domain_exact",
-            Self::DomainGlob(_) => "domain_glob",
-            Self::RegexMatch(_) => "regex_match",
-            Self::MaxLength(_) => "max_length",
-            Self::MaxArgsSize(_) => "max_args_size",
-            Self::GovernedIntentRequired => "governed_intent_required",
-            Self::RequireApprovalAbove(_) => "require_approval_above",
-            Self::RequireCumulativeApprovalAbove(_) => "require_cumulative_approval_above",
-            Self::SellerExact(_) => "seller_exact",
-            Self::MinimumRuntimeAssurance(_) => "minimum_runtime_assurance",
-            Self::MinimumAutonomyTier(_) => "minimum_autonomy_tier",
-            Self::Custom(..) => "custom",
-            Self::TableAllowlist(_) => "table_allowlist",
-            Self::ColumnDenylist(_) => "column_denylist",
-            Self::MaxRowsReturned(_) => "max_rows_returned",
-            Self::OperationClass(_) => "operation_class",
-            Self::AudienceAllowlist(_) => "audience_allowlist",
-            Self::ContentReviewTier(_) => "content_review_tier",
-            Self::MaxTransactionAmountUsd(_) => "max_transaction_amount_usd",
-            Self::RequireDualApproval(_) => "require_dual_approval",
-            Self::ModelConstraint(_) => "model_constraint",
-            Self::MemoryStoreAllowlist(_) => "memory_store_allowlist",
-            Self::MemoryWriteDenyPatterns(_) => "memory_write_deny_patterns",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 }

@@ -12,6 +12,8 @@ pub const WILDCARD: &str = "*";
 /// What a holder may do with a granted tool, resource or prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Operation {
     /// Call a tool.
     Invoke,

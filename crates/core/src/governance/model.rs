@@ -9,6 +9,8 @@ use crate::tier::SafetyTier;
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ProvenanceClass {
     /// Claimed by the caller.
     #[default]

@@ -4,11 +4,9 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{MANIFEST_SCHEMA, PricingModel, RequiredPermissions, ToolManifest, ToolPricing};
+use crate::money::is_currency;
 use crate::signed::{ArtifactError, malformed, require_schema};
 use crate::text::is_sound;
-
-/// Letters in a currency code.
-const CURRENCY_LEN: usize = 3;
 
 impl ToolManifest {
     /// Checks every rule that does not need a key.
@@ -51,8 +49,7 @@ impl ToolPricing {
         }
         self.billing_unit.as_ref().map_or(Ok(()), |unit| check_name("billing_unit", unit))?;
         for price in [&self.base_price, &self.unit_price].into_iter().flatten() {
-            let code = price.currency.as_bytes();
-            if code.len() != CURRENCY_LEN || !code.iter().all(u8::is_ascii_uppercase) {
+            if !is_currency(&price.currency) {
                 let found = &price.currency;
                 return Err(malformed(format!(
                     "expected a currency of three capital letters, found `{found}`"

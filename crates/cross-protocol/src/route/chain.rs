@@ -3,8 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::DiscoveryProtocol;
 
@@ -13,15 +12,14 @@ const MAX_STEPS: usize = 3;
 
 /// The protocols that a call passes through, the caller's first. Made for every candidate of every
 /// call, and therefore without an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "Vec<DiscoveryProtocol>")]
 pub struct ProtocolChain {
     steps: [DiscoveryProtocol; MAX_STEPS],
     len: usize,
 }
 
 impl ProtocolChain {
-    const EMPTY: Self = Self { steps: [DiscoveryProtocol::Native; MAX_STEPS], len: 0 };
-
     /// The chain from a caller to a target. MCP and OpenAI shapes are made around a native call,
     /// and the published planner says so for these two alone.
     #[must_use]
@@ -63,31 +61,17 @@ impl Serialize for ProtocolChain {
     }
 }
 
-impl<'de> Deserialize<'de> for ProtocolChain {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Steps)
-    }
-}
+impl TryFrom<Vec<DiscoveryProtocol>> for ProtocolChain {
+    type Error = String;
 
-struct Steps;
-
-impl<'de> Visitor<'de> for Steps {
-    type Value = ProtocolChain;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at most {MAX_STEPS} protocols")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ProtocolChain, A::Error> {
-        let mut chain = ProtocolChain::EMPTY;
-        while let Some(step) = seq.next_element()? {
-            let Some(place) = chain.steps.get_mut(chain.len) else {
-                return Err(A::Error::invalid_length(chain.len.saturating_add(1), &self));
-            };
-            *place = step;
-            chain.len = chain.len.saturating_add(1);
-        }
-        Ok(chain)
+    fn try_from(read: Vec<DiscoveryProtocol>) -> Result<Self, String> {
+        let mut steps = [DiscoveryProtocol::Native; MAX_STEPS];
+        let len = read.len();
+        let places = steps.get_mut(..len);
+        let places =
+            places.ok_or(format!("expected at most {MAX_STEPS} protocols, found {len}"))?;
+        places.copy_from_slice(&read);
+        Ok(Self { steps, len })
     }
 }
 

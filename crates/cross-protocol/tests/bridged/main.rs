@@ -115,9 +115,9 @@ const ELSEWHERE: u8 = 8;
 impl World {
     async fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock)).unwrap();
-        let slot = store.take_slot(None).unwrap();
-        let authority = store.authority().unwrap().unwrap();
+        let store = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock)).await.unwrap();
+        let slot = store.take_slot(None).await.unwrap();
+        let authority = store.authority().await.unwrap().unwrap();
         let config = KernelConfig {
             trusted_issuers: vec![authority.public_key().clone()],
             trusted_kernels: vec![key(ELSEWHERE).public_key().clone()],

@@ -144,8 +144,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new(source: DiscoveryProtocol) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(FixedClock);
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock)).unwrap();
-        let slot = store.take_slot(Some(key(7))).unwrap();
+        let store = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock)).await.unwrap();
+        let slot = store.take_slot(Some(key(7))).await.unwrap();
         // Before the kernel starts, so that its view of revocations begins with it.
         store.shared().revoke(REVOKED, NOW).await.unwrap();
         let config = KernelConfig {

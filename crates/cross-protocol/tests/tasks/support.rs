@@ -177,8 +177,8 @@ impl Beginning {
 
     pub(crate) async fn start(self) -> Process {
         let clock = Arc::new(StandingClock(AtomicU64::new(NOW)));
-        let open = OpenStore::open(&self.url, Arc::<StandingClock>::clone(&clock)).unwrap();
-        let slot = open.take_slot(None).unwrap();
+        let open = OpenStore::open(&self.url, Arc::<StandingClock>::clone(&clock)).await.unwrap();
+        let slot = open.take_slot(None).await.unwrap();
         let kernel = ChioKernel::start(KernelParts {
             config: KernelConfig {
                 trusted_issuers: vec![key(1).public_key().clone()],

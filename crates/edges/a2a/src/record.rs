@@ -6,8 +6,9 @@ use chio_edge::tasks::{self, Record};
 use crate::call_report::CallReport;
 use crate::message::{Message, Part};
 
-/// The state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The state of a task, by its name in A2A 1.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "TASK_STATE_", const_into_str)]
 pub(crate) enum State {
     Working,
     Completed,
@@ -21,18 +22,6 @@ impl State {
     /// Whether the state is final.
     pub(crate) const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
-    }
-
-    /// Its name in A2A 1.0.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Working => "TASK_STATE_WORKING",
-            Self::Completed => "TASK_STATE_COMPLETED",
-            Self::Failed => "TASK_STATE_FAILED",
-            Self::Canceled => "TASK_STATE_CANCELED",
-            Self::Rejected => "TASK_STATE_REJECTED",
-            Self::InputRequired => "TASK_STATE_INPUT_REQUIRED",
-        }
     }
 }
 

@@ -36,8 +36,9 @@ const QUESTIONS: [(OperationKind, &str, &str); 3] = [
 ];
 
 /// Where a session is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::FromRepr)]
 #[repr(u8)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(crate) enum Stage {
     /// Opened, and the client has not said that it is ready.
     Initializing,
@@ -54,28 +55,6 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Initializing => "initializing",
-            Self::Ready => "ready",
-            Self::Draining => "draining",
-            Self::Deleted => "deleted",
-            Self::Expired => "expired",
-            Self::Closed => "closed",
-        }
-    }
-
-    const fn from_number(number: u8) -> Self {
-        match number {
-            0 => Self::Initializing,
-            1 => Self::Ready,
-            2 => Self::Draining,
-            3 => Self::Deleted,
-            4 => Self::Expired,
-            _ => Self::Closed,
-        }
-    }
-
     /// Whether new work is taken on, or will be.
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::Initializing | Self::Ready)
@@ -167,7 +146,7 @@ impl McpSession {
     }
 
     pub(crate) fn stage(&self) -> Stage {
-        Stage::from_number(self.stage.load(Ordering::Acquire))
+        Stage::from_repr(self.stage.load(Ordering::Acquire)).unwrap_or(Stage::Closed)
     }
 
     /// The client is ready.

@@ -55,7 +55,8 @@ impl Record for Task {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 enum Status {
     Working,
     Completed,
@@ -64,15 +65,6 @@ enum Status {
 }
 
 impl Status {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     const fn is_over(self) -> bool {
         !matches!(self, Self::Working)
     }
@@ -88,7 +80,7 @@ impl Task {
         let (status, updated_at) = self.status();
         json!({
             "taskId": self.id,
-            "status": status.name(),
+            "status": status.into_str(),
             "createdAt": rfc3339(self.created_at),
             "lastUpdatedAt": rfc3339(updated_at),
             "ttl": u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
@@ -269,7 +261,7 @@ pub(crate) async fn cancel(context: RequestContext<'_>) -> Result<Value, RpcErro
     let (status, _) = entry.record.status();
     if status.is_over() {
         let message =
-            format!("expected a task that is not over, found one that is {}", status.name());
+            format!("expected a task that is not over, found one that is {}", status.into_str());
         return Err(invalid_params(message));
     }
     entry.cancellation.cancel();

@@ -94,8 +94,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(StandingClock)).unwrap();
-        let ledger = store.take_slot(Some(key(KERNEL))).unwrap().ledger;
+        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(StandingClock)).await.unwrap();
+        let ledger = store.take_slot(Some(key(KERNEL))).await.unwrap().ledger;
         let (kernel, tools) = (start(&ledger, &store.shared()).await, Tools::new());
         kernel.register_tool_server(Box::new(tools.clone())).unwrap();
         let orchestrator = Arc::new(CrossProtocolOrchestrator::new(&kernel).detached());

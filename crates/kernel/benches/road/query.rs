@@ -30,7 +30,8 @@ pub(crate) fn large_store(scale: Scale) {
     println!("resident memory: {} calls", sizes.join(", "));
     let start = Instant::now();
     let shared = large.store.shared();
-    let authorities = large.store.authority_public().unwrap().into_iter().collect();
+    let authority = large.runtime.block_on(large.store.authority_public()).unwrap();
+    let authorities = authority.into_iter().collect();
     let trust = AuditTrust { authorities, ..AuditTrust::default() };
     let report = large.runtime.block_on(audit(&*shared, &trust, |_| ())).unwrap();
     assert!(report.is_clean(), "{report:?}");

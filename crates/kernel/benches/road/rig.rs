@@ -54,9 +54,10 @@ impl Rig {
         let url = folder.clone().map_or(StoreUrl::Memory, StoreUrl::Sqlite);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let indexing = if place == Place::Unindexed { Indexing::Off } else { Indexing::On };
-        let store = OpenStore::open_with(&url, Arc::clone(&clock), indexing).unwrap();
-        let slot = store.take_slot(None).unwrap();
-        let authority = store.authority().unwrap().unwrap();
+        let opening = OpenStore::open_with(&url, Arc::clone(&clock), indexing);
+        let store = runtime.block_on(opening).unwrap();
+        let slot = runtime.block_on(store.take_slot(None)).unwrap();
+        let authority = runtime.block_on(store.authority()).unwrap().unwrap();
         let token = token(&authority, clock.unix_seconds());
         let parts = KernelParts {
             config: KernelConfig {

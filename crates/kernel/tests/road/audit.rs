@@ -1,5 +1,7 @@
-//! Audits: a clean store is clean, and whatever is changed is found.
+//! Audits: a clean store is clean, and whatever is changed in its database is found.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::canonical;
@@ -8,66 +10,142 @@ use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::receipt::LoggedReceipt;
 use chio_core::signed::Signed;
 use chio_kernel::audit::{AuditReport, AuditTrust, audit};
-use chio_kernel::store::LogEntry;
+use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::key;
+use chio_testkit::process::Folder;
+use rusqlite::{Connection, params};
 use serde_json::json;
 
-use crate::support::store::LyingStore;
+use crate::support::clock::ManualClock;
 use crate::support::{Setup, World};
 
-/// A log of seven receipts: two full batches of three, and one more.
-async fn world() -> World {
-    let world = Setup::default().config(|it| it.checkpoint_size = 3).start().await;
+/// A world whose store is in a folder.
+struct Kept {
+    world: World,
+    folder: Folder,
+}
+
+impl std::ops::Deref for Kept {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+/// A kernel with a log of seven receipts: two full batches of three, and one more.
+async fn seven(setup: Setup) -> World {
+    let world = setup.config(|it| it.checkpoint_size = 3).start().await;
     for n in 0..7 {
         world.run_tool(["echo", "effect", "fail"][n % 3], json!({"n": n})).await;
     }
-    for _ in 0..1000 {
+    for _ in 0..5000 {
         if world.checkpoints().await.len() == 2 {
             return world;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     panic!("expected two checkpoints");
+}
+
+async fn world() -> Kept {
+    let folder = Folder::new();
+    Kept { world: seven(Setup::in_folder(&folder, 1)).await, folder }
+}
+
+/// A world with a second kernel and its log.
+async fn world_of_two() -> (Kept, World) {
+    let one = world().await;
+    let two = seven(Setup::in_folder(&one.folder, 2)).await;
+    (one, two)
 }
 
 fn trust(world: &World) -> AuditTrust {
     AuditTrust { authorities: vec![world.authority()], kernels: Vec::new() }
 }
 
-async fn examine(world: &World, lie: impl FnOnce(&mut LyingStore)) -> AuditReport {
-    let mut store = LyingStore::new(&world.shared());
-    lie(&mut store);
-    audit(&store, &trust(world), |_| {}).await.unwrap()
+/// The database in a copy of the store, and the copy's folder.
+fn copy(world: &Kept) -> (Connection, PathBuf) {
+    let copy = world.folder.path("copy");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir(&copy).unwrap();
+    let database = copy.join("store.db");
+    let original = Connection::open(world.folder.path("store").join("store.db")).unwrap();
+    original.execute("VACUUM INTO ?1", [database.to_str().unwrap()]).unwrap();
+    (Connection::open(database).unwrap(), copy)
 }
 
-/// Checks that an audit says this, once the store lies like that.
-async fn finds(world: &World, words: &str, lie: impl FnOnce(&mut LyingStore)) {
-    let report = examine(world, lie).await;
-    let problems = &report.logs[0].problems;
+async fn open(copy: PathBuf) -> OpenStore {
+    let clock = Arc::<ManualClock>::default();
+    OpenStore::open_existing(&StoreUrl::Sqlite(copy), clock).await.unwrap()
+}
+
+/// Audits a copy of the store that was tampered with.
+async fn examine(world: &Kept, tamper: impl FnOnce(&Connection)) -> AuditReport {
+    let (database, copy) = copy(world);
+    tamper(&database);
+    drop(database);
+    audit(&*open(copy).await.shared(), &trust(world), |_| {}).await.unwrap()
+}
+
+/// Checks that an audit says this, once the database was tampered with like that.
+async fn finds(world: &Kept, words: &str, tamper: impl FnOnce(&Connection)) {
+    says(&examine(world, tamper).await, 0, words);
+}
+
+fn says(report: &AuditReport, log: usize, words: &str) {
+    let problems = &report.logs[log].problems;
     assert!(!report.is_clean(), "expected `{words}`, found nothing");
     assert!(problems.iter().any(|it| it.contains(words)), "expected `{words}`, found {problems:?}");
 }
 
-fn entries(lie: &mut LyingStore, change: impl Fn(&mut Vec<LogEntry>) + Send + Sync + 'static) {
-    lie.entries = Box::new(move |mut all| {
-        change(&mut all);
-        all
-    });
+/// Where the database has an entry of a log, both from 1.
+const fn place(log: i64, seq: i64) -> i64 {
+    (log << 40) + seq
 }
 
-fn checkpoints(
-    lie: &mut LyingStore,
-    change: impl Fn(&mut Vec<KernelCheckpoint>) + Send + Sync + 'static,
-) {
-    lie.checkpoints = Box::new(move |mut all| {
-        change(&mut all);
-        all
-    });
+/// An entry of the first log.
+fn body(database: &Connection, seq: i64) -> Vec<u8> {
+    let sql = "SELECT body FROM entries WHERE id = ?1";
+    database.query_row(sql, [place(1, seq)], |row| row.get(0)).unwrap()
+}
+
+fn set_body(database: &Connection, seq: i64, body: &[u8]) {
+    put(database, place(1, seq), body);
+}
+
+fn put(database: &Connection, place: i64, body: &[u8]) {
+    let sql = "INSERT OR REPLACE INTO entries(id, body) VALUES (?1, ?2)";
+    database.execute(sql, params![place, body]).unwrap();
+}
+
+/// Removes entries of a log from this one on.
+fn cut(database: &Connection, log: i64, from: i64) {
+    let range = [place(log, from), place(log, 1000)];
+    let cut = database.execute("DELETE FROM entries WHERE id BETWEEN ?1 AND ?2", range).unwrap();
+    assert!(cut > 0);
+}
+
+/// Changes a checkpoint of the first log.
+fn change(database: &Connection, seq: i64, change: impl FnOnce(&mut KernelCheckpoint)) {
+    let sql = "SELECT body FROM checkpoints WHERE log = 1 AND seq = ?1";
+    let body: Vec<u8> = database.query_row(sql, [seq], |row| row.get(0)).unwrap();
+    let mut checkpoint = serde_json::from_slice(&body).unwrap();
+    change(&mut checkpoint);
+    let body = canonical::to_vec(&checkpoint).unwrap();
+    let sql = "UPDATE checkpoints SET body = ?2 WHERE log = 1 AND seq = ?1";
+    assert_eq!(database.execute(sql, params![seq, body]).unwrap(), 1);
+}
+
+/// Changes the certificate of the first log.
+fn certify(database: &Connection, certificate: &KernelCertificate) {
+    let body = canonical::to_vec(certificate).unwrap();
+    assert_eq!(database.execute("UPDATE certificates SET body = ?1", [body]).unwrap(), 1);
 }
 
 /// The entry as the holder of another key would write it.
-fn resigned(entry: &LogEntry) -> Vec<u8> {
-    let LoggedReceipt::Call(mut receipt) = LoggedReceipt::from_slice(&entry.body).unwrap() else {
+fn resigned(body: &[u8]) -> Vec<u8> {
+    let LoggedReceipt::Call(mut receipt) = LoggedReceipt::from_slice(body).unwrap() else {
         panic!("expected a call")
     };
     receipt.kernel_key = key(9).public_key().clone();
@@ -85,14 +163,12 @@ async fn a_store_that_nobody_changed_is_clean() {
     assert_eq!((log.certified, log.open_intents), (true, 0));
     let last = progress.last().unwrap();
     assert_eq!((last.done, last.total), (7, 7));
-    assert!(examine(&world, |_| {}).await.is_clean(), "a liar that does not lie");
+    assert!(examine(&world, |_| {}).await.is_clean(), "a copy that nobody tampered with");
 }
 
 #[tokio::test]
 async fn several_logs_of_one_store_are_audited_together() {
-    let one = world().await;
-    let two = Setup::beside(&one).start().await;
-    two.run_tool("echo", json!(1)).await;
+    let (one, two) = world_of_two().await;
     two.kernel.drain(Duration::ZERO).await.unwrap();
     let report = one.audit().await;
     assert!(report.is_clean() && report.logs.len() == 2, "{report:?}");
@@ -103,24 +179,19 @@ async fn several_logs_of_one_store_are_audited_together() {
 async fn a_changed_body_is_found() {
     let world = world().await;
     // In a batch that a checkpoint covers, and in the rest that none does yet.
-    for place in [1, 6] {
-        finds(&world, &format!("entry {}: receipt", place + 1), |lie| {
-            entries(lie, move |all| {
-                let text = String::from_utf8(all[place].body.clone()).unwrap();
-                let changed = text.replace(&format!("\"n\":{place}"), "\"n\":99");
-                assert_ne!(text, changed);
-                all[place].body = changed.into_bytes();
-            });
+    for n in [1, 6] {
+        finds(&world, &format!("entry {}: receipt", n + 1), |database| {
+            let text = String::from_utf8(body(database, n + 1)).unwrap();
+            let changed = text.replace(&format!("\"n\":{n}"), "\"n\":99");
+            assert_ne!(text, changed);
+            set_body(database, n + 1, changed.as_bytes());
         })
         .await;
     }
-    finds(&world, "this is not a receipt", |lie| {
-        entries(lie, |all| all[2].body = b"{}".to_vec());
-    })
-    .await;
+    finds(&world, "this is not a receipt", |database| set_body(database, 3, b"{}")).await;
     // The same receipt in another form.
-    finds(&world, "expected the canonical form", |lie| {
-        entries(lie, |all| all[2].body.push(b' '));
+    finds(&world, "expected the canonical form", |database| {
+        set_body(database, 3, &[body(database, 3), b" ".to_vec()].concat());
     })
     .await;
 }
@@ -128,52 +199,72 @@ async fn a_changed_body_is_found() {
 #[tokio::test]
 async fn a_receipt_of_another_kernel_is_found() {
     let world = world().await;
-    finds(&world, "entry 4: it is signed by another kernel", |lie| {
-        entries(lie, |all| all[3].body = resigned(&all[3]));
+    let tampered = examine(&world, |database| {
+        set_body(database, 4, &resigned(&body(database, 4)));
     })
     .await;
-    finds(&world, "checkpoint 2: its root is not that of the entries it covers", |lie| {
-        entries(lie, |all| all[3].body = resigned(&all[3]));
-    })
-    .await;
+    says(&tampered, 0, "entry 4: it is signed by another kernel");
+    says(&tampered, 0, "checkpoint 2: its root is not that of the entries it covers");
 }
 
 #[tokio::test]
 async fn a_missing_entry_is_found() {
     let world = world().await;
-    finds(&world, "entries 3 to 3 are missing", |lie| {
-        entries(lie, |all| drop(all.remove(2)));
-    })
-    .await;
+    let remove = |database: &Connection| {
+        database.execute("DELETE FROM entries WHERE id = ?1", [place(1, 3)]).unwrap();
+    };
+    finds(&world, "entries 3 to 3 are missing", remove).await;
     // Renumbered, so that no number is missing.
-    finds(&world, "root is not that of the entries", |lie| {
-        entries(lie, |all| {
-            all.remove(2);
-            (1..).zip(all).for_each(|(seq, entry)| entry.seq = seq);
-        });
+    finds(&world, "root is not that of the entries", |database| {
+        remove(database);
+        for seq in 4..8 {
+            let sql = "UPDATE entries SET id = id - 1 WHERE id = ?1";
+            assert_eq!(database.execute(sql, [place(1, seq)]).unwrap(), 1);
+        }
     })
     .await;
-    // The end of the log, of which the last entry has no checkpoint yet.
-    finds(&world, "expected 7 entries, found 6", |lie| {
-        entries(lie, |all| all.truncate(6));
+    finds(&world, "1 checkpoints cover entries that are not there", |database| {
+        cut(database, 1, 5);
     })
     .await;
-    finds(&world, "1 checkpoints cover entries that are not there", |lie| {
-        entries(lie, |all| all.truncate(4));
-    })
-    .await;
-    finds(&world, "expected 7 entries, found 0", |lie| entries(lie, Vec::clear)).await;
+}
+
+/// What the store had when the audit began, and has no more when the audit comes to it.
+#[tokio::test]
+async fn what_vanishes_while_the_audit_runs_is_found() {
+    let (one, _two) = world_of_two().await;
+    type Vanish = fn(&Connection);
+    let cases: [(&str, Vanish); 3] = [
+        // The end of the log, of which the last entry has no checkpoint yet.
+        ("expected 7 entries, found 6", |database| cut(database, 2, 7)),
+        ("expected 7 entries, found 0", |database| cut(database, 2, 1)),
+        ("1 checkpoints cover entries", |database| {
+            let sql = "DELETE FROM checkpoints WHERE log = 2 AND seq = 2";
+            assert_eq!(database.execute(sql, []).unwrap(), 1);
+        }),
+    ];
+    for (words, vanish) in cases {
+        let (database, copy) = copy(&one);
+        let shared = open(copy).await.shared();
+        let mut vanish = Some(vanish);
+        // The first log has been read by then, and the second has not.
+        let during = move |_| {
+            if let Some(vanish) = vanish.take() {
+                vanish(&database);
+            }
+        };
+        says(&audit(&*shared, &trust(&one), during).await.unwrap(), 1, words);
+    }
 }
 
 #[tokio::test]
 async fn swapped_entries_are_found() {
     let world = world().await;
-    for (one, other) in [(0, 1), (1, 4)] {
-        finds(&world, "root is not that of the entries", |lie| {
-            entries(lie, move |all| {
-                let body = std::mem::take(&mut all[one].body);
-                all[one].body = std::mem::replace(&mut all[other].body, body);
-            });
+    for (one, other) in [(1, 2), (2, 5)] {
+        finds(&world, "root is not that of the entries", |database| {
+            let bodies = (body(database, one), body(database, other));
+            set_body(database, one, &bodies.1);
+            set_body(database, other, &bodies.0);
         })
         .await;
     }
@@ -182,52 +273,43 @@ async fn swapped_entries_are_found() {
 #[tokio::test]
 async fn a_doubled_receipt_is_found() {
     let world = world().await;
-    finds(&world, "entry 8: its id or its call occurs a second time", |lie| {
-        entries(lie, |all| {
-            let (seq, body) = (8, all[1].body.clone());
-            all.push(LogEntry { seq, body });
-        });
+    finds(&world, "entry 8: its id or its call occurs a second time", |database| {
+        set_body(database, 8, &body(database, 2));
     })
     .await;
-    finds(&world, "entry 2: its id or its call occurs a second time", |lie| {
-        entries(lie, |all| all[1].body = all[0].body.clone());
+    finds(&world, "entry 2: its id or its call occurs a second time", |database| {
+        set_body(database, 2, &body(database, 1));
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_receipt_that_is_in_two_logs_is_found() {
-    let one = world().await;
-    let two = Setup::beside(&one).start().await;
-    two.run_tool("echo", json!(1)).await;
-    two.kernel.drain(Duration::ZERO).await.unwrap();
-    let report = examine(&one, |lie| entries(lie, |all| all[0].body = all[0].body.clone())).await;
-    assert!(report.is_clean());
-    // Every log now begins with the first log's first receipt.
-    let first = one.logged().await.remove(0);
-    let body = canonical::to_vec(&first).unwrap();
-    let report =
-        examine(&one, move |lie| entries(lie, move |all| all[0].body = body.clone())).await;
-    let problems = &report.logs[1].problems;
-    assert!(problems.iter().any(|it| it.contains("occurs a second time")), "{problems:?}");
+    let (one, _two) = world_of_two().await;
+    assert!(examine(&one, |_| {}).await.is_clean());
+    // Both logs now begin with the first log's first receipt.
+    let report = examine(&one, |database| put(database, place(2, 1), &body(database, 1))).await;
+    says(&report, 1, "occurs a second time");
 }
 
 #[tokio::test]
 async fn a_checkpoint_that_is_not_the_kernels_is_found() {
     let world = world().await;
-    finds(&world, "checkpoint 1: it is signed by another kernel", |lie| {
-        checkpoints(lie, |all| {
-            all[0].body.kernel_key = key(9).public_key().clone();
-            all[0] = all[0].clone().signed(&key(9)).unwrap();
+    finds(&world, "checkpoint 1: it is signed by another kernel", |database| {
+        change(database, 1, |checkpoint| {
+            checkpoint.body.kernel_key = key(9).public_key().clone();
+            *checkpoint = checkpoint.clone().signed(&key(9)).unwrap();
         });
     })
     .await;
-    finds(&world, "checkpoint 2: ", |lie| {
-        checkpoints(lie, |all| all[1].body.issued_at += 1);
+    finds(&world, "checkpoint 2: ", |database| {
+        change(database, 2, |checkpoint| checkpoint.body.issued_at += 1);
     })
     .await;
-    finds(&world, "checkpoint 2: ", |lie| {
-        checkpoints(lie, |all| all[1].signature = all[0].signature.clone());
+    finds(&world, "checkpoint 2: ", |database| {
+        let mut signature = None;
+        change(database, 1, |checkpoint| signature = Some(checkpoint.signature.clone()));
+        change(database, 2, |checkpoint| checkpoint.signature = signature.unwrap());
     })
     .await;
 }
@@ -235,16 +317,15 @@ async fn a_checkpoint_that_is_not_the_kernels_is_found() {
 #[tokio::test]
 async fn a_missing_or_doubled_checkpoint_is_found() {
     let world = world().await;
-    finds(&world, "expected the first checkpoint", |lie| {
-        checkpoints(lie, |all| drop(all.remove(0)));
+    finds(&world, "expected the first checkpoint", |database| {
+        database.execute("DELETE FROM checkpoints WHERE seq = 1", []).unwrap();
     })
     .await;
-    finds(&world, "1 checkpoints cover entries", |lie| {
-        checkpoints(lie, |all| all.truncate(1));
-    })
-    .await;
-    finds(&world, "checkpoint 1: ", |lie| {
-        checkpoints(lie, |all| all.insert(1, all[0].clone()));
+    finds(&world, "checkpoint 1: ", |database| {
+        let sql = "UPDATE checkpoints SET seq = 3 WHERE seq = 2;
+                   INSERT INTO checkpoints SELECT log, 2, end_seq, body FROM checkpoints
+                   WHERE seq = 1;";
+        database.execute_batch(sql).unwrap();
     })
     .await;
 }
@@ -252,35 +333,27 @@ async fn a_missing_or_doubled_checkpoint_is_found() {
 #[tokio::test]
 async fn a_kernel_that_nobody_vouches_for_is_found() {
     let world = world().await;
-    let change = |lie: &mut LyingStore, change: fn(&mut chio_kernel::store::LogSummary)| {
-        lie.logs = Box::new(move |mut all| {
-            all.iter_mut().for_each(change);
-            all
-        });
+    finds(&world, "no authority vouches", |database| {
+        database.execute("DELETE FROM certificates", []).unwrap();
+    })
+    .await;
+    let known = world.certificate.clone();
+    let issue = |store: &str| {
+        KernelCertificate::issue(&key(9), known.kernel_key.clone(), store, known.issued_at).unwrap()
     };
-    finds(&world, "no authority vouches", |lie| change(lie, |log| log.certificates.clear())).await;
-    finds(&world, "an authority that is not trusted", |lie| {
-        change(lie, |log| {
-            let certificate = log.certificates.pop().unwrap();
-            let (kernel, store) = (certificate.kernel_key, certificate.store_id);
-            let issued = KernelCertificate::issue(&key(9), kernel, store, certificate.issued_at);
-            log.certificates = vec![issued.unwrap()];
-        });
+    finds(&world, "an authority that is not trusted", |database| {
+        certify(database, &issue(&known.store_id));
     })
     .await;
-    finds(&world, "another kernel or store", |lie| {
-        change(lie, |log| {
-            let kernel = log.kernel_key.clone();
-            log.certificates = vec![KernelCertificate::issue(&key(9), kernel, "other", 1).unwrap()];
-        });
+    finds(&world, "another kernel or store", |database| certify(database, &issue("other"))).await;
+    finds(&world, "certificate: ", |database| {
+        let issued_at = known.issued_at + 1;
+        certify(database, &KernelCertificate { issued_at, ..known.clone() });
     })
     .await;
-    finds(&world, "certificate: ", |lie| {
-        change(lie, |log| log.certificates[0].issued_at += 1);
-    })
-    .await;
-    finds(&world, "not named after its kernel's key", |lie| {
-        change(lie, |log| log.kernel_key = key(9).public_key().clone());
+    finds(&world, "not named after its kernel's key", |database| {
+        let other = key(9).public_key().to_hex();
+        database.execute("UPDATE logs SET kernel_key = ?1", [other]).unwrap();
     })
     .await;
 }

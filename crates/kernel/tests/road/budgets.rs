@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chio_core::capability::CapabilityToken as Token;
 use chio_core::registry::ErrorCode as Code;
 use chio_kernel::Outcome;
-use chio_kernel::store::TokenStore as _;
 use chio_testkit::key;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chio_core::bundle::{BundleReport, BundleTrust, ReceiptBundle};
 use chio_core::crypto::PublicKey;
 use chio_kernel::proof::bundle;
-use chio_kernel::store::{ReceiptIndex as _, ReceiptQuery};
+use chio_kernel::store::ReceiptQuery;
 use chio_testkit::{key, tamper};
 use serde_json::{Value, json};
 

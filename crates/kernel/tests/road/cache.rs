@@ -117,7 +117,7 @@ async fn what_is_remembered_is_listed_until_it_ends() {
         tokens.into_iter().map(|token| token.id).collect::<Vec<_>>()
     };
     assert_eq!(ids().await, ["cap-2", "cap-1"]);
-    world.shared().revoke("cap-2", NOW).await.unwrap();
+    world.store.revoke("cap-2", NOW).await.unwrap();
     assert_eq!(ids().await, ["cap-1"]);
     world.clock.set(HOUR.expires_at);
     assert!(ids().await.is_empty());

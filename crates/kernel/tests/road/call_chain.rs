@@ -9,7 +9,7 @@ use chio_core::governance::{
 use chio_core::registry::ErrorCode as Code;
 use chio_core::signed::Signed as _;
 use chio_kernel::Verdict;
-use chio_kernel::store::{ApprovalState, TokenStore as _};
+use chio_kernel::store::ApprovalState;
 use chio_testkit::key;
 use serde_json::{Value, json};
 

@@ -4,7 +4,6 @@ use chio_core::capability::{CapabilityToken as Token, DelegationLink};
 use chio_core::registry::ErrorCode as Code;
 use chio_core::signed::Signed;
 use chio_kernel::Outcome;
-use chio_kernel::store::TokenStore as _;
 use chio_testkit::key;
 use serde_json::json;
 

@@ -12,6 +12,7 @@ use chio_core::registry::ErrorCode as Code;
 use chio_core::signed::Signed;
 use chio_kernel::{Denial, Outcome, ToolCall};
 use chio_testkit::key;
+use chio_testkit::process::Folder;
 use serde_json::json;
 
 use crate::support::tokens::{HOUR, constrained, draft, issuer, scope, token};
@@ -106,7 +107,7 @@ async fn a_revoked_token_is_denied_whoever_revoked_it() {
     // Another process revokes; this one has not polled since.
     let other = crate::support::tokens::token("cap-2", &[grant("*")]);
     world.run(world.call(&other, "echo", json!(1))).await;
-    world.shared().revoke("cap-2", NOW).await.unwrap();
+    world.store.revoke("cap-2", NOW).await.unwrap();
     for tool in ["echo", "effect"] {
         let ended = world.run(world.call(&other, tool, json!(1))).await;
         assert_denied(&ended, Code::CapabilityRevoked, "capability `cap-2` has been revoked");
@@ -278,7 +279,7 @@ async fn a_stop_denies_everything_until_it_ends() {
         assert!(matches!(ended.outcome, Outcome::Value(_)));
     }
     // Another process stops; this one has not polled since.
-    world.shared().stop(Some("water".to_owned())).await.unwrap();
+    world.store.stop(Some("water".to_owned())).await.unwrap();
     for ended in try_both(&world, &token).await {
         assert_denied(&ended, Code::GuardDenied, "everything is stopped: water");
     }
@@ -294,15 +295,24 @@ async fn a_kernel_that_shuts_down_denies_new_calls() {
     assert_eq!(world.runs("effect"), 0);
 }
 
+/// Changes the database of a store in a folder behind its back.
+fn in_database(folder: &Folder, sql: &str) {
+    let database = rusqlite::Connection::open(folder.path("store/store.db")).unwrap();
+    database.execute_batch(sql).unwrap();
+}
+
 #[tokio::test]
 async fn a_stale_view_of_revocations_denies() {
-    let world = World::new().await;
+    let folder = Folder::new();
+    let world = Setup::in_folder(&folder, 1).start().await;
     let token = token("cap-1", &[grant("*")]);
-    world.store.fail_revocations(true);
+    // What the store reads first, and what it reads when it cannot.
+    std::fs::write(folder.path("store/store.epoch"), "").unwrap();
+    in_database(&folder, "ALTER TABLE meta RENAME TO lost");
     world.clock.wait(Duration::from_secs(2));
     // As old as allowed, but the store does not say whether it is current.
     let ended = world.run(world.call(&token, "echo", json!(1))).await;
-    assert_denied(&ended, Code::InternalError, "unavailable");
+    assert_denied(&ended, Code::InternalError, "no such table: meta");
     world.clock.wait(Duration::from_millis(1));
     for ended in try_both(&world, &token).await {
         assert_denied(&ended, Code::InternalError, "too old to decide on");
@@ -322,19 +332,20 @@ async fn a_view_that_is_polled_stays_fresh() {
     }
     let ended = world.run(world.call(&token, "echo", json!(1))).await;
     assert!(matches!(ended.outcome, Outcome::Value(_)));
-    world.shared().revoke("cap-1", NOW).await.unwrap();
+    world.store.revoke("cap-1", NOW).await.unwrap();
     assert_eq!(news.recv().await.unwrap(), "cap-1");
     assert!(world.kernel.is_revoked(&token));
 }
 
 #[tokio::test]
 async fn a_store_that_does_not_know_tokens_now_denies() {
-    let world = World::new().await;
+    let folder = Folder::new();
+    let world = Setup::in_folder(&folder, 1).start().await;
     let token = token("cap-1", &[grant("effect")]);
-    world.store.fail_tokens(true);
+    in_database(&folder, "ALTER TABLE tokens RENAME TO lost");
     let ended = world.run(world.call(&token, "effect", json!(1))).await;
-    assert_denied(&ended, Code::InternalError, "unavailable");
-    world.store.fail_tokens(false);
+    assert_denied(&ended, Code::InternalError, "no such table: tokens");
+    in_database(&folder, "ALTER TABLE lost RENAME TO tokens");
     let ended = world.run(world.call(&token, "effect", json!(1))).await;
     assert!(matches!(ended.outcome, Outcome::Value(_)));
 }

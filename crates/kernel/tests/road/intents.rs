@@ -200,7 +200,7 @@ async fn a_call_whose_time_is_up_while_its_intent_is_written_has_one_receipt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_somebody_else_has_closed_has_no_second_receipt() {
-    use chio_kernel::store::{ApprovalState, Closing, Entry, Ledger as _, LogStore as _};
+    use chio_kernel::store::{ApprovalState, Closing, Entry, Ledger as _};
     let world = World::new().await;
     let caller = Arc::new(world.caller());
     let call = world.call(&token("cap-1", &[grant("*")]), "gate", json!({}));

@@ -6,7 +6,6 @@ use chio_core::canonical;
 use chio_core::merkle::Frontier;
 use chio_core::signed::Signed;
 use chio_kernel::proof::{consistency, inclusion};
-use chio_kernel::store::LogStore as _;
 use serde_json::json;
 
 use crate::support::ledger::DELAY;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chio_core::capability::ToolGrant;
 use chio_core::receipt::Decision;
 use chio_core::registry::ErrorCode as Code;
-use chio_kernel::store::TokenStore as _;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
@@ -95,7 +94,7 @@ fn a_neighbour_signs_for_a_kernel_that_is_gone() {
     runtime().block_on(async {
         // The neighbour has a log of its own: the crashed kernel's place is taken meanwhile.
         let crashed = next;
-        let slot = crashed.hold_slot();
+        let slot = crashed.hold_slot().await;
         let beat = std::time::Duration::from_millis(5);
         let neighbour = crashed.config(|it| it.sweep_interval = beat).start().await;
         let intents = slot.ledger.open_intents().await.unwrap();

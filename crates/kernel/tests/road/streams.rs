@@ -187,7 +187,7 @@ async fn a_token_that_is_revoked_during_a_call_sends_no_first_chunk() {
     let world = World::new().await;
     let token = token("cap-1", &[grant("stream")]);
     // The store hears of it between the last look at the epoch and the first chunk.
-    let shared = world.shared();
+    let shared = chio_kernel::store::SharedStore::clone(&world.store);
     let late = guard("late").reviews(ReviewMode::EachChunk, move |_| {
         let shared = chio_kernel::store::SharedStore::clone(&shared);
         std::thread::scope(|scope| {

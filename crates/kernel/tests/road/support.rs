@@ -8,7 +8,6 @@ pub(crate) mod guards;
 pub(crate) mod inbox;
 pub(crate) mod ledger;
 pub(crate) mod provider;
-pub(crate) mod store;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod world;

@@ -7,9 +7,7 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::{ChioReceipt, Decision};
-use chio_kernel::store::{
-    ApprovalState, NewTask, StoreError, Task, TaskRefused, TaskState, TaskStore as _,
-};
+use chio_kernel::store::{ApprovalState, NewTask, StoreError, Task, TaskRefused, TaskState};
 use chio_kernel::{KernelError, Outcome, ToolCall};
 use chio_testkit::key;
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! What kind of address an address is, judged by the IPv4 address inside it where there is one.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::block::Block;
 
 /// What kind of address an address is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AddressClass {
     /// Reachable from everywhere.
     Public,
@@ -48,40 +48,9 @@ pub enum AddressClass {
 }
 
 impl AddressClass {
-    /// The class as texts name it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Loopback => "loopback",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::Metadata => "metadata",
-            Self::SharedNat => "shared-nat",
-            Self::Unspecified => "unspecified",
-            Self::Multicast => "multicast",
-            Self::Broadcast => "broadcast",
-            Self::Reserved => "reserved",
-            Self::Documentation => "documentation",
-            Self::Benchmarking => "benchmarking",
-            Self::UniqueLocal => "unique-local",
-            Self::SiteLocal => "site-local",
-            Self::Orchid => "orchid",
-            Self::Discard => "discard",
-            Self::SegmentRouting => "segment-routing",
-            Self::Tunnel => "tunnel",
-        }
-    }
-
     /// Whether no host can be meant, so that no trust in a name makes the address reachable.
     pub(super) const fn is_no_host(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
-    }
-}
-
-impl fmt::Display for AddressClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -31,7 +31,7 @@ fn told(outcome: &Result<Destination, AddressError>) -> (&'static str, &'static 
             return ("resolve", "name");
         }
         Ok(_) => return ("allow", "public"),
-        Err(AddressError::Class { class, .. }) => class.name(),
+        Err(AddressError::Class { class, .. }) => class.into(),
         Err(AddressError::LocalName { .. }) => "local-name",
         Err(AddressError::Malformed(_)) => "malformed",
         Err(AddressError::PlainHttp { .. }) => "plain-http",

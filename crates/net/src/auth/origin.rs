@@ -32,14 +32,6 @@ pub enum OriginError {
     Origin,
 }
 
-/// A text that is no host or no origin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found `{found}`")]
-pub struct OriginFormError {
-    expected: &'static str,
-    found: String,
-}
-
 impl OriginRules {
     /// For a server on a loopback address: the names of this machine with the server's port, and
     /// pages that come from there.
@@ -58,34 +50,18 @@ impl OriginRules {
         Self { origins: origins.collect(), hosts: Some(hosts), usual }
     }
 
-    /// For a server behind a name that others can reach: every host, and no page but those that
-    /// are allowed.
+    /// For a server behind a name that others can reach: every host, and no page.
     #[must_use]
     pub fn any_host() -> Self {
         Self::default()
     }
 
-    /// As this, and this host, written `name:port`; without a port, that of https.
-    ///
-    /// # Errors
-    /// When the text is no host.
-    pub fn with_host(mut self, host: &str) -> Result<Self, OriginFormError> {
-        let wrong =
-            || OriginFormError { expected: "`HOST` or `HOST:PORT`", found: host.to_owned() };
-        let own = read_host(host, 443).ok_or_else(wrong)?;
-        self.hosts.get_or_insert_default().push(own);
-        Ok(self)
-    }
-
-    /// As this, and pages of this origin, written `https://name` or `https://name:port`.
-    ///
-    /// # Errors
-    /// When the text is no origin.
-    pub fn with_origin(mut self, origin: &str) -> Result<Self, OriginFormError> {
-        let expected = "`SCHEME://HOST` or `SCHEME://HOST:PORT`";
-        let wrong = || OriginFormError { expected, found: origin.to_owned() };
-        self.origins.push(read_origin(origin).ok_or_else(wrong)?);
-        Ok(self)
+    /// As this, and this host, written `name:port`; without a port, that of https. None where the
+    /// text is no host.
+    #[must_use]
+    pub fn with_host(mut self, host: &str) -> Option<Self> {
+        self.hosts.get_or_insert_default().push(read_host(host, 443)?);
+        Some(self)
     }
 
     /// Checks a request's headers. `authority` is what HTTP/2 has in place of `Host`.

@@ -3,66 +3,56 @@
 use std::fmt;
 
 use chio_core::strict::kind;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Number, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-use super::{RpcError, write};
+use super::RpcError;
 
 /// A string, an integer of at most 64 bits, or null; `7` and `"7"` are two ids.
 ///
 /// A member that is read as `Option<RequestId>` takes null for absent, as `serde` does.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(Form);
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Form {
-    Null,
-    /// Never a fraction: those have several forms, and no safe equality.
-    Integer(Number),
-    Text(String),
-}
+// Never a fraction: those have several forms, and no safe equality.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct RequestId(Value);
 
 impl RequestId {
     /// The id of an answer to a message whose own id cannot be told.
-    pub const NULL: Self = Self(Form::Null);
+    pub const NULL: Self = Self(Value::Null);
 
     /// Whether it is null, which several protocols refuse.
     #[must_use]
     pub const fn is_null(&self) -> bool {
-        matches!(self.0, Form::Null)
+        matches!(self.0, Value::Null)
     }
 
     /// The string, if it is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        match &self.0 {
-            Form::Text(text) => Some(text),
-            Form::Null | Form::Integer(_) => None,
-        }
+        self.0.as_str()
     }
 }
 
 impl From<String> for RequestId {
     fn from(text: String) -> Self {
-        Self(Form::Text(text))
+        Self(text.into())
     }
 }
 
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
-        text.to_owned().into()
+        Self(text.into())
     }
 }
 
 impl From<i64> for RequestId {
     fn from(number: i64) -> Self {
-        Self(Form::Integer(number.into()))
+        Self(number.into())
     }
 }
 
 impl From<u64> for RequestId {
     fn from(number: u64) -> Self {
-        Self(Form::Integer(number.into()))
+        Self(number.into())
     }
 }
 
@@ -70,14 +60,11 @@ impl TryFrom<Value> for RequestId {
     type Error = RpcError;
 
     fn try_from(value: Value) -> Result<Self, RpcError> {
-        let found = match value {
-            Value::Null => return Ok(Self::NULL),
-            Value::String(text) => return Ok(text.into()),
-            Value::Number(number) if number.is_i64() || number.is_u64() => {
-                return Ok(Self(Form::Integer(number)));
-            }
+        let found = match &value {
+            Value::Null | Value::String(_) => return Ok(Self(value)),
+            Value::Number(number) if number.is_i64() || number.is_u64() => return Ok(Self(value)),
             Value::Number(_) => "another number",
-            other => kind(&other),
+            other => kind(other),
         };
         Err(RpcError::invalid_request(format!(
             "expected an id that is a string, an integer of at most 64 bits or null, found {found}"
@@ -88,21 +75,7 @@ impl TryFrom<Value> for RequestId {
 /// As JSON, so that `7` and `"7"` stay apart.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Form::Null => f.write_str("null"),
-            Form::Integer(number) => number.fmt(f),
-            Form::Text(text) => f.write_str(&write::json(text)),
-        }
-    }
-}
-
-impl Serialize for RequestId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Form::Null => serializer.serialize_unit(),
-            Form::Integer(number) => number.serialize(serializer),
-            Form::Text(text) => serializer.serialize_str(text),
-        }
+        self.0.fmt(f)
     }
 }
 

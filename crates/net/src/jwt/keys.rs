@@ -1,6 +1,5 @@
 //! An issuer's keys: fixed, or fetched, kept for a while, and fetched again.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,21 +51,11 @@ impl IssuerKeys {
         Self(Kind::Fixed(Arc::new(keys)))
     }
 
-    /// Keys at a URL.
-    #[must_use]
-    pub fn at_url(client: HttpClient, url: impl Into<String>, rules: RefreshRules) -> Self {
-        Self::remote(client, Source::Url(url.into()), rules)
-    }
-
     /// Keys that an issuer's metadata lead to.
     #[must_use]
     pub fn discovered(client: HttpClient, issuer: impl Into<String>, rules: RefreshRules) -> Self {
-        Self::remote(client, Source::Issuer(issuer.into()), rules)
-    }
-
-    fn remote(client: HttpClient, source: Source, rules: RefreshRules) -> Self {
-        let (state, flight) = (Mutex::default(), Arc::default());
-        Self(Kind::Remote(Arc::new(Remote { client, source, rules, state, flight })))
+        let (issuer, state, flight) = (issuer.into(), Mutex::default(), Arc::default());
+        Self(Kind::Remote(Arc::new(Remote { client, issuer, rules, state, flight })))
     }
 
     /// The keys at `now`, fetched again where the wanted one may have become known.
@@ -83,29 +72,24 @@ impl IssuerKeys {
 
     /// The issuer that the keys are discovered for, where they are.
     pub(super) fn issuer(&self) -> Option<&str> {
-        let Kind::Remote(remote) = &self.0 else { return None };
-        match &remote.source {
-            Source::Issuer(issuer) => Some(issuer),
-            Source::Url(_) => None,
+        match &self.0 {
+            Kind::Fixed(_) => None,
+            Kind::Remote(remote) => Some(&remote.issuer),
         }
     }
 }
 
-enum Source {
-    Url(String),
-    Issuer(String),
-}
-
+#[derive(Debug)]
 struct Remote {
     client: HttpClient,
-    source: Source,
+    issuer: String,
     rules: RefreshRules,
     state: Mutex<State>,
     /// Held by the task that fetches, so that there is one fetch at a time.
     flight: Arc<AsyncMutex<()>>,
 }
 
-#[derive(Default, Clone)]
+#[derive(Debug, Default, Clone)]
 struct State {
     /// The keys, and when they were fetched.
     keys: Option<(Arc<JwkSet>, u64)>,
@@ -205,18 +189,11 @@ impl Remote {
     }
 
     async fn fetch(&self) -> Result<JwkSet, KeysError> {
-        let discovered;
-        let url = match &self.source {
-            Source::Url(url) => url,
-            Source::Issuer(issuer) => {
-                // Asked each time: keys may move.
-                let server = discover(&self.client, issuer).await?;
-                discovered = server.jwks_uri.ok_or(KeysError::NoKeysUri)?;
-                &discovered
-            }
-        };
+        // Asked each time: keys may move.
+        let server = discover(&self.client, &self.issuer).await?;
+        let url = server.jwks_uri.ok_or(KeysError::NoKeysUri)?;
         // A set without keys counts as any other: the issuer has withdrawn them all.
-        fetch(&self.client, url, "keys").await
+        fetch(&self.client, &url, "keys").await
     }
 
     /// The keys, also old ones as long as they may be used. Those of a moment ahead may be: the
@@ -237,11 +214,5 @@ impl Remote {
             (Some(keys), failure) if failure.is_none() || has(&keys, wanted) => Ok(keys),
             (_, failure) => Err(failure.unwrap_or(KeysError::NoKeys)),
         }
-    }
-}
-
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("rules", &self.rules).finish_non_exhaustive()
     }
 }

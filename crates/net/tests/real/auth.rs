@@ -223,10 +223,11 @@ async fn a_token_must_allow_what_the_server_asks_for() {
 async fn keys_that_cannot_be_had_let_nobody_in_and_blame_nobody() {
     let key = Key::ed("k");
     let client = HttpClient::new(ClientOptions::default()).unwrap();
-    let keys = IssuerKeys::at_url(client, "https://127.0.0.1/jwks", RefreshRules::default());
-    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
+    let issuer = "https://127.0.0.1";
+    let keys = IssuerKeys::discovered(client, issuer, RefreshRules::default());
+    let jwt = JwtVerifier::new([AUDIENCE]).with_issuer(issuer, keys).unwrap();
     let peers = Authenticator::anonymous().with_jwt(jwt);
-    let token = key.sign(&claims(&json!({})));
+    let token = key.sign(&claims(&json!({"iss": issuer})));
     let shown = authorization(&format!("Bearer {token}"));
     let error = peers.authenticate(&shown, || NOW).await.unwrap_err();
     assert_eq!((error.status(), error.code()), (503, None), "{error}");
@@ -309,7 +310,7 @@ async fn no_token_is_printed() {
 
 #[test]
 fn a_local_server_is_called_by_its_own_names_alone() {
-    let rules = OriginRules::loopback(9090).with_origin("https://app.example").unwrap();
+    let rules = OriginRules::loopback(9090);
     let host = "127.0.0.1:9090";
     let hosts = [
         ("127.0.0.1:9090", Ok(())),
@@ -341,8 +342,9 @@ fn a_local_server_is_called_by_its_own_names_alone() {
         ("http://127.0.0.1:9090", Ok(())),
         ("http://localhost:9090", Ok(())),
         ("http://[::1]:9090", Ok(())),
-        ("https://app.example", Ok(())),
-        ("https://app.example:443", Ok(())),
+        ("https://127.0.0.1:9090", Ok(())),
+        ("https://app.example", Err(OriginError::Origin)),
+        ("https://app.example:443", Err(OriginError::Origin)),
         ("http://app.example", Err(OriginError::Origin)),
         ("https://app.example:8443", Err(OriginError::Origin)),
         ("https://evil.example", Err(OriginError::Origin)),
@@ -379,6 +381,5 @@ fn a_server_with_a_name_takes_it_with_or_without_the_usual_port() {
     assert_eq!(any.check(&twice, None), Err(OriginError::HostForm));
     let page = headers(&[("host", "whatever"), ("origin", "https://page.example")]);
     assert_eq!(any.check(&page, None), Err(OriginError::Origin));
-    assert!(OriginRules::any_host().with_host("a/b").is_err());
-    assert!(OriginRules::any_host().with_origin("page.example").is_err());
+    assert!(OriginRules::any_host().with_host("a/b").is_none());
 }

@@ -31,11 +31,6 @@ async fn a_good_token_is_believed_with_every_algorithm_that_is_allowed() {
         assert_eq!(believed.scopes, ["read", "write"]);
         assert_eq!(believed.expires_at, NOW + 300);
         assert_eq!(believed.all["other"], 1);
-        for other in Algorithm::ALL {
-            let outcome = verifier(&[&key]).with_algorithms([other]).verify(&token, NOW).await;
-            let expected = if other == algorithm { Ok(()) } else { Err(JwtError::Algorithm) };
-            assert_eq!(outcome.map(drop), expected, "{algorithm:?} {other:?}");
-        }
     }
 }
 
@@ -271,16 +266,25 @@ async fn without_a_name_the_key_must_be_the_only_one_that_fits() {
 }
 
 #[tokio::test]
-async fn bounds_are_as_they_are_set() {
+async fn a_token_has_a_bound() {
+    const LIMIT: usize = 16 * 1024;
     let key = Key::ed("k");
-    let early = json!({"exp": NOW, "iat": NOW - 9, "nbf": NOW - 9, "pad": "x".repeat(3000)});
-    let token = key.sign(&claims(&early));
-    let strict = verifier(&[&key]).with_leeway(0);
-    assert!(strict.verify(&token, NOW - 1).await.is_ok());
-    assert_eq!(strict.verify(&token, NOW).await.map(drop), Err(JwtError::Expired));
-    let outcome = verifier(&[&key]).with_max_token(3000).verify(&token, NOW).await.map(drop);
-    assert_eq!(outcome, Err(JwtError::TooLong { limit: 3000 }));
-    assert!(verifier(&[&key]).with_max_token(token.len()).verify(&token, NOW).await.is_ok());
+    let padded = |bytes: usize| key.sign(&claims(&json!({"pad": "x".repeat(bytes)})));
+    let verifier = verifier(&[&key]);
+    let (mut shorter, mut longer) = (0, 0);
+    // Three bytes of a payload are four of a token.
+    for bytes in 11_900..12_100 {
+        let token = padded(bytes);
+        let outcome = verifier.verify(&token, NOW).await.map(drop);
+        if token.len() <= LIMIT {
+            assert_eq!(outcome, Ok(()), "{}", token.len());
+            shorter += 1;
+        } else {
+            assert_eq!(outcome, Err(JwtError::TooLong { limit: LIMIT }), "{}", token.len());
+            longer += 1;
+        }
+    }
+    assert!(shorter > 0 && longer > 0, "{shorter} {longer}");
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
-use super::server::{Server, answer, client, local, raw_server};
+use super::server::{Answer, Server, answer, client, local, raw_server};
 use super::tls::Authority;
-use super::tokens::{AUDIENCE, ISSUER, Key, NOW, claims, set_text};
+use super::tokens::{AUDIENCE, Key, NOW, claims, set_text};
 
 const RULES: RefreshRules = RefreshRules { max_age: 100, interval: 10, max_stale: 500 };
 
@@ -29,7 +29,11 @@ impl Issuer {
         let (keys, status) = (Arc::new(Mutex::new(set_text(keys))), Arc::new(AtomicU16::new(200)));
         let fetches = Arc::new(AtomicUsize::new(0));
         let state = (Arc::clone(&keys), Arc::clone(&status), Arc::clone(&fetches));
-        let server = Server::start(move |_| {
+        let server = Server::start(move |seen| {
+            if seen.path == METADATA {
+                let issuer = format!("http://{}", seen.headers["host"].to_str().unwrap());
+                return leads_to(&issuer, &format!("{issuer}/jwks"));
+            }
             state.2.fetch_add(1, Ordering::SeqCst);
             answer(state.1.load(Ordering::SeqCst), &[], state.0.lock().unwrap().clone())
         })
@@ -38,8 +42,11 @@ impl Issuer {
     }
 
     fn verifier(&self) -> Arc<JwtVerifier> {
-        let keys = IssuerKeys::at_url(client(Limits::default()), self.server.url("/jwks"), RULES);
-        Arc::new(JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap())
+        Arc::new(verifier(client(Limits::default()), &self.server.url("")))
+    }
+
+    fn token(&self, key: &Key) -> String {
+        token(key, &self.server.url(""))
     }
 
     fn set(&self, keys: &[&Key]) {
@@ -55,9 +62,22 @@ impl Issuer {
     }
 }
 
+/// Where the first metadata are that are asked for.
+const METADATA: &str = "/.well-known/oauth-authorization-server";
+
+/// Metadata of an issuer that has its keys here.
+fn leads_to(issuer: &str, keys: &str) -> Answer {
+    answer(200, &[], json!({"issuer": issuer, "jwks_uri": keys}).to_string())
+}
+
+fn verifier(client: HttpClient, issuer: &str) -> JwtVerifier {
+    let keys = IssuerKeys::discovered(client, issuer, RULES);
+    JwtVerifier::new([AUDIENCE]).with_issuer(issuer, keys).unwrap()
+}
+
 /// A token that is good for long.
-fn token(key: &Key) -> String {
-    key.sign(&claims(&json!({"exp": NOW + 100_000})))
+fn token(key: &Key, issuer: &str) -> String {
+    key.sign(&claims(&json!({"iss": issuer, "exp": NOW + 100_000})))
 }
 
 fn down(status: u16) -> Result<(), JwtError> {
@@ -68,7 +88,7 @@ fn down(status: u16) -> Result<(), JwtError> {
 async fn keys_are_fetched_once_and_again_when_they_are_old() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     assert_eq!(issuer.fetches(), 0, "nothing is fetched before it is needed");
     for (after, fetches) in [(0, 1), (50, 1), (99, 1), (100, 2), (150, 2), (250, 3)] {
         verifier.verify(&token, NOW + after).await.unwrap();
@@ -81,15 +101,15 @@ async fn a_new_key_is_found_and_invented_ones_do_not_flood_the_issuer() {
     let (old, new, invented) = (Key::ed("old"), Key::ed("new"), Key::ed("invented"));
     let issuer = Issuer::start(&[&old]).await;
     let verifier = issuer.verifier();
-    verifier.verify(&token(&old), NOW).await.unwrap();
+    verifier.verify(&issuer.token(&old), NOW).await.unwrap();
     for after in 0..10 {
-        let outcome = verifier.verify(&token(&invented), NOW + after).await.map(drop);
+        let outcome = verifier.verify(&issuer.token(&invented), NOW + after).await.map(drop);
         assert_eq!(outcome, Err(JwtError::UnknownKey));
     }
     assert_eq!(issuer.fetches(), 1, "within the interval nothing is fetched again");
     issuer.set(&[&old, &new]);
-    verifier.verify(&token(&new), NOW + 10).await.unwrap();
-    verifier.verify(&token(&old), NOW + 10).await.unwrap();
+    verifier.verify(&issuer.token(&new), NOW + 10).await.unwrap();
+    verifier.verify(&issuer.token(&old), NOW + 10).await.unwrap();
     assert_eq!(issuer.fetches(), 2);
 }
 
@@ -98,10 +118,10 @@ async fn a_key_that_is_withdrawn_is_no_longer_believed() {
     let (old, new) = (Key::ed("old"), Key::ed("new"));
     let issuer = Issuer::start(&[&old]).await;
     let verifier = issuer.verifier();
-    verifier.verify(&token(&old), NOW).await.unwrap();
+    verifier.verify(&issuer.token(&old), NOW).await.unwrap();
     issuer.set(&[&new]);
-    verifier.verify(&token(&old), NOW + 99).await.unwrap();
-    let outcome = verifier.verify(&token(&old), NOW + 100).await.map(drop);
+    verifier.verify(&issuer.token(&old), NOW + 99).await.unwrap();
+    let outcome = verifier.verify(&issuer.token(&old), NOW + 100).await.map(drop);
     assert_eq!(outcome, Err(JwtError::UnknownKey));
 }
 
@@ -109,7 +129,7 @@ async fn a_key_that_is_withdrawn_is_no_longer_believed() {
 async fn old_keys_are_kept_for_a_while_when_the_issuer_is_down() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     verifier.verify(&token, NOW).await.unwrap();
     issuer.fail(503);
     for after in [100, 105, 300, 500] {
@@ -127,7 +147,7 @@ async fn old_keys_are_kept_for_a_while_when_the_issuer_is_down() {
 async fn what_is_no_set_of_keys_replaces_none() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     verifier.verify(&token, NOW).await.unwrap();
     for (turn, text) in [(1, "<html>"), (2, "{}"), (3, r#"{"keys":{}}"#)] {
         *issuer.keys.lock().unwrap() = text.to_owned();
@@ -141,7 +161,7 @@ async fn what_is_no_set_of_keys_replaces_none() {
 async fn an_issuer_without_keys_has_withdrawn_them_all() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     verifier.verify(&token, NOW).await.unwrap();
     issuer.set(&[]);
     for after in [100, 101, 600] {
@@ -156,7 +176,9 @@ async fn a_clock_that_is_set_back_keeps_no_withdrawn_key() {
     let issuer = Issuer::start(&[&old]).await;
     let verifier = issuer.verifier();
     let far = 10_000_000;
-    let token = old.sign(&claims(&json!({"exp": NOW + 10 * far, "iat": null, "nbf": null})));
+    let iss = issuer.server.url("");
+    let changes = json!({"iss": iss, "exp": NOW + 10 * far, "iat": null, "nbf": null});
+    let token = old.sign(&claims(&changes));
     verifier.verify(&token, NOW + far).await.unwrap();
     // By a moment only: the keys are old, and good enough until they can be fetched again.
     verifier.verify(&token, NOW + far - 9).await.unwrap();
@@ -176,16 +198,16 @@ async fn a_key_that_may_be_new_is_not_unknown_while_the_issuer_is_down() {
     let (old, new) = (Key::ed("old"), Key::ed("new"));
     let issuer = Issuer::start(&[&old]).await;
     let verifier = issuer.verifier();
-    verifier.verify(&token(&old), NOW).await.unwrap();
+    verifier.verify(&issuer.token(&old), NOW).await.unwrap();
     issuer.fail(503);
     // Also within the interval after the failure, when nothing is fetched.
     for after in [10, 15] {
-        assert_eq!(verifier.verify(&token(&new), NOW + after).await.map(drop), down(503));
-        verifier.verify(&token(&old), NOW + after).await.unwrap();
+        assert_eq!(verifier.verify(&issuer.token(&new), NOW + after).await.map(drop), down(503));
+        verifier.verify(&issuer.token(&old), NOW + after).await.unwrap();
     }
     assert_eq!(issuer.fetches(), 2);
     issuer.fail(200);
-    let outcome = verifier.verify(&token(&new), NOW + 20).await.map(drop);
+    let outcome = verifier.verify(&issuer.token(&new), NOW + 20).await.map(drop);
     assert_eq!(outcome, Err(JwtError::UnknownKey));
 }
 
@@ -204,20 +226,22 @@ async fn slow_issuer(sets: Vec<String>) -> (String, Arc<Semaphore>) {
         }
     })
     .await;
-    (url, may)
+    let server = Server::start(move |seen| {
+        leads_to(&format!("http://{}", seen.headers["host"].to_str().unwrap()), &url)
+    });
+    (server.await.url(""), may)
 }
 
 #[tokio::test]
 async fn an_issuer_that_hangs_stops_nobody_whose_key_is_known() {
     let (old, new) = (Key::ed("old"), Key::ed("new"));
     let sets = vec![set_text(&[&old]), set_text(&[&old, &new])];
-    let (url, may) = slow_issuer(sets).await;
-    let keys = IssuerKeys::at_url(client(Limits::default()), url, RULES);
-    let verifier = Arc::new(JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap());
+    let (issuer, may) = slow_issuer(sets).await;
+    let verifier = Arc::new(verifier(client(Limits::default()), &issuer));
     may.add_permits(1);
-    verifier.verify(&token(&old), NOW).await.unwrap();
+    verifier.verify(&token(&old, &issuer), NOW).await.unwrap();
     let calls = (0..20).map(|_| {
-        let (verifier, token) = (Arc::clone(&verifier), token(&old));
+        let (verifier, token) = (Arc::clone(&verifier), token(&old, &issuer));
         tokio::spawn(async move { verifier.verify(&token, NOW + 101).await.map(drop) })
     });
     for call in calls.collect::<Vec<_>>() {
@@ -225,30 +249,29 @@ async fn an_issuer_that_hangs_stops_nobody_whose_key_is_known() {
     }
     // All this while the one fetch went on: it still brings what it was sent for.
     may.add_permits(1);
-    verifier.verify(&token(&new), NOW + 101).await.unwrap();
+    verifier.verify(&token(&new, &issuer), NOW + 101).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_interval_counts_from_the_end_of_a_try() {
     let key = Key::ed("a");
-    let (url, may) = slow_issuer(vec![set_text(&[&key]); 2]).await;
-    let keys = IssuerKeys::at_url(client(Limits::default()), url, RULES);
-    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
+    let (issuer, may) = slow_issuer(vec![set_text(&[&key]); 2]).await;
+    let verifier = verifier(client(Limits::default()), &issuer);
     // The ten seconds after which the first try is given up pass in no time.
     tokio::time::pause();
-    let hung = verifier.verify(&token(&key), NOW).await.map(drop);
+    let hung = verifier.verify(&token(&key, &issuer), NOW).await.map(drop);
     assert!(matches!(hung, Err(JwtError::Keys(KeysError::Fetch { .. }))), "{hung:?}");
     tokio::time::resume();
     may.add_permits(2);
-    assert_eq!(verifier.verify(&token(&key), NOW + 10).await.map(drop), hung);
-    assert_eq!(verifier.verify(&token(&key), NOW + 20).await.map(drop), Ok(()));
+    assert_eq!(verifier.verify(&token(&key, &issuer), NOW + 10).await.map(drop), hung);
+    assert_eq!(verifier.verify(&token(&key, &issuer), NOW + 20).await.map(drop), Ok(()));
 }
 
 #[tokio::test]
 async fn callers_at_the_same_moment_share_one_fetch() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     let calls = (0..50).map(|_| {
         let (verifier, token) = (Arc::clone(&verifier), token.clone());
         tokio::spawn(async move { verifier.verify(&token, NOW).await.map(drop) })
@@ -263,7 +286,7 @@ async fn callers_at_the_same_moment_share_one_fetch() {
 async fn a_caller_that_goes_away_does_not_take_the_keys_with_it() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
-    let (verifier, token) = (issuer.verifier(), token(&key));
+    let (verifier, token) = (issuer.verifier(), issuer.token(&key));
     let gone = {
         let (verifier, token) = (Arc::clone(&verifier), token.clone());
         tokio::spawn(async move { verifier.verify(&token, NOW).await.map(drop) })
@@ -280,9 +303,8 @@ async fn keys_are_not_fetched_from_where_the_client_may_not_go() {
     let key = Key::ed("a");
     let issuer = Issuer::start(&[&key]).await;
     let public = HttpClient::new(ClientOptions::default()).unwrap();
-    let keys = IssuerKeys::at_url(public, issuer.server.url("/jwks"), RULES);
-    let verifier = JwtVerifier::new([AUDIENCE]).with_issuer(ISSUER, keys).unwrap();
-    let outcome = verifier.verify(&token(&key), NOW).await.map(drop);
+    let verifier = verifier(public, &issuer.server.url(""));
+    let outcome = verifier.verify(&issuer.token(&key), NOW).await.map(drop);
     let Err(JwtError::Keys(KeysError::Fetch { error: ClientError::Address(_), .. })) = outcome
     else {
         panic!("{outcome:?}")

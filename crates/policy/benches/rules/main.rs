@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use chio_core::crypto::Keypair;
 use chio_core::manifest::ToolDefinition;
 use chio_kernel::{Guard, GuardMemo, Verdict};
-use chio_policy::document::{Place, Problems, Section, parse};
 use chio_policy::example::ExampleCall;
 use chio_policy::guards::{Building, KINDS};
 use chio_policy::rules::{Otherwise, Rules, Source};
 use chio_policy::state::State;
+use chio_yaml::{Place, Problems, Section, parse};
 use serde_json::json;
 
 /// How long everything takes.
@@ -107,7 +107,7 @@ fn rules(rule: fn(&mut String, usize), count: usize) -> Rules {
     read.unwrap_or_else(|| panic_with(&problems.into_sorted()))
 }
 
-fn panic_with(problems: &[chio_policy::document::Problem]) -> ! {
+fn panic_with(problems: &[chio_yaml::Problem]) -> ! {
     let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
     panic!("{texts:?}")
 }

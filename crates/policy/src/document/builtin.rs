@@ -1,6 +1,6 @@
 //! The rulesets that come with the program.
 
-use super::section::hint;
+use chio_yaml::hint;
 
 /// A ruleset that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use chio_core::canonical;
 use chio_core::hash::sha256_hex;
 use serde_json::{Map, Value, json};
 
-use super::node::Node;
+use chio_yaml::Node;
 
 /// Members that say nothing about any call.
 const NOT_HASHED: &[&str] = &["name", "description", "extends", "merge_strategy"];

@@ -6,9 +6,8 @@ mod source;
 
 use std::path::{Path, PathBuf};
 
-use super::node::{Node, Place};
-use super::problem::{Problem, Problems};
-use super::yaml::parse;
+use chio_yaml::{Node, Place, Problem, Problems, parse};
+
 pub use shape::TOP_KEYS;
 use source::Source;
 

@@ -1,12 +1,13 @@
 //! Calls that wait for an approval, by rules of our own.
 
 use chio_kernel::{GuardInput, Verdict};
+use chio_yaml::{Key, Section};
 use regex::Regex;
 
 use super::forbidden_paths::{compiled, globs_of};
 use super::shell_commands::texts;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::glob::{Globs, Reading};
 use crate::facts::{Access, Facts};
@@ -24,7 +25,7 @@ const KEYS: &[Key] = &[
 ];
 
 const RULE: &[Key] = &[
-    Key::tools("tools", "[\"*\"]", "the tools"),
+    ToolPatterns::key("tools", "[\"*\"]", "the tools"),
     Key::flag(
         "side_effects",
         "false",
@@ -32,7 +33,7 @@ const RULE: &[Key] = &[
     ),
     Key::new("paths", "a list of globs", "[]", "only calls that write to one of these paths"),
     Key::new("commands", "a list of patterns", "[]", "only calls that run such a command"),
-    Key::tools("except", "[]", "tools that need none after all"),
+    ToolPatterns::key("except", "[]", "tools that need none after all"),
     Key::new("reason", "text", "the rule's place", "what the approver is told"),
 ];
 
@@ -54,7 +55,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
             tools: ToolPatterns::read(item, "tools"),
             side_effects: item.flag("side_effects", false),
             paths: written_paths(item),
-            commands: item.patterns("commands"),
+            commands: patterns::list(item, "commands"),
             except: ToolPatterns::read(item, "except"),
             reason: item.text("reason").map_or_else(
                 || format!("rule {} of `chio.approvals` names it", number + 1),

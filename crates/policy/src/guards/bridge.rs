@@ -3,10 +3,10 @@
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{GuardInput, GuardMemo};
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 
 pub(crate) const KIND: GuardKind = GuardKind {
@@ -72,8 +72,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
 fn protocols(section: &Section<'_>, key: &str) -> Vec<DiscoveryProtocol> {
     let mut found = Vec::new();
     for item in section.texts(key) {
-        let protocol = DiscoveryProtocol::ALL.into_iter().find(|it| it.name() == item.text);
-        match protocol {
+        match DiscoveryProtocol::ALL.into_iter().find(|it| it.name() == item.text) {
             Some(protocol) => found.push(protocol),
             None => {
                 let names = DiscoveryProtocol::ALL.map(DiscoveryProtocol::name).join(", ");
@@ -113,11 +112,7 @@ impl Bridge {
             return Some(format!("{why}, so it does not cross from {source} to {target}"));
         }
         if self.refuse_adapted && input.fidelity != Some(&BridgeFidelity::Lossless) {
-            let rating = match input.fidelity {
-                Some(BridgeFidelity::Adapted { .. }) => "adapted",
-                Some(BridgeFidelity::Unsupported { .. }) => "unsupported",
-                _ => "unknown",
-            };
+            let rating = input.fidelity.map_or("unknown", Into::into);
             return Some(format!("`refuse_adapted`: the tool on {source} is rated {rating}"));
         }
         None

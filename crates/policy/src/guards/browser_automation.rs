@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use regex::{Regex, RegexSet};
 use serde_json::{Value, json};
 
 use super::egress::hosts::HostSet;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::{Action, Facts};
 
@@ -39,7 +40,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "what it may be told",
         ),
         Key::flag("credential_detection", "true", "whether typing passwords is denied"),
-        Key::patterns(
+        patterns::key(
             "extra_credential_patterns",
             "[]",
             "names of fields and texts that are credentials besides",
@@ -84,7 +85,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let blocked = HostSet::read(section, "blocked_domains");
     let verbs =
         section.texts("allowed_verbs").iter().map(|item| item.text.to_lowercase()).collect();
-    let extra = section.patterns("extra_credential_patterns");
+    let extra = patterns::list(section, "extra_credential_patterns");
     let detects = section.flag("credential_detection", true);
     section.enabled(false)?;
     let own = detects.then_some(CREDENTIAL_FIELDS);

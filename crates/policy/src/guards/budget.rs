@@ -1,12 +1,12 @@
 //! How much calls may cost.
 
 use chio_core::money::MonetaryAmount;
+use chio_core::money::is_currency;
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 
 use super::limits::{Limit, Limits, MAX, SHARED_BY, TOOLS};
 use super::{Building, Built, GuardKind};
-use crate::capabilities::is_currency;
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 

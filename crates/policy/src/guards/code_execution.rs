@@ -5,10 +5,10 @@ mod imports;
 use std::collections::HashSet;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::{Value, json};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::{Action, Facts};
 

@@ -3,11 +3,11 @@
 pub(crate) mod hosts;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use self::hosts::HostSet;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::{Action, Facts};
 

@@ -11,10 +11,11 @@ use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Verdict};
 use chio_net::address::{AddressPattern, AddressRules};
 use chio_net::client::{ClientOptions, HttpClient, Limits};
+use chio_yaml::{Key, NodeKind, Section};
 
-use self::service::{DEFAULT_PARTS, PARTS, Part, Service};
+use self::service::{DEFAULT_PARTS, Part, Service};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, NodeKind, Section};
+use crate::document::words;
 use crate::pattern::ToolPatterns;
 
 pub(crate) const KIND: GuardKind = GuardKind {
@@ -126,7 +127,7 @@ fn parts(section: &Section<'_>) -> Vec<Part> {
     if !section.has("send") {
         return DEFAULT_PARTS.to_vec();
     }
-    section.words("send", &PARTS)
+    section.words("send", &words())
 }
 
 /// Headers whose values are in the environment.

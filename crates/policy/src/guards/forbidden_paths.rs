@@ -4,11 +4,11 @@ mod defaults;
 mod sample;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use self::sample::Sample;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::glob::{Globs, Reading, problem};
 use crate::facts::{Action, Facts, PathFact};

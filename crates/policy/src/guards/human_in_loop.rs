@@ -2,14 +2,14 @@
 
 use chio_core::money::MonetaryAmount;
 use chio_kernel::{GuardInput, Verdict};
+use chio_yaml::{Key, Section};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::pattern::ToolPatterns;
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::tools("require_confirmation", "[]", "tools whose calls wait for an approval"),
+    ToolPatterns::key("require_confirmation", "[]", "tools whose calls wait for an approval"),
     Key::new(
         "approve_above",
         "a whole number of minor units",

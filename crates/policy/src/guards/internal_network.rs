@@ -6,12 +6,12 @@ use std::net::IpAddr;
 
 use chio_kernel::GuardInput;
 use chio_net::address::{AddressClass, AddressError, AddressPattern, AddressRules};
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::egress::destinations;
 use super::egress::hosts::HostSet;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 
 pub(crate) const KIND: GuardKind = GuardKind {
@@ -88,7 +88,7 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
 }
 
 fn patterns(section: &Section<'_>, key: &str) -> Vec<AddressPattern> {
-    let read = |item: crate::document::Item<'_>| match item.text.parse() {
+    let read = |item: chio_yaml::Item<'_>| match item.text.parse() {
         Ok(pattern) => Some(pattern),
         Err(error) => {
             let error: chio_net::address::PatternError = error;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 
-use crate::document::{Key, Section};
 use crate::pattern::ToolPatterns;
 use crate::state::{Draw, Short, State};
 
@@ -43,7 +43,7 @@ pub(super) struct Limits {
 }
 
 /// The keys that both kinds of limits have.
-pub(super) const TOOLS: Key = Key::tools("tools", "[\"*\"]", "the tools that share it");
+pub(super) const TOOLS: Key = ToolPatterns::key("tools", "[\"*\"]", "the tools that share it");
 pub(super) const SHARED_BY: Key =
     Key::new("per", "`agent`, `session`, `grant` or `all`", "agent", "whose calls count together");
 

@@ -1,9 +1,9 @@
 //! Calls that do something we know, with arguments that we cannot read.
 
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::{Action, Facts};
 

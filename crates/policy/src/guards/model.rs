@@ -6,10 +6,11 @@
 use chio_core::governance::{ModelMetadata, ProvenanceClass};
 use chio_core::tier::SafetyTier;
 use chio_kernel::{GuardInput, GuardMemo};
+use chio_yaml::{Key, Section};
 use regex::{Regex, RegexBuilder};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::words;
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 
@@ -45,29 +46,17 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "true where anything but `deny` is set",
             "whether calls that name no model are denied",
         ),
-        Key::tools("tools", "all", "the tools that this is about"),
+        ToolPatterns::key("tools", "all", "the tools that this is about"),
     ],
     always: false,
     build,
 };
 
-/// The words for safety tiers.
-pub(crate) const TIERS: [(&str, SafetyTier); 4] = [
-    ("low", SafetyTier::Low),
-    ("standard", SafetyTier::Standard),
-    ("high", SafetyTier::High),
-    ("restricted", SafetyTier::Restricted),
-];
-
-/// The words for how far it is known which model asks.
-pub(crate) const PROVENANCE: [(&str, ProvenanceClass); 2] =
-    [("asserted", ProvenanceClass::Asserted), ("verified", ProvenanceClass::Verified)];
-
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     section.enabled(true)?;
     let (allow, deny) = (names(section, "allow", false), names(section, "deny", true));
-    let min_tier = section.one_of("min_tier", &TIERS);
-    let provenance = section.one_of("require_provenance", &PROVENANCE);
+    let min_tier = section.one_of("min_tier", &words());
+    let provenance = section.one_of("require_provenance", &words());
     let known = !allow.is_empty() || min_tier.is_some() || provenance.is_some();
     let guard = ModelConstraint {
         require: section.flag("require", known),

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_yaml::{Key, Section};
 use regex::{Regex, RegexSet};
 use serde_json::{Map, Value};
 
 use super::secret_patterns::tree::unused;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+
+use crate::document::patterns;
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "output-redaction",
@@ -30,7 +32,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             "what is replaced",
         )
         .of(REDACT_KEYS),
-        Key::patterns("block", "[]", "output that may not leave"),
+        patterns::key("block", "[]", "output that may not leave"),
         Key::new("max_bytes", "a whole number", "no bound", "how large output may be, as JSON"),
         Key::new(
             "pii",
@@ -67,7 +69,7 @@ struct OutputRules {
 fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let mut redactions = written(section);
     redactions.extend(personal(section));
-    let block = section.patterns("block");
+    let block = patterns::list(section, "block");
     let max_bytes = section.number("max_bytes", 1..=1 << 40);
     section.enabled(true)?;
     let Ok(quick) = RegexSet::new(redactions.iter().map(|it| it.regex.as_str())) else {
@@ -86,7 +88,7 @@ fn written(section: &Section<'_>) -> Vec<Redaction> {
     for entry in section.sections("redact", REDACT_KEYS) {
         let missing = "expected text, found nothing";
         let name = entry.required("name", entry.text("name"), missing);
-        let pattern = entry.required("pattern", entry.pattern("pattern"), missing);
+        let pattern = entry.required("pattern", patterns::one(&entry, "pattern"), missing);
         let with = entry.text("with").map(|item| item.text.to_owned());
         if pattern.as_ref().is_some_and(|pattern| pattern.is_match("")) {
             entry.problem(

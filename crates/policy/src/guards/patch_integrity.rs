@@ -1,14 +1,15 @@
 //! How large patches may be, and what they may not add.
 
 use chio_kernel::GuardInput;
-use regex::Regex;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::patch::{self, Patch};
 use crate::facts::{Action, Facts};
+use crate::search_pattern::SearchPattern;
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "patch-integrity",
@@ -20,7 +21,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
         Key::ENABLED,
         Key::new("max_additions", "a whole number", "1000", "how many lines a patch may add"),
         Key::new("max_deletions", "a whole number", "500", "how many lines a patch may take away"),
-        Key::patterns(
+        patterns::key(
             "forbidden_patterns",
             "(switching off authentication, verification, certificates)",
             "what an added line may not match",
@@ -54,16 +55,17 @@ const FORBIDDEN: &[&str] = &[
 struct PatchIntegrity {
     max_additions: u64,
     max_deletions: u64,
-    forbidden: Vec<Regex>,
+    forbidden: Vec<SearchPattern>,
     balance: Option<f64>,
 }
 
 fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     building.note_replaced(section, "forbidden_patterns");
     let forbidden = if section.has("forbidden_patterns") {
-        section.patterns("forbidden_patterns")
+        let written = patterns::list(section, "forbidden_patterns").into_iter();
+        written.map(SearchPattern::written).collect()
     } else {
-        FORBIDDEN.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+        FORBIDDEN.iter().copied().map(SearchPattern::new).collect()
     };
     let ratio = section.ratio("max_imbalance_ratio", 1.0..=1000.0).unwrap_or(10.0);
     let guard = PatchIntegrity {
@@ -113,7 +115,7 @@ impl PatchIntegrity {
         let lines = || patch.files.iter().flat_map(|file| &file.added);
         let found =
             self.forbidden.iter().find(|pattern| lines().any(|line| pattern.is_match(line)));
-        found.map(|pattern| format!("the patch adds a line that is forbidden by `{pattern}`"))
+        found.map(|found| format!("the patch adds a line that is forbidden by `{}`", found.text()))
     }
 }
 

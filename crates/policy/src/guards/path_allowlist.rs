@@ -1,11 +1,11 @@
 //! Which paths calls may touch, and no others.
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::forbidden_paths::{compiled, globs_of, paths};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::facts::Access;
 use crate::facts::glob::{Globs, Reading};

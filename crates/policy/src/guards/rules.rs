@@ -7,10 +7,10 @@ use std::path::Path;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{GuardMemo, Verdict};
+use chio_yaml::{Item, Key, Place, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Item, Key, Place, Section};
 use crate::example::ExampleCall;
 use crate::rules::{Otherwise, Rules, Scope, Source};
 

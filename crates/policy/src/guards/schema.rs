@@ -4,12 +4,12 @@ use std::convert::Infallible;
 
 use chio_core::manifest::ToolDefinition;
 use chio_kernel::{GuardInput, Verdict};
+use chio_yaml::{Key, Section, shortened};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section, shortened};
 use crate::example::ExampleCall;
 use crate::tool_cache::ToolCache;
 

@@ -15,13 +15,14 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_yaml::{Key, Section};
 use serde_json::{Value, json};
 
 use self::finder::{Finder, Kind, Severity};
 use self::scan::{Found, scan};
 use self::skip::Skip;
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::Facts;
 
@@ -99,7 +100,7 @@ fn written(section: &Section<'_>) -> Vec<Kind> {
         let missing = "expected a name for the pattern, found none";
         let name = entry.required("name", entry.text("name"), missing);
         let missing = "expected a regular expression, found none";
-        let pattern = entry.required("pattern", entry.pattern("pattern"), missing);
+        let pattern = entry.required("pattern", patterns::one(&entry, "pattern"), missing);
         let severity = entry.one_of("severity", &words).unwrap_or(Severity::Error);
         if let (Some(name), Some(pattern)) = (name, pattern) {
             if pattern.is_match("") {

@@ -7,11 +7,12 @@ mod system;
 mod text;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 use regex::Regex;
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
+use crate::document::patterns;
 use crate::example::ExampleCall;
 use crate::facts::shell::{Script, Simple};
 use crate::facts::{Action, Facts};
@@ -26,7 +27,7 @@ pub(crate) const KIND: GuardKind = GuardKind {
             does not say: an allowlist of tools is the stronger control.",
     keys: &[
         Key::ENABLED,
-        Key::patterns(
+        patterns::key(
             "forbidden_patterns",
             "(deleting whole trees, overwriting devices, running what was fetched or decoded, \
              reverse shells, taking privileges, hiding traces, staying after the session)",
@@ -68,7 +69,7 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     building.note_replaced(section, "forbidden_patterns");
     let patterns = section
         .has("forbidden_patterns")
-        .then(|| Forbidden::Patterns(section.patterns("forbidden_patterns")));
+        .then(|| Forbidden::Patterns(patterns::list(section, "forbidden_patterns")));
     section.enabled(true)?;
     let guard = ShellCommands(patterns.unwrap_or(Forbidden::Default));
     // What no shell can read is always denied.

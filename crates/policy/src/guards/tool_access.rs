@@ -1,10 +1,10 @@
 //! Which tools may be called at all, and how large their arguments may be.
 
 use chio_kernel::{GuardInput, Verdict};
+use chio_yaml::{Key, Section};
 use serde_json::json;
 
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::example::ExampleCall;
 use crate::pattern::ToolPatterns;
 
@@ -16,9 +16,9 @@ const MAX_ARGUMENTS: u64 = 1 << 20;
 
 const KEYS: &[Key] = &[
     Key::ENABLED,
-    Key::tools("allow", "[]", "tools that may be called"),
-    Key::tools("block", "[]", "tools that may not, whatever allows them"),
-    Key::tools("require_confirmation", "[]", "tools whose calls wait for an approval"),
+    ToolPatterns::key("allow", "[]", "tools that may be called"),
+    ToolPatterns::key("block", "[]", "tools that may not, whatever allows them"),
+    ToolPatterns::key("require_confirmation", "[]", "tools whose calls wait for an approval"),
     Key::new("default", "`allow` or `block`", "allow", "what becomes of tools that are not listed"),
     Key::new(
         "max_args_size",

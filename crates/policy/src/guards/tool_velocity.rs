@@ -1,8 +1,9 @@
 //! How often chosen tools may be called.
 
+use chio_yaml::{Key, Section};
+
 use super::limits::{Limit, Limits, SHARED_BY, TOOLS};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 
 const KEYS: &[Key] = &[
     Key::ENABLED,

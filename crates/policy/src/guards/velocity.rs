@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use chio_kernel::GuardInput;
+use chio_yaml::{Key, Section};
 
 use super::limits::{MAX, draw};
 use super::{Building, Built, GuardKind};
-use crate::document::{Key, Section};
 use crate::state::{Draw, State};
 
 const KEYS: &[Key] = &[

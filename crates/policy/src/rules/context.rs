@@ -4,10 +4,8 @@ use std::io;
 
 use cedar_policy::{Context, RestrictedExpression as Expression};
 use chio_core::calendar::{rfc3339, weekday};
-use chio_core::fidelity::BridgeFidelity;
-use chio_core::governance::{Autonomy, GovernedTransactionIntent, ModelMetadata, ProvenanceClass};
+use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
 use chio_core::money::MonetaryAmount;
-use chio_core::tier::{AutonomyTier, SafetyTier};
 use chio_kernel::GuardInput;
 
 use super::needs::{Member, Needs};
@@ -84,7 +82,7 @@ pub(super) fn of(input: &GuardInput<'_>, needs: Needs, turn: Turn) -> Result<Con
     }
     let mut add = |member: Member, make: &dyn Fn() -> Result<Option<Expression>, String>| {
         if needs.has(member) {
-            pairs.extend(make()?.map(|value| (member.name().to_owned(), value)));
+            pairs.extend(make()?.map(|value| (member.into_str().to_owned(), value)));
         }
         Ok::<(), String>(())
     };
@@ -102,9 +100,10 @@ pub(super) fn of(input: &GuardInput<'_>, needs: Needs, turn: Turn) -> Result<Con
 }
 
 fn derived(facts: &Facts, needs: Needs, turn: Turn, pairs: &mut Pairs) -> Result<(), String> {
-    let mut add = |member: Member, value: Expression| pairs.push((member.name().to_owned(), value));
+    let mut add =
+        |member: Member, value: Expression| pairs.push((member.into_str().to_owned(), value));
     if needs.has(Member::Action) {
-        add(Member::Action, text(action_name(facts.action)));
+        add(Member::Action, text(facts.action.into()));
     }
     if needs.has(Member::Writes) {
         add(Member::Writes, Expression::new_bool(writes(facts)));
@@ -182,20 +181,6 @@ fn writes(facts: &Facts) -> bool {
         || facts.paths.iter().any(|path| path.access != Access::Read)
 }
 
-const fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::FileRead => "file_read",
-        Action::FileWrite => "file_write",
-        Action::Patch => "patch",
-        Action::Shell => "shell",
-        Action::Code => "code",
-        Action::Network => "network",
-        Action::Browser => "browser",
-        Action::Database => "database",
-        Action::Other => "other",
-    }
-}
-
 /// Counts what is written.
 struct Count(u64);
 
@@ -238,12 +223,7 @@ fn capability(input: &GuardInput<'_>) -> Result<Expression, String> {
 }
 
 fn bridge(input: &GuardInput<'_>) -> Result<Expression, String> {
-    let fidelity = match input.fidelity {
-        Some(BridgeFidelity::Lossless) => "lossless",
-        Some(BridgeFidelity::Adapted { .. }) => "adapted",
-        Some(BridgeFidelity::Unsupported { .. }) => "unsupported",
-        None => "unknown",
-    };
+    let fidelity = input.fidelity.map_or("unknown", Into::into);
     let (source, target) = (input.session.protocol, input.target);
     record([
         ("sourceProtocol", text(source.name())),
@@ -265,36 +245,19 @@ fn amount(amount: &MonetaryAmount) -> Result<Expression, String> {
 }
 
 fn model(model: &ModelMetadata) -> Result<Expression, String> {
-    let provenance = match model.provenance_class {
-        ProvenanceClass::Asserted => "asserted",
-        ProvenanceClass::Verified => "verified",
-    };
-    let tier = model.safety_tier.map(|tier| ("tier", text(tier_name(tier))));
+    let tier = model.safety_tier.map(|tier| ("tier", text(tier.into())));
     let provider = model.provider.as_deref().map(|provider| ("provider", text(provider)));
-    let known = [("id", text(&model.model_id)), ("provenance", text(provenance))];
+    let known =
+        [("id", text(&model.model_id)), ("provenance", text(model.provenance_class.into()))];
     record(known.into_iter().chain(tier).chain(provider))
-}
-
-/// The word for a tier in documents and rules.
-pub(crate) const fn tier_name(tier: SafetyTier) -> &'static str {
-    match tier {
-        SafetyTier::Low => "low",
-        SafetyTier::Standard => "standard",
-        SafetyTier::High => "high",
-        SafetyTier::Restricted => "restricted",
-    }
 }
 
 fn intent(intent: &GovernedTransactionIntent) -> Result<Expression, String> {
     let max = intent.max_amount.as_ref().map(amount).transpose()?;
-    let autonomy = intent.autonomy.as_ref().map(|Autonomy { tier, .. }| match tier {
-        AutonomyTier::Direct => "direct",
-        AutonomyTier::Delegated => "delegated",
-        AutonomyTier::Autonomous => "autonomous",
-    });
+    let autonomy = intent.autonomy.as_ref().map(|it| ("autonomy", text(it.tier.into())));
     let known = [("id", text(&intent.id)), ("purpose", text(&intent.purpose))];
     let max = max.map(|max| ("maxAmount", max));
-    record(known.into_iter().chain(max).chain(autonomy.map(|tier| ("autonomy", text(tier)))))
+    record(known.into_iter().chain(max).chain(autonomy))
 }
 
 fn when(now: u64) -> Result<Expression, String> {

@@ -2,13 +2,15 @@
 
 use cedar_policy::Policy;
 use serde_json::Value;
+use strum::VariantArray;
 
 /// A set of members of the context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Needs(u32);
 
 /// A member of the context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "camelCase", const_into_str)]
 pub(super) enum Member {
     Action,
     Writes,
@@ -30,37 +32,6 @@ pub(super) enum Member {
     Intent,
     Time,
     Now,
-}
-
-impl Member {
-    /// Every member by its place in [`Needs`], with its name in the schema.
-    const ALL: [(Self, &'static str); 20] = [
-        (Self::Action, "action"),
-        (Self::Writes, "writes"),
-        (Self::Path, "path"),
-        (Self::Paths, "paths"),
-        (Self::Folders, "folders"),
-        (Self::Host, "host"),
-        (Self::Hosts, "hosts"),
-        (Self::Domains, "domains"),
-        (Self::Command, "command"),
-        (Self::Commands, "commands"),
-        (Self::ArgumentBytes, "argumentBytes"),
-        (Self::Tool, "tool"),
-        (Self::Capability, "capability"),
-        (Self::Chio, "chio"),
-        (Self::Session, "session"),
-        (Self::Cost, "cost"),
-        (Self::Model, "model"),
-        (Self::Intent, "intent"),
-        (Self::Time, "time"),
-        (Self::Now, "now"),
-    ];
-
-    /// Its name in the schema.
-    pub(super) fn name(self) -> &'static str {
-        Self::ALL.get(self as usize).map_or("", |(_, name)| name)
-    }
 }
 
 impl Needs {
@@ -99,8 +70,8 @@ impl Needs {
     }
 
     fn one(name: &str) -> Self {
-        let member = Member::ALL.into_iter().find(|(_, known)| *known == name);
-        member.map_or(Self::ALL, |(member, _)| Self::just(member))
+        let member = Member::VARIANTS.iter().find(|member| member.into_str() == name);
+        member.map_or(Self::ALL, |member| Self::just(*member))
     }
 
     const fn just(member: Member) -> Self {
@@ -159,10 +130,9 @@ mod tests {
 
     #[test]
     fn every_member_has_its_own_place_and_a_line_in_the_schema() {
-        for (place, (member, name)) in Member::ALL.into_iter().enumerate() {
-            assert_eq!(Needs::just(member), Needs(1 << place), "{member:?}");
-            assert_eq!(member.name(), name);
-            let line = |mark| format!("    {}{mark}: ", member.name());
+        for (place, member) in Member::VARIANTS.iter().enumerate() {
+            assert_eq!(Needs::just(*member), Needs(1 << place), "{member:?}");
+            let line = |mark| format!("    {}{mark}: ", member.into_str());
             let schema = crate::rules::SCHEMA;
             assert!(schema.contains(&line("")) || schema.contains(&line("?")), "{member:?}");
         }

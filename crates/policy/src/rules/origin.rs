@@ -2,7 +2,7 @@
 
 use cedar_policy::ffi::DetailedError;
 
-use crate::document::{Place, Problems};
+use chio_yaml::{Place, Problems};
 
 /// Text with rules.
 #[derive(Debug, Clone)]

@@ -8,10 +8,10 @@ use cedar_policy::{
     ValidationWarning, Validator,
 };
 use chio_core::crypto::PublicKey;
+use chio_yaml::{Place, Problems};
 
 use super::origin::Source;
 use super::{About, Otherwise, SCHEMA, bounds};
-use crate::document::{Place, Problems};
 
 /// How long a name or a reason may be, in characters.
 const MAX_WORDS: usize = 200;

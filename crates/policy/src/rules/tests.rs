@@ -14,13 +14,13 @@ use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::tier::{AutonomyTier, SafetyTier};
 use chio_kernel::{GuardMemo, GuardOutcome, Verdict};
+use chio_yaml::{Place, Problems};
 use serde_json::json;
 
 use super::known::Known;
 use super::needs::Needs;
 use super::slice::Slices;
 use super::{Otherwise, Rules, SCHEMA, Source, context};
-use crate::document::{Place, Problems};
 use crate::example::ExampleCall;
 
 fn read(text: &str, otherwise: Otherwise) -> Result<Rules, Vec<String>> {

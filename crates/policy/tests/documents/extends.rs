@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chio_policy::document::{Document, MAX_BYTES, MAX_EXTENDS, RULESETS, load, of_text};
+use chio_policy::document::{Document, MAX_EXTENDS, RULESETS, load, of_text};
+use chio_yaml::MAX_BYTES;
 use serde_json::{Value, json};
 
 /// A folder of files that goes away again.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use chio_policy::document::{hash, of_text, parse};
+use chio_policy::document::{hash, of_text};
+use chio_yaml::parse;
 
 fn of(text: &str) -> String {
     hash(&parse(text, "p").unwrap(), &[])

@@ -6,4 +6,3 @@ mod extends;
 mod hash;
 mod mistakes;
 mod rulesets;
-mod yaml;

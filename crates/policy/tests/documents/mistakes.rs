@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chio_policy::document::{self, Key, NodeKind, Problem, Problems, Section};
+use chio_policy::document::{self};
 use chio_policy::policy::Policy;
 use chio_policy::state::State;
+use chio_yaml::{Key, NodeKind, Problem, Problems, Section};
 
 const FILE: &str = "mistakes.yaml";
 const TEXT: &str = include_str!("../../../../spec/vectors/policy/mistakes.yaml");
@@ -25,7 +26,7 @@ struct Mistake {
 }
 
 fn mistakes() -> Vec<Mistake> {
-    let root = document::parse(TEXT, FILE).expect("the table is YAML");
+    let root = chio_yaml::parse(TEXT, FILE).expect("the table is YAML");
     let NodeKind::List(items) = &root.kind else { panic!("the table is a list") };
     let problems = Problems::default();
     let read = items.iter().map(|item| {

@@ -82,7 +82,7 @@ fn every_ruleset_says_what_it_is_and_none_is_another() {
         assert!(!hashes[..number].contains(hash));
     }
     for ruleset in RULESETS {
-        let root = chio_policy::document::parse(ruleset.text, ruleset.name).unwrap();
+        let root = chio_yaml::parse(ruleset.text, ruleset.name).unwrap();
         assert_eq!(root.get("name").unwrap().to_value(), ruleset.name);
         assert!(root.get("description").is_some(), "{}", ruleset.name);
         assert!(policy(ruleset.name).notes().is_empty());

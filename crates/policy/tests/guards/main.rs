@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use chio_policy::Policy;
 use chio_policy::cases::{self, Cases};
-use chio_policy::document::{self, Document, NodeKind};
+use chio_policy::document::{self, Document};
 use chio_policy::state::State;
+use chio_yaml::NodeKind;
 
 /// The document that cases are for: the one they bring along, or else the one of this name.
 fn document_of(cases: &Cases, otherwise: &str) -> Document {

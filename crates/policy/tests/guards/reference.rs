@@ -5,8 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use chio_policy::capabilities;
-use chio_policy::document::{Key, RULESETS, TOP_KEYS};
+use chio_policy::document::{RULESETS, TOP_KEYS};
 use chio_policy::guards::{GuardKind, KINDS};
+use chio_yaml::Key;
 
 use crate::samples;
 

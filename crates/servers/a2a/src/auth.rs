@@ -146,7 +146,10 @@ async fn meet(
         Scheme::ApiKey { place, name } => {
             let value = config.key(*place, name).cloned();
             let value = value.ok_or_else(|| {
-                format!("expected an API key for {} `{name}`, found none configured", place.name())
+                format!(
+                    "expected an API key for {} `{name}`, found none configured",
+                    place.into_str()
+                )
             })?;
             let list = match place {
                 KeyPlace::Header => &mut credentials.headers,

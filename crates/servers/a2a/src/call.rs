@@ -181,11 +181,11 @@ impl Inner {
     ) -> Result<(), AgentError> {
         let Some(seen_task) = answer.seen_task.clone() else { return Ok(()) };
         let source = match &call.operation {
-            Operation::Send(send) if send.stream => Seen::Stream,
-            Operation::Subscribe { .. } => Seen::Subscribe,
-            Operation::Get { .. } => Seen::Get,
-            Operation::Cancel { .. } => Seen::Cancel,
-            _ => Seen::Send,
+            Operation::Send(send) if send.stream => Seen::StreamEvent,
+            Operation::Subscribe { .. } => Seen::SubscribeEvent,
+            Operation::Get { .. } => Seen::GetTask,
+            Operation::Cancel { .. } => Seen::CancelTask,
+            _ => Seen::SendMessage,
         };
         let now = self.transport.config().clock.unix_seconds();
         self.registry.record(seen_task, bound(call.agent, call.tool, context), source, now).await
@@ -208,7 +208,7 @@ fn bound(agent: &DiscoveredAgent, tool: &Tool, context: &CallContext<'_>) -> Bou
         tool_name: tool.id.clone(),
         server_id: agent.manifest.server_id.clone(),
         interface_url: agent.interface.url.clone(),
-        protocol_binding: agent.interface.binding.name().to_owned(),
+        protocol_binding: agent.interface.binding.into_str().to_owned(),
         tenant: agent.interface.tenant.clone(),
         partner: agent.partner.clone(),
         subject: Some(context.subject().to_hex()),

@@ -108,32 +108,22 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+// A member that is null is as good as absent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawCard {
     name: String,
-    #[serde(default, deserialize_with = "or_default")]
-    description: String,
-    #[serde(default, deserialize_with = "or_default")]
-    supported_interfaces: Vec<RawInterface>,
-    #[serde(default, deserialize_with = "or_default")]
-    url: String,
-    #[serde(default, deserialize_with = "or_default")]
-    preferred_transport: String,
-    #[serde(default, deserialize_with = "or_default")]
-    protocol_version: String,
-    #[serde(default, deserialize_with = "or_default")]
-    additional_interfaces: Vec<RawInterface>,
-    #[serde(default, deserialize_with = "or_default")]
-    capabilities: Capabilities,
-    #[serde(default, deserialize_with = "or_default")]
-    default_input_modes: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    default_output_modes: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    skills: Vec<Value>,
-    #[serde(default, deserialize_with = "or_default")]
-    security_schemes: Map<String, Value>,
+    description: Option<String>,
+    supported_interfaces: Option<Vec<RawInterface>>,
+    url: Option<String>,
+    preferred_transport: Option<String>,
+    protocol_version: Option<String>,
+    additional_interfaces: Option<Vec<RawInterface>>,
+    capabilities: Option<Capabilities>,
+    default_input_modes: Option<Vec<String>>,
+    default_output_modes: Option<Vec<String>>,
+    skills: Option<Vec<Value>>,
+    security_schemes: Option<Map<String, Value>>,
     security_requirements: Option<Value>,
     security: Option<Value>,
 }
@@ -141,32 +131,23 @@ struct RawCard {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawInterface {
-    #[serde(default, deserialize_with = "or_default")]
-    url: String,
-    #[serde(default, deserialize_with = "or_default", alias = "transport")]
-    protocol_binding: String,
-    #[serde(default, deserialize_with = "or_default")]
-    protocol_version: String,
-    #[serde(default, deserialize_with = "or_default")]
-    tenant: String,
+    url: Option<String>,
+    #[serde(alias = "transport")]
+    protocol_binding: Option<String>,
+    protocol_version: Option<String>,
+    tenant: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawSkill {
     id: String,
-    #[serde(default, deserialize_with = "or_default")]
-    name: String,
-    #[serde(default, deserialize_with = "or_default")]
-    description: String,
-    #[serde(default, deserialize_with = "or_default")]
-    tags: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    examples: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    input_modes: Vec<String>,
-    #[serde(default, deserialize_with = "or_default")]
-    output_modes: Vec<String>,
+    name: Option<String>,
+    description: Option<String>,
+    tags: Option<Vec<String>>,
+    examples: Option<Vec<String>>,
+    input_modes: Option<Vec<String>>,
+    output_modes: Option<Vec<String>>,
     security_requirements: Option<Value>,
     security: Option<Value>,
 }
@@ -185,28 +166,30 @@ impl Card {
             return Err(AgentError::Protocol("expected `name` in the agent card".to_owned()));
         }
         let interfaces = interfaces(&raw);
-        if raw.skills.is_empty() || raw.skills.len() > MAX_SKILLS {
-            let found = raw.skills.len();
+        let skills = raw.skills.unwrap_or_default();
+        if skills.is_empty() || skills.len() > MAX_SKILLS {
+            let found = skills.len();
             let problem = format!(
                 "expected 1 to {MAX_SKILLS} skills in the card of `{}`, found {found}",
                 raw.name.trim()
             );
             return Err(AgentError::NoSkills(problem));
         }
-        let skills = raw.skills.into_iter().zip(1..);
+        let skills = skills.into_iter().zip(1..);
         let skills = skills.map(|(skill, number)| Skill::read(skill, number));
         let skills = skills.collect::<Result<_, _>>()?;
         let requirements = raw.security_requirements.or(raw.security);
         Ok(Self {
             name: raw.name.trim().to_owned(),
-            description: raw.description,
+            description: raw.description.unwrap_or_default(),
             interfaces,
-            capabilities: raw.capabilities,
-            input_modes: raw.default_input_modes,
-            output_modes: raw.default_output_modes,
+            capabilities: raw.capabilities.unwrap_or_default(),
+            input_modes: raw.default_input_modes.unwrap_or_default(),
+            output_modes: raw.default_output_modes.unwrap_or_default(),
             skills,
             schemes: raw
                 .security_schemes
+                .unwrap_or_default()
                 .into_iter()
                 .map(|(name, scheme)| (name, Scheme::read(&scheme)))
                 .collect(),
@@ -217,12 +200,14 @@ impl Card {
 
 /// Every interface that a card offers, however its version says so.
 fn interfaces(raw: &RawCard) -> Vec<Offered> {
-    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let given = |text: &Option<String>| {
+        text.as_ref().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
     let mut offered = Vec::new();
-    for interface in &raw.supported_interfaces {
+    for interface in raw.supported_interfaces.iter().flatten() {
         offered.push(Offered {
-            url: interface.url.clone(),
-            binding: interface.protocol_binding.clone(),
+            url: interface.url.clone().unwrap_or_default(),
+            binding: interface.protocol_binding.clone().unwrap_or_default(),
             // Cards have had this list only since 1.0.
             version: given(&interface.protocol_version).unwrap_or_else(|| "1.0".to_owned()),
             tenant: given(&interface.tenant),
@@ -232,8 +217,9 @@ fn interfaces(raw: &RawCard) -> Vec<Offered> {
         let version = given(&raw.protocol_version).unwrap_or_else(|| "0.3.0".to_owned());
         let binding = given(&raw.preferred_transport).unwrap_or_else(|| "JSONRPC".to_owned());
         offered.push(Offered { url, binding, version: version.clone(), tenant: None });
-        for other in &raw.additional_interfaces {
+        for other in raw.additional_interfaces.iter().flatten() {
             let (url, binding) = (other.url.clone(), other.protocol_binding.clone());
+            let (url, binding) = (url.unwrap_or_default(), binding.unwrap_or_default());
             offered.push(Offered { url, binding, version: version.clone(), tenant: None });
         }
     }
@@ -253,16 +239,17 @@ impl Skill {
             return Err(AgentError::Protocol(format!("{which}: {expected}")));
         }
         let requirements = raw.security_requirements.or(raw.security);
-        let name = Some(raw.name.trim()).filter(|name| !name.is_empty()).unwrap_or(&raw.id);
+        let name = raw.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let name = name.unwrap_or(&raw.id);
         Ok(Self {
             requirements: security::requirements(&format!("skill `{}`", raw.id), requirements)?,
             name: name.to_owned(),
             id: raw.id,
-            description: raw.description,
-            tags: raw.tags,
-            examples: raw.examples,
-            input_modes: raw.input_modes,
-            output_modes: raw.output_modes,
+            description: raw.description.unwrap_or_default(),
+            tags: raw.tags.unwrap_or_default(),
+            examples: raw.examples.unwrap_or_default(),
+            input_modes: raw.input_modes.unwrap_or_default(),
+            output_modes: raw.output_modes.unwrap_or_default(),
         })
     }
 }

@@ -106,21 +106,7 @@ impl A2aAdapterConfig {
     }
 }
 
-/// Writes the builders: each changes the configuration as its block says, and gives it back.
-macro_rules! builders {
-    ($($(#[$doc:meta])* $name:ident($this:ident $(, $value:ident: $type:ty)*) $change:block)*) => {
-        impl A2aAdapterConfig {$(
-            $(#[$doc])*
-            #[must_use]
-            pub fn $name(mut $this $(, $value: $type)*) -> Self {
-                $change
-                $this
-            }
-        )*}
-    };
-}
-
-builders! {
+builders! { A2aAdapterConfig:
     /// As this, and servers of this authority are believed, besides those of the system's.
     with_tls_root_ca_pem(self, pem: impl Into<String>) { self.root_pems.push(pem.into()); }
 

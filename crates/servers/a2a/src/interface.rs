@@ -16,26 +16,14 @@ pub(crate) struct Interface {
     pub(crate) tenant: Option<String>,
 }
 
-/// How requests are put into HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How requests are put into HTTP, as cards and the registry name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(ascii_case_insensitive, const_into_str)]
 pub(crate) enum Binding {
+    #[strum(serialize = "JSONRPC")]
     JsonRpc,
+    #[strum(serialize = "HTTP+JSON")]
     HttpJson,
-}
-
-impl Binding {
-    /// As cards and the registry name it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::JsonRpc => "JSONRPC",
-            Self::HttpJson => "HTTP+JSON",
-        }
-    }
-
-    fn read(name: &str) -> Option<Self> {
-        let is = |known: &Self| known.name().eq_ignore_ascii_case(name.trim());
-        [Self::JsonRpc, Self::HttpJson].into_iter().find(is)
-    }
 }
 
 /// Which version's words are used.
@@ -111,7 +99,7 @@ fn understood(offered: &Offered, number: usize, places: &Places) -> Result<Inter
     let host = url.as_ref().and_then(url::Url::host_str);
     let at = host.map(|host| format!(", at `{host}`")).unwrap_or_default();
     let which = format!("interface {number} of the card{at}");
-    let binding = Binding::read(&offered.binding).ok_or_else(|| {
+    let binding = offered.binding.trim().parse().map_err(|_| {
         let found = printable(&offered.binding, MAX_SHOWN);
         AgentError::UnsupportedBinding(format!(
             "expected JSONRPC or HTTP+JSON of {which}, found `{found}`"
@@ -142,7 +130,7 @@ mod tests {
         let card = Card::read(card.to_string().as_bytes()).unwrap();
         let places = Places::new("https://a.example", None, &[]);
         match select(&card, &places, policy) {
-            Ok(it) => format!("{} {} {:?}", it.url, it.binding.name(), it.dialect),
+            Ok(it) => format!("{} {} {:?}", it.url, it.binding.into_str(), it.dialect),
             Err(error) => error.to_string(),
         }
     }

@@ -53,6 +53,22 @@
 //! # }
 //! ```
 
+/// Writes the builders of a type: each changes it as its block says, and gives it back.
+macro_rules! builders {
+    ($of:ident: $(
+        $(#[$doc:meta])* $name:ident($this:ident $(, $value:ident: $type:ty)*) $change:block
+    )*) => {
+        impl $of {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut $this $(, $value: $type)*) -> Self {
+                $change
+                $this
+            }
+        )*}
+    };
+}
+
 mod adapter;
 mod answer;
 mod auth;

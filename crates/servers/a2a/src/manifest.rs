@@ -62,7 +62,7 @@ pub(crate) fn manifest(
     let note = format!(
         "A2A over {}; calls name their skill in `metadata.chio.targetSkillId`, which A2A itself \
          does not define.",
-        interface.binding.name()
+        interface.binding.into_str()
     );
     let Label { server_id, version, public_key, .. } = label;
     let name = format!("{} (A2A)", cut(&card.name));

@@ -14,40 +14,32 @@ pub struct A2aPartnerPolicy {
     origins: Vec<String>,
 }
 
+builders! { A2aPartnerPolicy:
+    /// As this, and the selected interface is of this tenant.
+    with_required_tenant(self, tenant: impl Into<String>) {
+        self.tenant = Some(tenant.into()).filter(|tenant| !tenant.trim().is_empty());
+    }
+
+    /// As this, and the card has a skill of this id.
+    require_skill(self, skill: impl Into<String>) { add(&mut self.skills, skill.into()); }
+
+    /// As this, and the card declares a security scheme of this name and asks for it.
+    require_security_scheme(self, scheme: impl Into<String>) {
+        add(&mut self.schemes, scheme.into());
+    }
+
+    /// As this, and interfaces of this origin may be used; of no other once there is one.
+    allow_interface_origin(self, origin: impl Into<String>) {
+        let origin: String = origin.into();
+        add(&mut self.origins, origin.trim_end_matches('/').to_ascii_lowercase());
+    }
+}
+
 impl A2aPartnerPolicy {
     /// A policy for the partner of this name that expects nothing yet.
     #[must_use]
     pub fn new(partner: impl Into<String>) -> Self {
         Self { partner: partner.into().trim().to_owned(), ..Self::default() }
-    }
-
-    /// As this, and the selected interface is of this tenant.
-    #[must_use]
-    pub fn with_required_tenant(mut self, tenant: impl Into<String>) -> Self {
-        self.tenant = Some(tenant.into()).filter(|tenant| !tenant.trim().is_empty());
-        self
-    }
-
-    /// As this, and the card has a skill of this id.
-    #[must_use]
-    pub fn require_skill(mut self, skill: impl Into<String>) -> Self {
-        add(&mut self.skills, skill.into());
-        self
-    }
-
-    /// As this, and the card declares a security scheme of this name and asks for it.
-    #[must_use]
-    pub fn require_security_scheme(mut self, scheme: impl Into<String>) -> Self {
-        add(&mut self.schemes, scheme.into());
-        self
-    }
-
-    /// As this, and interfaces of this origin may be used; of no other once there is one.
-    #[must_use]
-    pub fn allow_interface_origin(mut self, origin: impl Into<String>) -> Self {
-        let origin: String = origin.into();
-        add(&mut self.origins, origin.trim_end_matches('/').to_ascii_lowercase());
-        self
     }
 
     /// The partner's name, if it has one.

@@ -23,25 +23,14 @@ const SOON: Duration = Duration::from_millis(500);
 const STALE: u64 = 60;
 
 /// Where a task was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(crate) enum Seen {
-    Send,
-    Get,
-    Cancel,
-    Stream,
-    Subscribe,
-}
-
-impl Seen {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Send => "send_message",
-            Self::Get => "get_task",
-            Self::Cancel => "cancel_task",
-            Self::Stream => "stream_event",
-            Self::Subscribe => "subscribe_event",
-        }
-    }
+    SendMessage,
+    GetTask,
+    CancelTask,
+    StreamEvent,
+    SubscribeEvent,
 }
 
 /// What a task belongs to.
@@ -281,7 +270,7 @@ fn note(
         }
         row.last_seen_at = row.last_seen_at.max(now);
         row.last_state = state.clone().or_else(|| row.last_state.take());
-        source.name().clone_into(&mut row.last_source);
+        source.into_str().clone_into(&mut row.last_source);
         return Ok(());
     }
     make_room(rows, task_id);
@@ -291,7 +280,7 @@ fn note(
         first_seen_at: now,
         last_seen_at: now,
         last_state: state.clone(),
-        last_source: source.name().to_owned(),
+        last_source: source.into_str().to_owned(),
     };
     rows.insert(task_id.clone(), row);
     Ok(())

@@ -12,36 +12,18 @@ use parking_lot::Mutex;
 
 use super::{Indexed, Pending, State, lost};
 use crate::budget::{Choice, Debit, Spent, choose};
-
-/// Keeps others from a slot as long as it lives.
-pub(super) struct SlotGuard {
-    state: Arc<Mutex<State>>,
-    slot: usize,
-}
-
-impl SlotGuard {
-    /// Guards a slot that the caller has marked as locked.
-    pub(super) const fn new(state: Arc<Mutex<State>>, slot: usize) -> Self {
-        Self { state, slot }
-    }
-}
-
-impl Drop for SlotGuard {
-    fn drop(&mut self) {
-        if let Some(slot) = self.state.lock().slots.get_mut(self.slot) {
-            slot.locked = false;
-        }
-    }
-}
+use crate::keys::Lock;
 
 pub(super) struct MemoryLedger {
-    guard: SlotGuard,
+    state: Arc<Mutex<State>>,
     log: usize,
+    /// No other kernel can write the log while these are held.
+    _locks: [Lock; 2],
 }
 
 impl MemoryLedger {
-    pub(super) const fn new(guard: SlotGuard, log: usize) -> Self {
-        Self { guard, log }
+    pub(super) const fn new(state: Arc<Mutex<State>>, log: usize, locks: [Lock; 2]) -> Self {
+        Self { state, log, _locks: locks }
     }
 }
 
@@ -152,7 +134,7 @@ impl Ledger for MemoryLedger {
     async fn open(&self, opening: Opening) -> StoreResult<Opened> {
         let body = opening.waits_for.as_ref().map(crate::inbox::body).transpose()?;
         let size = body.map_or(0, |body| super::count(body.len()));
-        let mut state = self.guard.state.lock();
+        let mut state = self.state.lock();
         if let Some(refused) = self.refuse(&state, &opening, size)? {
             return Ok(refused);
         }
@@ -172,7 +154,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn reserve(&self, mut reservation: Reservation) -> StoreResult<Reserved> {
-        let mut state = self.guard.state.lock();
+        let mut state = self.state.lock();
         if let Some(reason) = &state.stopped {
             return Ok(Reserved::Stopped(reason.clone()));
         }
@@ -205,7 +187,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
-        let mut state = self.guard.state.lock();
+        let mut state = self.state.lock();
         if entry.closes.as_ref().is_some_and(|closing| !state.close(closing)) {
             return Ok(Appended::IntentClosed);
         }
@@ -217,7 +199,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()> {
-        let mut state = self.guard.state.lock();
+        let mut state = self.state.lock();
         let log = state.logs.get_mut(self.log).ok_or_else(lost)?;
         if log.log_id != log_id(&checkpoint.body.kernel_key) {
             return Err(crate::foreign_checkpoint());
@@ -235,24 +217,23 @@ impl Ledger for MemoryLedger {
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
-        Ok(self.guard.state.lock().open_intents(self.log))
+        Ok(self.state.lock().open_intents(self.log))
     }
 
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
-        let mut state = self.guard.state.lock();
-        let free: Vec<(usize, usize)> = (state.slots.iter().enumerate())
-            .filter(|(_, slot)| !slot.locked)
-            .map(|(place, slot)| (place, slot.log))
-            .collect();
+        let mut state = self.state.lock();
         let mut abandoned = Vec::new();
-        for (place, log) in free {
+        for log in 0..state.logs.len() {
             let intents = state.open_intents(log);
-            let (false, Some(found)) = (intents.is_empty(), state.logs.get(log)) else { continue };
-            let log_id = found.log_id.clone();
-            let Some(slot) = state.slots.get_mut(place) else { continue };
-            slot.locked = true;
-            let lock = Box::new(SlotGuard::new(Arc::clone(&self.guard.state), place));
-            abandoned.push(Abandoned { log_id, intents, lock });
+            let (false, Some(found)) = (intents.is_empty(), state.logs.get_mut(log)) else {
+                continue;
+            };
+            let Some(lock) = found.try_lock() else { continue };
+            abandoned.push(Abandoned {
+                log_id: found.log_id.clone(),
+                intents,
+                lock: Box::new(lock),
+            });
         }
         Ok(abandoned)
     }

@@ -111,14 +111,13 @@ impl IndexBackpressure {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
-    use std::fs::{self, File};
     use std::sync::Arc;
     use std::time::Duration;
 
     use tokio::time::timeout;
 
-    use super::super::tests::Scratch;
     use super::{IndexBackpressure, LogHandle, MAX_LAG};
+    use crate::keys::Lock;
 
     /// Whether the writer of this log may go on.
     async fn goes_on(index_backpressure: &IndexBackpressure, log: &LogHandle) -> bool {
@@ -127,10 +126,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_writer_waits_for_an_index_that_was_close_and_fell_behind() {
-        let scratch = Scratch::new();
-        fs::create_dir_all(&scratch.0).unwrap();
-        let lock = File::create(scratch.0.join("lock")).unwrap();
-        let log = Arc::new(LogHandle::new(1, "log".to_owned(), 10 * MAX_LAG, lock));
+        let locks: [Lock; 2] = [Box::new(()), Box::new(())];
+        let log = Arc::new(LogHandle::new(1, "log".to_owned(), 10 * MAX_LAG, locks));
         let index_backpressure = IndexBackpressure::default();
         index_backpressure.watch(&log);
         assert!(

@@ -1,12 +1,12 @@
 //! The log of one kernel in the shared database.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chio_core::canonical;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
+use chio_core::crypto::PublicKey;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Reservation,
     Reserved, StoreError, StoreResult,
@@ -17,8 +17,9 @@ use super::database::{CheckpointRow, ReservationRow};
 use super::error::{failed, unreadable};
 use super::number::{LAST_PLACE, clamped, joined, split};
 use super::opening::OpeningRow;
-use super::readers::blocking;
 use super::{SqliteStore, read};
+use crate::blocking::blocking;
+use crate::keys::Lock;
 
 /// A log that this process may write. Each request holds on to it, so that the lock outlives what
 /// is queued.
@@ -33,16 +34,16 @@ pub(crate) struct LogHandle {
     /// Whether its writer waits for the index. Not before the index was close for the first time:
     /// to make one again for a long log takes a while.
     paced: AtomicBool,
-    /// Others cannot take the slot while this is open.
-    _lock: File,
+    /// No other kernel can write the log while these are held.
+    _locks: [Lock; 2],
 }
 
 impl LogHandle {
     /// A log with this many entries.
-    pub(crate) const fn new(number: i64, log_id: String, entries: u64, lock: File) -> Self {
+    pub(crate) fn new(number: i64, log_id: String, entries: u64, locks: [Lock; 2]) -> Self {
         let (durable, indexed) = (AtomicU64::new(entries), AtomicU64::new(0));
         let paced = AtomicBool::new(false);
-        Self { number, log_id, durable, indexed, paced, _lock: lock }
+        Self { number, log_id, durable, indexed, paced, _locks: locks }
     }
 
     /// Notes that the log is durable up to here.
@@ -155,30 +156,27 @@ fn open_intents(database: &Connection, log: i64) -> StoreResult<Vec<OpenIntent>>
     Ok(intents)
 }
 
-/// Finds logs with open intents whose slot no kernel holds, and holds it.
+/// Finds logs with open intents that no kernel writes, and locks them.
 fn abandoned(store: &SqliteStore, own: i64) -> StoreResult<Vec<Abandoned>> {
     let logs = store.readers.with(|database| logs_with_intents(database, own))?;
-    if logs.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut abandoned = Vec::new();
-    for slot in store.folder.slots()? {
-        let Some(key) = slot.key()? else { continue };
-        let log_id = log_id(key.public());
-        let Some((number, _)) = logs.iter().find(|(_, found)| *found == log_id) else { continue };
-        let Some(lock) = slot.try_lock()? else { continue };
+    for (number, kernel_key) in logs {
+        // Kernels of earlier versions lock only their slot.
+        let Some(slot) = store.keys.try_lock(&kernel_key, false)? else { continue };
+        let Some(log) = store.folder.try_lock_log(&kernel_key)? else { continue };
         // Read again: its kernel may have closed some before it gave the lock back.
-        let intents = store.readers.with(|database| open_intents(database, *number))?;
+        let intents = store.readers.with(|database| open_intents(database, number))?;
         if !intents.is_empty() {
-            abandoned.push(Abandoned { log_id, intents, lock: Box::new(lock) });
+            let (log_id, lock) = (log_id(&kernel_key), Box::new((slot, log)));
+            abandoned.push(Abandoned { log_id, intents, lock });
         }
     }
     Ok(abandoned)
 }
 
-/// The logs, other than our own, that have open intents. A step for each log, however many intents
-/// they have.
-fn logs_with_intents(database: &Connection, own: i64) -> StoreResult<Vec<(i64, String)>> {
+/// The logs, other than our own, that have open intents, with the keys of their kernels. A step for
+/// each log, however many intents they have.
+fn logs_with_intents(database: &Connection, own: i64) -> StoreResult<Vec<(i64, PublicKey)>> {
     let sql = "SELECT id FROM intents WHERE id > ?1 ORDER BY id LIMIT 1";
     let mut statement = database.prepare_cached(sql).map_err(failed)?;
     let (mut logs, mut after) = (Vec::new(), 0_i64);
@@ -188,7 +186,7 @@ fn logs_with_intents(database: &Connection, own: i64) -> StoreResult<Vec<(i64, S
         let (log, _) = split(row.get(0).map_err(failed)?);
         after = joined(log, LAST_PLACE);
         if log != own {
-            logs.extend(read::log_id(database, log)?.map(|log_id| (log, log_id)));
+            logs.extend(read::kernel_key(database, log)?.map(|key| (log, key)));
         }
     }
 }

@@ -101,6 +101,15 @@ pub(crate) fn log_id(database: &Connection, number: i64) -> StoreResult<Option<S
     statement.query_row([number], |row| row.get(0)).optional().map_err(failed)
 }
 
+/// The key of the kernel that writes a log.
+pub(crate) fn kernel_key(database: &Connection, number: i64) -> StoreResult<Option<PublicKey>> {
+    let sql = "SELECT kernel_key FROM logs WHERE number = ?1";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let found = statement.query_row([number], |row| row.get::<_, String>(0)).optional();
+    let key = found.map_err(failed)?.map(|key| PublicKey::from_hex(&key)).transpose();
+    key.map_err(|error| unreadable("a kernel's key", error))
+}
+
 /// The last place that each log has filled; 0 for none.
 pub(crate) fn heads(database: &Connection) -> StoreResult<Vec<(i64, i64)>> {
     let sql = "SELECT number, (SELECT id FROM entries

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chio_kernel::store::{StoreError, StoreResult};
+use chio_kernel::store::StoreResult;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
@@ -44,12 +44,4 @@ impl Readers {
     pub(crate) fn close(&self) {
         self.idle.lock().clear();
     }
-}
-
-/// Runs what blocks on a thread that may block.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> StoreResult<T> + Send + 'static,
-) -> StoreResult<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}")))?
 }

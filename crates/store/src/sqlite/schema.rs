@@ -131,20 +131,16 @@ CREATE INDEX tasks_by_end ON tasks(expires_at) WHERE state <> 'running';
 CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
 ";
 
-/// Opens the database to write in it, and makes its tables when it is new, unless it must not be.
+/// Opens the database to write in it, and makes its tables when it is new, if it may be.
 pub(crate) fn open(
     path: &Path,
-    must_exist: bool,
+    may_be_new: &StoreResult<()>,
     new_store_id: &dyn Fn() -> String,
 ) -> StoreResult<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     refuse_foreign(&connection, path)?;
-    if must_exist && version(&connection)? == 0 {
-        return Err(StoreError::Damaged(format!(
-            "there are keys of a store beside `{}`, but nothing is in it: put the database back, \
-             or begin anew in another folder",
-            path.display()
-        )));
+    if version(&connection)? == 0 {
+        may_be_new.clone()?;
     }
     prepare(&connection).map_err(failed)?;
     bring_up(&connection, new_store_id)?;

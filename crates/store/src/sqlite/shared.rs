@@ -14,8 +14,8 @@ use chio_kernel::store::{
 };
 
 use super::database::{CertificateRow, LogRow, TokenRow};
-use super::readers::blocking;
 use super::{SqliteStore, read};
+use crate::blocking::blocking;
 
 #[async_trait]
 impl RevocationStore for SqliteStore {

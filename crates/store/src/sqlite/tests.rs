@@ -22,7 +22,8 @@ use super::SqliteStore;
 use super::database::Database;
 use super::inbox::OPEN_OF_SUBJECT;
 use super::tasks::HAS_EXPIRED;
-use crate::Indexing;
+use crate::keys::MemoryKeys;
+use crate::{Indexing, Mode, OpenStore, Slot};
 
 /// A folder that is gone when dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -35,9 +36,19 @@ impl Scratch {
     }
 
     pub(crate) fn open(&self, indexing: Indexing) -> Arc<SqliteStore> {
-        let clock = Arc::new(SystemClock::default());
-        Arc::new(SqliteStore::open(&self.0, clock, indexing).unwrap())
+        let keys = Arc::new(MemoryKeys::new());
+        Arc::new(
+            SqliteStore::open(&self.0, keys, &SystemClock::default(), Mode::Made(indexing))
+                .unwrap(),
+        )
     }
+}
+
+/// Takes a kernel's place in the store.
+async fn take_slot(store: &Arc<SqliteStore>) -> Slot {
+    let (keys, clock) = (Arc::clone(&store.keys), Arc::new(SystemClock::default()));
+    let open = OpenStore { backend: Arc::<SqliteStore>::clone(store), keys, clock };
+    open.take_slot(None).await.unwrap()
 }
 
 impl Drop for Scratch {
@@ -60,7 +71,7 @@ fn busy(_: &mut Database) -> Result<(), StoreError> {
 async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let log = store.logs().await.unwrap().len();
     assert_eq!(log, 1);
     let half = store.writer.run(|database| {
@@ -107,7 +118,7 @@ async fn set_room(store: &SqliteStore, pages: i64) {
 async fn a_full_disk_refuses_and_service_resumes_when_there_is_room() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let large = "x".repeat(100_000);
     assert_eq!(slot.ledger.append(entry(&large)).await.unwrap(), Appended::At(1));
     set_room(&store, 1).await;
@@ -135,7 +146,7 @@ async fn a_full_disk_refuses_and_service_resumes_when_there_is_room() {
 async fn nobody_hangs_when_the_writer_is_gone() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let die = store.writer.run(|_| -> Result<(), StoreError> { panic!("a test of the end") });
     let (died, queued) = tokio::join!(die, slot.ledger.append(entry("queued")));
     assert!(matches!(died, Err(StoreError::Unavailable(_))));
@@ -148,7 +159,7 @@ async fn nobody_hangs_when_the_writer_is_gone() {
 async fn closing_finishes_what_is_queued_and_answers_those_who_come_later() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::On);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let queued = tokio::spawn({
         let ledger = Arc::clone(&slot.ledger);
         async move { ledger.append(entry("queued")).await }
@@ -164,7 +175,7 @@ async fn closing_finishes_what_is_queued_and_answers_those_who_come_later() {
 async fn the_write_ahead_log_does_not_grow_without_bound() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let large = "x".repeat(4 << 20);
     for _ in 0..64 {
         slot.ledger.append(entry(&large)).await.unwrap();
@@ -202,7 +213,7 @@ fn reservation() -> Reservation {
 async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     // A call that looked into one of these would fail.
     let drop_them = |database: &mut Database| {
         let tables = ["proofs", "approval_uses", "approvals", "tasks"];
@@ -230,7 +241,7 @@ async fn a_plain_call_asks_nothing_of_the_tables_that_others_need() {
 async fn a_full_table_of_proofs_refuses_until_something_in_it_has_expired() {
     let scratch = Scratch::new();
     let store = scratch.open(Indexing::Off);
-    let slot = SqliteStore::take_slot(&store, None).unwrap();
+    let slot = take_slot(&store).await;
     let limit = |database: &mut Database| {
         database.most_proofs = 2;
         Ok(())

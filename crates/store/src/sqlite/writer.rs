@@ -5,7 +5,6 @@
 //! itself cannot be made durable, each member is told so, and the next group is tried as ever.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 use chio_kernel::store::{StoreError, StoreResult};
@@ -91,17 +90,6 @@ impl Writer {
         // The caller may have gone by then; what happened has happened.
         self.submit(work, move |outcome| drop(reply.send(outcome)))?;
         answer.await.map_err(|_| closed())?
-    }
-
-    /// As [`Writer::run`], for callers that can block.
-    pub(crate) fn run_blocking<T, F>(&self, work: F) -> StoreResult<T>
-    where
-        T: Send + 'static,
-        F: Fn(&mut Database) -> StoreResult<T> + Send + 'static,
-    {
-        let (reply, answer) = channel();
-        self.submit(work, move |outcome| drop(reply.send(outcome)))?;
-        answer.recv().map_err(|_| closed())?
     }
 
     fn submit<T, F, R>(&self, work: F, reply: R) -> StoreResult<()>

@@ -117,7 +117,7 @@ const USED: Reserved = Reserved::Refused(UseRefused::ApprovalUsed);
 #[tokio::test]
 async fn a_call_that_waits_has_an_open_intent_that_has_not_reserved() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let waiting = ask(ledger.as_ref(), "a").await;
         let expected = Approval {
             request: request("a"),
@@ -139,7 +139,7 @@ async fn a_call_that_waits_has_an_open_intent_that_has_not_reserved() {
 #[tokio::test]
 async fn a_yes_lets_the_call_go_on_and_is_used_with_it() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let waiting = ask(ledger.as_ref(), "a").await;
         assert_eq!(ledger.reserve(going_on(waiting, "a")).await.unwrap(), USED);
         assert!(!ledger.open_intents().await.unwrap()[0].reserved);
@@ -169,7 +169,7 @@ fn receipt_id(number: u64) -> String {
 #[tokio::test]
 async fn a_no_stays_a_no() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let waiting = ask(ledger.as_ref(), "a").await;
         answer(world, "a", ApprovalDecision::Denied).await;
         assert_eq!(ledger.reserve(going_on(waiting, "a")).await.unwrap(), USED);
@@ -183,7 +183,7 @@ async fn a_no_stays_a_no() {
 #[tokio::test]
 async fn only_what_is_pending_and_in_time_is_answered() {
     on_each_store(async |world| {
-        let (ledger, shared) = (world.ledger(), world.shared());
+        let (ledger, shared) = (world.ledger().await, world.shared());
         ask(ledger.as_ref(), "a").await;
         let (yes, no) =
             (token("a", ApprovalDecision::Approved), token("a", ApprovalDecision::Denied));
@@ -215,7 +215,7 @@ async fn what_is_unanswered_ends_as_the_receipt_says() {
         (Some(ApprovalDecision::Denied), ApprovalState::Expired, ApprovalState::Denied),
     ];
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         for (number, (decision, unanswered, expected)) in (1..).zip(cases) {
             let id = number.to_string();
             let waiting = ask(ledger.as_ref(), &id).await;
@@ -239,7 +239,7 @@ async fn what_is_unanswered_ends_as_the_receipt_says() {
 #[tokio::test]
 async fn an_intent_goes_on_only_while_it_waits_and_in_its_own_log() {
     on_each_store(async |world| {
-        let (ledger, other) = (world.ledger(), world.ledger());
+        let (ledger, other) = (world.ledger().await, world.ledger().await);
         let waiting = opened(ledger.open(opening()).await.unwrap());
         let resumed = |intent| Reservation { resumes: Some(intent), ..free() };
         let reopened = |intent| Opening { resumes: Some(intent), ..opening() };
@@ -264,7 +264,7 @@ async fn an_intent_goes_on_only_while_it_waits_and_in_its_own_log() {
 #[tokio::test]
 async fn an_approval_is_used_once_by_its_digest_and_by_what_it_approves() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         held(ledger.reserve(approved("d1", "r1", NOW)).await.unwrap());
         for (digest, request_id) in [("d1", "r1"), ("d1", "r2"), ("d2", "r1")] {
             let again = ledger.reserve(approved(digest, request_id, NOW)).await.unwrap();
@@ -284,7 +284,7 @@ async fn an_approval_is_used_once_by_its_digest_and_by_what_it_approves() {
 #[tokio::test]
 async fn a_used_approval_is_remembered_for_an_hour_after_its_end() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let (end, reserve) = (NOW + 60, async |digest: &str, now| {
             ledger.reserve(approved(digest, digest, now)).await.unwrap()
         });
@@ -301,7 +301,7 @@ async fn a_used_approval_is_remembered_for_an_hour_after_its_end() {
 #[tokio::test]
 async fn what_refuses_a_call_uses_up_nothing_of_it() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let one_call = || of_one(hold("cap", Some(1), 0, None));
         let first = held(ledger.reserve(one_call()).await.unwrap());
         let waiting = ask(ledger.as_ref(), "a").await;
@@ -331,7 +331,7 @@ async fn what_refuses_a_call_uses_up_nothing_of_it() {
 #[tokio::test]
 async fn the_inbox_is_read_newest_first_and_in_parts() {
     on_each_store(async |world| {
-        let (ledger, shared) = (world.ledger(), world.shared());
+        let (ledger, shared) = (world.ledger().await, world.shared());
         for id in ["a", "b", "c", "d"] {
             ask(ledger.as_ref(), id).await;
         }
@@ -359,7 +359,7 @@ async fn the_inbox_is_read_newest_first_and_in_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_inbox_takes_no_more_until_something_in_it_is_over() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let mut tasks = Vec::new();
         for number in 0..4096_u64 {
             let ledger = Arc::clone(&ledger);
@@ -387,7 +387,7 @@ async fn a_full_inbox_takes_no_more_until_something_in_it_is_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_subject_does_not_fill_the_inbox() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let mut waiting = Vec::new();
         for number in 0..64 {
             waiting.push(ask(ledger.as_ref(), &number.to_string()).await);
@@ -418,7 +418,7 @@ async fn one_subject_has_only_so_many_bytes_in_the_inbox() {
     let rest = serde_json::to_vec(&long(1, "a", 0)).unwrap().len();
     let half = (8 << 20) - rest;
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let open = async |request| ledger.open(asking(request)).await.unwrap();
         let first = opened(open(long(1, "a", half)).await);
         assert_eq!(open(long(1, "b", half + 1)).await, Opened::InboxFull);
@@ -438,7 +438,7 @@ async fn one_subject_has_only_so_many_bytes_in_the_inbox() {
 #[tokio::test]
 async fn a_call_that_waits_for_an_approval_does_not_go_on_without() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let decisions = [None, Some(ApprovalDecision::Approved), Some(ApprovalDecision::Denied)];
         for (number, decision) in (1..).zip(decisions) {
             let id = number.to_string();
@@ -459,7 +459,7 @@ async fn a_call_that_waits_for_an_approval_does_not_go_on_without() {
 #[tokio::test]
 async fn a_store_that_forgets_takes_no_approval_from_before_its_time() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let before = || {
             let approval = ApprovalUse { issued_at: NOW - 1, ..using("d", "r", NOW) };
             Reservation { approval: Some(approval), ..free() }
@@ -481,7 +481,7 @@ async fn a_store_that_forgets_takes_no_approval_from_before_its_time() {
 #[tokio::test]
 async fn what_is_over_is_forgotten_after_thirty_days() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let over = ask(ledger.as_ref(), "over").await;
         ask(ledger.as_ref(), "open").await;
         ledger.append(closing(1, over, Vec::new())).await.unwrap();
@@ -501,7 +501,7 @@ async fn what_is_over_is_forgotten_after_thirty_days() {
 #[tokio::test]
 async fn a_call_that_asks_again_waits_for_the_last_answer_alone() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let waiting = ask(ledger.as_ref(), "a").await;
         answer(world, "a", ApprovalDecision::Approved).await;
         let again = Opening { resumes: Some(waiting), ..asking(request("b")) };
@@ -522,7 +522,7 @@ async fn a_call_that_asks_again_waits_for_the_last_answer_alone() {
 #[tokio::test]
 async fn the_name_of_a_request_is_taken_once() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         ask(ledger.as_ref(), "a").await;
         let refused = ledger.open(asking(request("a"))).await.unwrap_err();
         assert!(matches!(&refused, StoreError::Refused(text) if text.contains("in use")));
@@ -534,11 +534,11 @@ async fn the_name_of_a_request_is_taken_once() {
 #[tokio::test]
 async fn an_approver_has_a_key_of_its_own() {
     on_each_store(async |world| {
-        let approver = world.store.approver().unwrap().unwrap();
-        let public = world.store.approver_public().unwrap();
+        let approver = world.store.approver().await.unwrap().unwrap();
+        let public = world.store.approver_public().await.unwrap();
         assert_eq!(public.as_ref(), Some(approver.public_key()));
-        assert_ne!(public, world.store.authority_public().unwrap());
-        let again = world.store.approver().unwrap().unwrap();
+        assert_ne!(public, world.store.authority_public().await.unwrap());
+        let again = world.store.approver().await.unwrap().unwrap();
         assert_eq!(again.public_key(), approver.public_key());
     })
     .await;

@@ -11,7 +11,7 @@ use crate::support::{
 #[tokio::test]
 async fn calls_are_counted_up_to_the_bound_and_given_back() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let one_call = || of_one(hold("cap", Some(1), 0, None));
         let intent = held(ledger.reserve(one_call()).await.unwrap());
         let none_left = exhausted("cap", 0, Exhausted::Invocations);
@@ -27,7 +27,7 @@ async fn calls_are_counted_up_to_the_bound_and_given_back() {
 #[tokio::test]
 async fn money_is_held_whole_and_settled_to_what_it_cost() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let of = |units| of_one(hold("cap", None, units, Some(100)));
         let intent = held(ledger.reserve(of(100)).await.unwrap());
         let none_left = exhausted("cap", 0, Exhausted::Cost);
@@ -42,7 +42,7 @@ async fn money_is_held_whole_and_settled_to_what_it_cost() {
 #[tokio::test]
 async fn a_refund_of_more_than_was_held_gives_no_credit() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let of = |units| of_one(hold("cap", Some(2), units, Some(100)));
         let intent = held(ledger.reserve(of(10)).await.unwrap());
         let refunds = vec![refund("cap", 9, u64::MAX), refund("other", 1, 1)];
@@ -59,7 +59,7 @@ async fn a_refund_of_more_than_was_held_gives_no_credit() {
 #[tokio::test]
 async fn the_first_alternative_of_which_all_fits_is_taken() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let ways = || {
             reservation(vec![
                 alternative(
@@ -91,7 +91,7 @@ async fn the_first_alternative_of_which_all_fits_is_taken() {
 #[tokio::test]
 async fn two_holds_on_one_grant_both_count() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let twice = || {
             let one = hold("cap", Some(3), 0, None);
             reservation(vec![alternative(0, vec![one.clone(), one])])
@@ -107,7 +107,7 @@ async fn two_holds_on_one_grant_both_count() {
 #[tokio::test]
 async fn grants_of_one_token_are_counted_apart() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let mut second = hold("cap", Some(1), 0, None);
         second.grant_index = 1;
         held(ledger.reserve(of_one(hold("cap", Some(1), 0, None))).await.unwrap());
@@ -121,7 +121,7 @@ async fn grants_of_one_token_are_counted_apart() {
 #[tokio::test]
 async fn sums_beyond_any_integer_do_not_fit() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let huge = of_one(hold("cap", None, u64::MAX, Some(u64::MAX)));
         let none_left = exhausted("cap", 0, Exhausted::Cost);
         assert_eq!(ledger.reserve(huge).await.unwrap(), none_left);
@@ -157,7 +157,7 @@ async fn take_many(ledgers: [Arc<dyn Ledger>; 2], each: usize) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_are_exact_when_many_ask_at_once() {
     on_each_store(async |world| {
-        let ledgers = [world.ledger(), world.ledger()];
+        let ledgers = [world.ledger().await, world.ledger().await];
         assert_eq!(take_many(ledgers.clone(), 3).await, 100);
         let open: usize = [
             ledgers[0].open_intents().await.unwrap().len(),

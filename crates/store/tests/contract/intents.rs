@@ -9,7 +9,7 @@ use crate::support::{closing, entry, free, held, hold, of_one, on_each_store, re
 #[tokio::test]
 async fn an_open_intent_is_kept_as_it_was_reserved() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let asked = of_one(hold("cap", Some(3), 2, Some(10)));
         let intent = held(ledger.reserve(asked.clone()).await.unwrap());
         let open = ledger.open_intents().await.unwrap();
@@ -25,7 +25,7 @@ async fn an_open_intent_is_kept_as_it_was_reserved() {
 #[tokio::test]
 async fn the_second_to_close_an_intent_writes_nothing() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let one_call = || of_one(hold("cap", Some(1), 0, None));
         let intent = held(ledger.reserve(one_call()).await.unwrap());
         let close = || closing(1, intent, vec![refund("cap", 1, 0)]);
@@ -47,7 +47,7 @@ async fn the_second_to_close_an_intent_writes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_close_an_intent_at_once_one_does() {
     on_each_store(async |world| {
-        let ledgers = [world.ledger(), world.ledger()];
+        let ledgers = [world.ledger().await, world.ledger().await];
         let intent = held(ledgers[0].reserve(free()).await.unwrap());
         let mut tasks = Vec::new();
         for number in 0..16_usize {
@@ -72,7 +72,7 @@ async fn numbers_of_intents_are_never_used_again() {
     on_each_store(async |world| {
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..5 {
-            let ledger = world.ledger();
+            let ledger = world.ledger().await;
             let intent = held(ledger.reserve(free()).await.unwrap());
             assert!(seen.insert(intent), "round {round}");
             ledger.append(closing(round, intent, Vec::new())).await.unwrap();

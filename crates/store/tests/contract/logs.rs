@@ -13,7 +13,7 @@ use crate::support::{append, free, held, on_each_store, receipt};
 #[tokio::test]
 async fn entries_stand_in_the_order_in_which_they_came() {
     on_each_store(async |world| {
-        let slot = world.store.take_slot(None).unwrap();
+        let slot = world.store.take_slot(None).await.unwrap();
         let log = &slot.certificate.log_id;
         for number in 1..=7 {
             assert_eq!(append(slot.ledger.as_ref(), &receipt(number)).await, number);
@@ -33,7 +33,7 @@ async fn entries_stand_in_the_order_in_which_they_came() {
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_that_come_at_once_leave_no_gap() {
     on_each_store(async |world| {
-        let slot = world.store.take_slot(None).unwrap();
+        let slot = world.store.take_slot(None).await.unwrap();
         let mut tasks = Vec::new();
         for number in 0..300 {
             let ledger = Arc::clone(&slot.ledger);
@@ -65,7 +65,7 @@ fn checkpoint(
 #[tokio::test]
 async fn checkpoints_are_found_by_number_and_by_what_they_cover() {
     on_each_store(async |world| {
-        let slot = world.store.take_slot(None).unwrap();
+        let slot = world.store.take_slot(None).await.unwrap();
         let mut chain = Frontier::default();
         let first = checkpoint(&slot.key, &mut chain, None, (1, 10));
         let second = checkpoint(&slot.key, &mut chain, Some(&first), (11, 15));
@@ -96,8 +96,8 @@ async fn checkpoints_are_found_by_number_and_by_what_they_cover() {
 #[tokio::test]
 async fn a_summary_counts_what_a_log_has() {
     on_each_store(async |world| {
-        let slot = world.store.take_slot(None).unwrap();
-        let other = world.store.take_slot(None).unwrap();
+        let slot = world.store.take_slot(None).await.unwrap();
+        let other = world.store.take_slot(None).await.unwrap();
         append(slot.ledger.as_ref(), &receipt(1)).await;
         append(slot.ledger.as_ref(), &receipt(2)).await;
         held(slot.ledger.reserve(free()).await.unwrap());

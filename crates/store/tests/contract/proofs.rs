@@ -28,7 +28,7 @@ const USED: UseRefused = UseRefused::ProofUsed;
 #[tokio::test]
 async fn a_proof_is_used_once_by_whichever_call() {
     on_each_store(async |world| {
-        let (ledger, other) = (world.ledger(), world.ledger());
+        let (ledger, other) = (world.ledger().await, world.ledger().await);
         held(ledger.reserve(with(proof("a", NOW))).await.unwrap());
         opened(ledger.open(waiting_with(proof("b", NOW))).await.unwrap());
         for key in ["a", "b"] {
@@ -48,7 +48,7 @@ async fn a_proof_is_used_once_by_whichever_call() {
 #[tokio::test]
 async fn several_proofs_are_used_together_or_not_at_all() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let with = |keys: &[&str]| Reservation {
             proofs: keys.iter().map(|key| proof(key, NOW)).collect(),
             ..free()
@@ -68,7 +68,7 @@ async fn several_proofs_are_used_together_or_not_at_all() {
 #[tokio::test]
 async fn a_call_that_is_refused_uses_up_no_proof() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let one_call = || of_one(hold("cap", Some(1), 0, None));
         let first = held(ledger.reserve(one_call()).await.unwrap());
         let proved = || Reservation { proofs: vec![proof("a", NOW)], ..one_call() };
@@ -85,7 +85,7 @@ async fn a_call_that_is_refused_uses_up_no_proof() {
 #[tokio::test]
 async fn a_used_proof_counts_before_a_used_approval() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let approval = |digest: &str| ApprovalUse {
             digest: digest.to_owned(),
             request_id: digest.to_owned(),
@@ -113,7 +113,7 @@ async fn a_used_proof_counts_before_a_used_approval() {
 #[tokio::test]
 async fn a_proof_is_remembered_until_nobody_accepts_it() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         held(ledger.reserve(with(proof("a", NOW))).await.unwrap());
         let (last, over) = (NOW + 9, NOW + 10);
         held(ledger.reserve(with(proof("b", last))).await.unwrap());
@@ -129,7 +129,7 @@ async fn a_proof_is_remembered_until_nobody_accepts_it() {
 #[tokio::test]
 async fn a_store_that_forgets_takes_no_proof_from_before_its_time() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let before = || ProofUse { issued_at: NOW - 1, ..proof("a", NOW) };
         let (reserved, open) = (
             ledger.reserve(with(before())).await.unwrap(),
@@ -149,7 +149,7 @@ async fn a_store_that_forgets_takes_no_proof_from_before_its_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_bring_a_proof_at_once_one_is_accepted() {
     on_each_store(async |world| {
-        let ledgers = [world.ledger(), world.ledger()];
+        let ledgers = [world.ledger().await, world.ledger().await];
         let mut tasks = Vec::new();
         for number in 0..32_usize {
             let ledger = Arc::clone(&ledgers[number % 2]);

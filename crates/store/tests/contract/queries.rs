@@ -103,7 +103,7 @@ fn cases() -> Vec<(ReceiptQuery, Matches)> {
 #[tokio::test]
 async fn every_column_can_be_asked_for_page_by_page_in_both_directions() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let all = receipts();
         for body in &all {
             append(ledger.as_ref(), body).await;
@@ -131,7 +131,7 @@ async fn every_column_can_be_asked_for_page_by_page_in_both_directions() {
 #[tokio::test]
 async fn an_answer_has_all_that_was_durable_when_it_was_asked_for() {
     on_each_store(async |world| {
-        let (store, ledger) = (world.shared(), world.ledger());
+        let (store, ledger) = (world.shared(), world.ledger().await);
         let query = ReceiptQuery { limit: 1000, ..ReceiptQuery::default() };
         for number in 1..=20 {
             append(ledger.as_ref(), &receipt(number)).await;
@@ -146,7 +146,10 @@ async fn an_answer_has_all_that_was_durable_when_it_was_asked_for() {
 #[tokio::test]
 async fn a_row_names_its_log_and_its_place() {
     on_each_store(async |world| {
-        let slots = [world.store.take_slot(None).unwrap(), world.store.take_slot(None).unwrap()];
+        let slots = [
+            world.store.take_slot(None).await.unwrap(),
+            world.store.take_slot(None).await.unwrap(),
+        ];
         for number in 0..6_u64 {
             let slot = &slots[usize::try_from(number % 2).unwrap()];
             append(slot.ledger.as_ref(), &receipt(number)).await;
@@ -165,7 +168,7 @@ async fn a_row_names_its_log_and_its_place() {
 #[tokio::test]
 async fn a_child_receipt_is_found_by_what_it_has() {
     on_each_store(async |world| {
-        let (store, ledger) = (world.shared(), world.ledger());
+        let (store, ledger) = (world.shared(), world.ledger().await);
         let child = json!({
             "id": "child-rcpt-0190", "timestamp": 5, "terminal_state": {"state": "cancelled"},
             "metadata": {"traceId": "t"},

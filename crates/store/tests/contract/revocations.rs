@@ -24,7 +24,7 @@ async fn a_revocation_moves_the_epoch_once() {
 #[tokio::test]
 async fn a_reservation_sees_the_revocation_of_any_of_its_tokens() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         let mut asked = free();
         asked.authority = vec!["cap".to_owned(), "parent".to_owned(), "root".to_owned()];
         held(ledger.reserve(asked.clone()).await.unwrap());
@@ -40,7 +40,7 @@ async fn a_reservation_sees_the_revocation_of_any_of_its_tokens() {
 #[tokio::test]
 async fn a_stop_refuses_every_reservation_until_it_is_lifted() {
     on_each_store(async |world| {
-        let (store, ledger) = (world.shared(), world.ledger());
+        let (store, ledger) = (world.shared(), world.ledger().await);
         store.stop(None).await.unwrap();
         assert_eq!(store.epoch().await.unwrap(), 0);
         store.stop(Some("fire".to_owned())).await.unwrap();

@@ -18,7 +18,9 @@ use chio_store::{OpenStore, StoreUrl};
 use serde_json::{Value, json};
 
 /// Every kind of store; a new one is a line here.
-const STORES: [fn() -> World; 2] = [World::memory, World::sqlite];
+async fn stores() -> [World; 2] {
+    [World::memory().await, World::sqlite().await]
+}
 
 /// A store of its own for one test.
 pub(crate) struct World {
@@ -28,13 +30,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn memory() -> Self {
-        Self { name: "memory", store: open(&StoreUrl::Memory), _folder: None }
+    async fn memory() -> Self {
+        Self { name: "memory", store: open(&StoreUrl::Memory).await, _folder: None }
     }
 
-    fn sqlite() -> Self {
+    async fn sqlite() -> Self {
         let folder = Folder::new();
-        let store = open(&StoreUrl::Sqlite(folder.0.join("data")));
+        let store = open(&StoreUrl::Sqlite(folder.0.join("data"))).await;
         Self { name: "sqlite", store, _folder: Some(folder) }
     }
 
@@ -42,13 +44,13 @@ impl World {
         self.store.shared()
     }
 
-    pub(crate) fn ledger(&self) -> Arc<dyn Ledger> {
-        self.store.take_slot(None).unwrap().ledger
+    pub(crate) async fn ledger(&self) -> Arc<dyn Ledger> {
+        self.store.take_slot(None).await.unwrap().ledger
     }
 }
 
-fn open(url: &StoreUrl) -> OpenStore {
-    OpenStore::open(url, Arc::new(Still)).unwrap()
+async fn open(url: &StoreUrl) -> OpenStore {
+    OpenStore::open(url, Arc::new(Still)).await.unwrap()
 }
 
 /// The second in which every store is opened.
@@ -82,8 +84,7 @@ impl Drop for Named {
 
 /// Asks every store the same.
 pub(crate) async fn on_each_store(test: impl AsyncFn(&World)) {
-    for make in STORES {
-        let world = make();
+    for world in stores().await {
         let named = Named(world.name);
         test(&world).await;
         drop(named);

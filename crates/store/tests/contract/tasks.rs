@@ -96,7 +96,7 @@ async fn a_task_is_kept_as_it_was_taken_on_for_its_owner_alone() {
 #[tokio::test]
 async fn an_owner_has_only_so_many_tasks_that_are_not_over() {
     on_each_store(async |world| {
-        let (ledger, shared) = (world.ledger(), world.shared());
+        let (ledger, shared) = (world.ledger().await, world.shared());
         let create = async |task| shared.create_task(task, 2).await.unwrap();
         assert_eq!(create(task("a")).await, Ok(()));
         assert_eq!(create(task("b")).await, Ok(()));
@@ -133,7 +133,7 @@ async fn what_has_expired_makes_room_and_its_name_is_not_remembered() {
 #[tokio::test]
 async fn a_task_is_claimed_by_its_owner_while_it_waits() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         for id in ["waits", "runs", "failed", "cancelled"] {
             create(world, task(id)).await;
         }
@@ -175,7 +175,7 @@ async fn a_task_ends_with_the_receipt_of_its_call() {
         (None, TaskState::Failed),
     ];
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         for (number, (ending, state)) in (1..).zip(cases.clone()) {
             let id = number.to_string();
             create(world, task(&id)).await;
@@ -196,7 +196,7 @@ async fn a_task_ends_with_the_receipt_of_its_call() {
 #[tokio::test]
 async fn a_task_does_not_expire_while_it_runs() {
     on_each_store(async |world| {
-        let (ledger, late) = (world.ledger(), NOW + 1000);
+        let (ledger, late) = (world.ledger().await, NOW + 1000);
         create(world, task("a")).await;
         let intent = run(ledger.as_ref(), "a").await;
         create(world, NewTask { created_at: late, expires_at: late + 60, ..task("b") }).await;
@@ -214,7 +214,7 @@ async fn a_task_that_has_ended_keeps_its_result_for_five_minutes_whatever_its_ti
     // Seconds after now: its own time, the end of its call, and when it is gone.
     let cases = [(60, 59, 359), (60, 60, 360), (60, 1000, 1300), (600, 299, 600), (600, 301, 601)];
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         for (number, (time, closed, gone)) in (1..).zip(cases) {
             let id = number.to_string();
             create(world, NewTask { expires_at: NOW + time, ..task(&id) }).await;
@@ -238,7 +238,7 @@ async fn a_task_that_has_ended_keeps_its_result_for_five_minutes_whatever_its_ti
 #[tokio::test]
 async fn what_has_expired_and_does_not_run_is_forgotten_with_its_token() {
     on_each_store(async |world| {
-        let (ledger, shared) = (world.ledger(), world.shared());
+        let (ledger, shared) = (world.ledger().await, world.shared());
         for id in ["waits", "runs", "completed", "cancelled"] {
             create(world, task(id)).await;
         }
@@ -284,7 +284,7 @@ async fn many_that_have_expired_are_forgotten_in_parts() {
 #[tokio::test]
 async fn a_task_is_cancelled_while_it_waits() {
     on_each_store(async |world| {
-        let (ledger, shared) = (world.ledger(), world.shared());
+        let (ledger, shared) = (world.ledger().await, world.shared());
         for id in ["waits", "runs", "completed"] {
             create(world, task(id)).await;
         }
@@ -313,7 +313,7 @@ async fn a_task_is_cancelled_while_it_waits() {
 #[tokio::test]
 async fn a_task_that_waits_for_an_approval_stays_with_its_call() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         create(world, task("a")).await;
         let intent = run(ledger.as_ref(), "a").await;
         let waiting = || Opening { waits_for: Some(request("r")), ..opening() };
@@ -336,7 +336,7 @@ async fn a_task_that_waits_for_an_approval_stays_with_its_call() {
 #[tokio::test]
 async fn a_task_stays_with_a_call_that_is_written_again_for_nothing_new() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         create(world, task("a")).await;
         let intent = run(ledger.as_ref(), "a").await;
         let again = Opening { resumes: Some(intent), ..opening() };
@@ -350,7 +350,7 @@ async fn a_task_stays_with_a_call_that_is_written_again_for_nothing_new() {
 #[tokio::test]
 async fn an_opening_that_is_refused_leaves_nothing_behind() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         create(world, task("a")).await;
         opened(ledger.open(Opening { waits_for: Some(request("r")), ..opening() }).await.unwrap());
         let before = ledger.open_intents().await.unwrap();
@@ -377,7 +377,7 @@ async fn an_opening_that_is_refused_leaves_nothing_behind() {
 #[tokio::test]
 async fn what_a_kernel_left_waiting_is_swept_with_all_that_belongs_to_it() {
     on_each_store(async |world| {
-        let (survivor, lost) = (world.ledger(), world.ledger());
+        let (survivor, lost) = (world.ledger().await, world.ledger().await);
         create(world, task("a")).await;
         let all = Opening { waits_for: Some(request("r")), ..claiming(claim("a")) };
         let intent = opened(lost.open(all).await.unwrap());
@@ -400,7 +400,7 @@ async fn what_a_kernel_left_waiting_is_swept_with_all_that_belongs_to_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_claim_a_task_at_once_one_runs_it() {
     on_each_store(async |world| {
-        let ledgers = [world.ledger(), world.ledger()];
+        let ledgers = [world.ledger().await, world.ledger().await];
         create(world, task("a")).await;
         let mut tasks = Vec::new();
         for number in 0..32_usize {
@@ -424,10 +424,10 @@ async fn of_many_who_claim_a_task_at_once_one_runs_it() {
 #[tokio::test]
 async fn a_task_that_was_swept_cannot_reserve_any_more() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         create(world, task("a")).await;
         let intent = run(ledger.as_ref(), "a").await;
-        end(world.ledger().as_ref(), intent, 1, None).await;
+        end(world.ledger().await.as_ref(), intent, 1, None).await;
         let reserve = Reservation { resumes: Some(intent), ..free() };
         assert_eq!(ledger.reserve(reserve).await.unwrap(), Reserved::IntentClosed);
     })
@@ -475,7 +475,7 @@ async fn a_list_leaves_out_what_is_long() {
 #[tokio::test]
 async fn a_task_that_is_over_is_forgotten_by_its_owner_once() {
     on_each_store(async |world| {
-        let ledger = world.ledger();
+        let ledger = world.ledger().await;
         create(world, task("a")).await;
         let forget = async |owner| world.shared().forget_task("a", &key(owner)).await.unwrap();
         assert!(!forget(1).await, "it waits");

@@ -15,8 +15,8 @@ const FOLDER: &str = "CHIO_TEST_CRASH_FOLDER";
 #[tokio::test]
 async fn the_process_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).unwrap();
-    let slot = store.take_slot(None).unwrap();
+    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).await.unwrap();
+    let slot = store.take_slot(None).await.unwrap();
     for number in 1.. {
         let seq = append(slot.ledger.as_ref(), number).await;
         writeln!(std::io::stdout(), "durable {seq}").unwrap();
@@ -50,14 +50,14 @@ async fn what_was_durable_survives_and_the_slot_is_taken_again() {
         assert!(last > told, "round {round}");
         told = last;
     }
-    let store = scratch.open();
+    let store = scratch.open().await;
     let logs = store.shared().logs().await.unwrap();
     assert_eq!(logs.len(), 1, "each took the slot of the one before");
     assert!(logs[0].entries >= told, "{} of {told}", logs[0].entries);
     let entries = store.shared().entries(&logs[0].log_id, 1, 10_000).await.unwrap();
     let places: Vec<u64> = entries.iter().map(|entry| entry.seq).collect();
     assert_eq!(places, (1..=logs[0].entries).collect::<Vec<_>>());
-    let slot = store.take_slot(None).unwrap();
+    let slot = store.take_slot(None).await.unwrap();
     assert_eq!(append(slot.ledger.as_ref(), 1).await, logs[0].entries + 1);
 }
 
@@ -69,8 +69,8 @@ const CLAIM_FOLDER: &str = "CHIO_TEST_CLAIM_FOLDER";
 #[tokio::test]
 async fn the_process_that_is_killed_while_it_waits() {
     let Some(folder) = std::env::var_os(CLAIM_FOLDER) else { return };
-    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).unwrap();
-    let slot = store.take_slot(None).unwrap();
+    let store = OpenStore::open(&StoreUrl::Sqlite(folder.into()), clock()).await.unwrap();
+    let slot = store.take_slot(None).await.unwrap();
     let all = Opening { waits_for: Some(request("r")), ..claiming("a") };
     let opened = slot.ledger.open(all).await.unwrap();
     assert!(matches!(opened, Opened::At(_)));
@@ -81,8 +81,8 @@ async fn the_process_that_is_killed_while_it_waits() {
 #[tokio::test]
 async fn a_task_that_was_claimed_by_a_killed_process_is_swept() {
     let scratch = Scratch::new();
-    let store = scratch.open();
-    let survivor = store.take_slot(None).unwrap().ledger;
+    let store = scratch.open().await;
+    let survivor = store.take_slot(None).await.unwrap().ledger;
     let shared = store.shared();
     shared.create_task(task("a"), 1).await.unwrap().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())

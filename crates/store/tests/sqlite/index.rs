@@ -33,8 +33,8 @@ type Damage = fn(&Path);
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_lost_or_damaged_is_made_again() {
     let scratch = Scratch::new();
-    let store = scratch.open();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 0..6000).await;
     let expected = answers(&store).await;
     assert!(expected.iter().all(|rows| rows.len() == 300), "every query finds something");
@@ -58,15 +58,15 @@ async fn an_index_that_is_lost_or_damaged_is_made_again() {
     ];
     for (name, damage) in damages {
         damage(&path);
-        assert_eq!(answers(&scratch.open()).await, expected, "{name}");
+        assert_eq!(answers(&scratch.open().await).await, expected, "{name}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_with_broken_pages_is_made_again() {
     let scratch = Scratch::new();
-    let store = scratch.open_without_indexing();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open_without_indexing().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 0..3000).await;
     let expected = answers(&store).await;
     drop((slot, store));
@@ -76,14 +76,14 @@ async fn an_index_with_broken_pages_is_made_again() {
     // All but the first page, which says that it is ours.
     bytes[4096..length].fill(0x5a);
     fs::write(&path, bytes).unwrap();
-    assert_eq!(answers(&scratch.open()).await, expected);
+    assert_eq!(answers(&scratch.open().await).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_ahead_of_the_store_is_made_again() {
     let scratch = Scratch::new();
-    let store = scratch.open_without_indexing();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open_without_indexing().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 0..100).await;
     assert_eq!(answers(&store).await[0].len(), 100);
     drop((slot, store));
@@ -91,8 +91,8 @@ async fn an_index_that_is_ahead_of_the_store_is_made_again() {
     let database = rusqlite::Connection::open(scratch.path().join("store.db")).unwrap();
     database.execute("DELETE FROM entries WHERE id & 0xffffffffff > 60", []).unwrap();
     drop(database);
-    let store = scratch.open_without_indexing();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open_without_indexing().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 100..105).await;
     assert_eq!(answers(&store).await[0].len(), 65);
 }
@@ -115,8 +115,8 @@ async fn pages(store: &SharedStore, mut query: ReceiptQuery) -> Vec<u64> {
 async fn ranges_over_a_long_log_are_complete_in_both_directions() {
     const ALL: u64 = 20_000;
     let scratch = Scratch::new();
-    let store = scratch.open();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open().await;
+    let slot = store.take_slot(None).await.unwrap();
     for start in (0..ALL).step_by(1000) {
         append_many(&slot.ledger, start..start + 1000).await;
     }
@@ -156,8 +156,8 @@ async fn ranges_over_a_long_log_are_complete_in_both_directions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_does_not_index_still_finds_everything() {
     let scratch = Scratch::new();
-    let store = scratch.open_without_indexing();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open_without_indexing().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 0..10_000).await;
     assert!(!scratch.path().join("index.db").exists());
     let query = ReceiptQuery {
@@ -171,8 +171,8 @@ async fn a_process_that_does_not_index_still_finds_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_taken_away_under_its_writer_is_made_again_and_cursors_tell() {
     let scratch = Scratch::new();
-    let store = scratch.open();
-    let slot = store.take_slot(None).unwrap();
+    let store = scratch.open().await;
+    let slot = store.take_slot(None).await.unwrap();
     append_many(&slot.ledger, 0..50).await;
     let ask = || ReceiptQuery { limit: 10, ..ReceiptQuery::default() };
     let first = store.shared().query(&ask()).await.unwrap();

@@ -1,6 +1,7 @@
 //! What only a store in a folder promises.
 #![cfg(test)]
 
+mod apart;
 mod crash;
 mod folder;
 mod index;

@@ -6,7 +6,7 @@ use std::path::Path;
 use chio_core::checkpoint::log_id;
 use chio_core::crypto::Keypair;
 use chio_kernel::store::{Appended, Opened, Opening, Reserved};
-use chio_store::OpenStore;
+use chio_store::{Location, OpenStore};
 use rusqlite::{Connection, params};
 
 use crate::support::{Scratch, append, claiming, clock, closing, free, receipt, request, task};
@@ -109,14 +109,14 @@ fn old_store() -> Scratch {
 #[tokio::test]
 async fn an_older_store_keeps_everything_and_learns_the_rest() {
     let scratch = old_store();
-    let store = scratch.open();
+    let store = scratch.open().await;
     assert_eq!(version(&scratch), 2);
     let shared = store.shared();
     assert_eq!(shared.store_id().await.unwrap(), "old-store");
     assert_eq!(shared.revoked_since(0).await.unwrap().ids, ["revoked"]);
     assert_eq!(shared.epoch().await.unwrap(), 1);
-    assert_eq!(store.authority().unwrap().unwrap().public_key(), authority().public_key());
-    let slot = store.take_slot(None).unwrap();
+    assert_eq!(store.authority().await.unwrap().unwrap().public_key(), authority().public_key());
+    let slot = store.take_slot(None).await.unwrap();
     assert_eq!(slot.key.public_key(), kernel().public_key());
     let log = slot.certificate.log_id.clone();
     let entries = shared.entries(&log, 1, 10).await.unwrap();
@@ -139,44 +139,45 @@ async fn an_older_store_keeps_everything_and_learns_the_rest() {
     let all = Opening { waits_for: Some(request("r")), ..claiming("a") };
     assert!(matches!(slot.ledger.open(all).await.unwrap(), Opened::At(_)));
     assert!(shared.approval("r").await.unwrap().is_some());
-    let approver = store.approver().unwrap().unwrap();
+    let approver = store.approver().await.unwrap().unwrap();
     drop((slot, shared));
     store.close();
-    let again = scratch.open();
-    assert_eq!(again.approver().unwrap().unwrap().public_key(), approver.public_key());
-    assert_eq!(append(again.take_slot(None).unwrap().ledger.as_ref(), 3).await, 3);
+    let again = scratch.open().await;
+    assert_eq!(again.approver().await.unwrap().unwrap().public_key(), approver.public_key());
+    assert_eq!(append(again.take_slot(None).await.unwrap().ledger.as_ref(), 3).await, 3);
 }
 
-#[test]
-fn an_older_store_that_must_exist_learns_the_rest_but_gets_no_key() {
+#[tokio::test]
+async fn an_older_store_that_must_exist_learns_the_rest_but_gets_no_key() {
     let scratch = old_store();
-    let store = OpenStore::open_existing(&scratch.url(), clock()).unwrap();
+    let store = OpenStore::open_existing(&scratch.url(), clock()).await.unwrap();
     assert_eq!(version(&scratch), 2);
-    assert!(store.approver().unwrap().is_none());
-    assert_eq!(store.approver_public().unwrap(), None);
+    assert!(store.approver().await.unwrap().is_none());
+    assert_eq!(store.approver_public().await.unwrap(), None);
     assert!(!scratch.path().join("approver.key").exists());
 }
 
-#[test]
-fn many_who_open_an_older_store_at_once_bring_it_up_once() {
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_open_an_older_store_at_once_bring_it_up_once() {
     let scratch = old_store();
-    let stores: Vec<OpenStore> = std::thread::scope(|scope| {
-        let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| scratch.open())).collect();
-        opening.into_iter().map(|opened| opened.join().unwrap()).collect()
-    });
+    let open = || tokio::spawn(OpenStore::open(Location::from(&scratch.url()), clock()));
+    let mut stores = Vec::new();
+    for opening in std::array::from_fn::<_, 6, _>(|_| open()) {
+        stores.push(opening.await.unwrap().unwrap());
+    }
     assert_eq!(version(&scratch), 2);
-    let first = stores[0].approver_public().unwrap();
+    let first = stores[0].approver_public().await.unwrap();
     assert!(first.is_some());
     for store in &stores {
-        assert_eq!(store.approver_public().unwrap(), first);
+        assert_eq!(store.approver_public().await.unwrap(), first);
     }
 }
 
-#[test]
-fn a_store_of_the_next_schema_is_refused() {
+#[tokio::test]
+async fn a_store_of_the_next_schema_is_refused() {
     let scratch = old_store();
     database(&scratch).pragma_update(None, "user_version", 3).unwrap();
-    let refused = scratch.try_open().map(drop).unwrap_err().to_string();
+    let refused = scratch.try_open().await.map(drop).unwrap_err().to_string();
     assert!(refused.contains("schema 3, this one knows 2"), "{refused}");
     assert_eq!(version(&scratch), 3);
 }

@@ -29,14 +29,15 @@ where
     }
 }
 
-fn ledgers(scratch: &Scratch) -> [Arc<dyn Ledger>; 2] {
-    [scratch.open(), scratch.open()].map(|store| store.take_slot(None).unwrap().ledger)
+async fn ledgers(scratch: &Scratch) -> [Arc<dyn Ledger>; 2] {
+    let (one, other) = (scratch.open().await, scratch.open().await);
+    [one.take_slot(None).await.unwrap().ledger, other.take_slot(None).await.unwrap().ledger]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_is_used_by_one() {
     let scratch = Scratch::new();
-    race(&ledgers(&scratch), ROUNDS, async |ledger, round| {
+    race(&ledgers(&scratch).await, ROUNDS, async |ledger, round| {
         let approval = ApprovalUse {
             digest: format!("digest-{round}"),
             request_id: format!("req-{round}"),
@@ -60,7 +61,7 @@ async fn an_approval_is_used_by_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_is_used_by_one() {
     let scratch = Scratch::new();
-    race(&ledgers(&scratch), ROUNDS, async |ledger, round| {
+    race(&ledgers(&scratch).await, ROUNDS, async |ledger, round| {
         let proof =
             ProofUse { key: format!("proof-{round}"), issued_at: 1, expires_at: 100, now: 1 };
         match ledger.open(Opening { proofs: vec![proof], ..opening() }).await.unwrap() {
@@ -77,11 +78,11 @@ async fn a_proof_is_used_by_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_claimed_by_one() {
     let scratch = Scratch::new();
-    let shared = scratch.open().shared();
+    let shared = scratch.open().await.shared();
     for round in 0..ROUNDS {
         shared.create_task(task(&round.to_string()), ROUNDS).await.unwrap().unwrap();
     }
-    race(&ledgers(&scratch), ROUNDS, async |ledger, round| {
+    race(&ledgers(&scratch).await, ROUNDS, async |ledger, round| {
         match ledger.open(claiming(&round.to_string())).await.unwrap() {
             Opened::At(_) => true,
             refused => {
@@ -96,8 +97,8 @@ async fn a_task_is_claimed_by_one() {
 #[tokio::test]
 async fn an_answer_is_seen_at_once_by_the_other() {
     let scratch = Scratch::new();
-    let (one, other) = (scratch.open(), scratch.open());
-    let ledger = one.take_slot(None).unwrap().ledger;
+    let (one, other) = (scratch.open().await, scratch.open().await);
+    let ledger = one.take_slot(None).await.unwrap().ledger;
     let waits = Opening { waits_for: Some(request("r")), ..opening() };
     assert!(matches!(ledger.open(waits).await.unwrap(), Opened::At(_)));
     let approver = Keypair::from_seed(&[3; 32]);
@@ -134,8 +135,8 @@ async fn no_token_of_a_task_that_is_over_lies_about_in_the_database() {
     // Some fit a page, some do not.
     for size in [100, 7_000, 40_000] {
         let scratch = Scratch::new();
-        let store = scratch.open_without_indexing();
-        let (shared, ledger) = (store.shared(), store.take_slot(None).unwrap().ledger);
+        let store = scratch.open_without_indexing().await;
+        let (shared, ledger) = (store.shared(), store.take_slot(None).await.unwrap().ledger);
         let secret = b"-token-that-nobody-may-find-";
         let request: Vec<u8> = secret.iter().copied().cycle().take(size).collect();
         for (id, expires_at) in

@@ -28,10 +28,10 @@ async fn take(ledger: Arc<dyn Ledger>, tries: usize) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn budgets_are_exact_across_processes() {
     let scratch = Scratch::new();
-    let stores = [scratch.open(), scratch.open()];
+    let stores = [scratch.open().await, scratch.open().await];
     let mut tasks = Vec::new();
     for store in &stores {
-        let ledger = store.take_slot(None).unwrap().ledger;
+        let ledger = store.take_slot(None).await.unwrap().ledger;
         for _ in 0..10 {
             tasks.push(tokio::spawn(take(Arc::clone(&ledger), 4)));
         }
@@ -46,8 +46,8 @@ async fn budgets_are_exact_across_processes() {
 #[tokio::test]
 async fn a_revocation_and_a_stop_are_seen_at_once_by_the_other() {
     let scratch = Scratch::new();
-    let (one, other) = (scratch.open(), scratch.open());
-    let ledger = one.take_slot(None).unwrap().ledger;
+    let (one, other) = (scratch.open().await, scratch.open().await);
+    let ledger = one.take_slot(None).await.unwrap().ledger;
     assert!(matches!(ledger.reserve(one_of(9)).await.unwrap(), Reserved::Held { .. }));
     assert!(other.shared().revoke("cap", 5).await.unwrap());
     assert_eq!(one.shared().epoch().await.unwrap(), 1);
@@ -60,36 +60,35 @@ async fn a_revocation_and_a_stop_are_seen_at_once_by_the_other() {
 #[tokio::test]
 async fn a_slot_is_never_shared() {
     let scratch = Scratch::new();
-    let (one, other) = (scratch.open(), scratch.open());
+    let (one, other) = (scratch.open().await, scratch.open().await);
     let mut logs = std::collections::BTreeSet::new();
-    let slots: Vec<_> = [&one, &other, &one, &other]
-        .into_iter()
-        .map(|store| store.take_slot(None).unwrap())
-        .collect();
-    for slot in &slots {
+    let mut slots = Vec::new();
+    for store in [&one, &other, &one, &other] {
+        let slot = store.take_slot(None).await.unwrap();
         assert!(logs.insert(slot.certificate.log_id.clone()));
+        slots.push(slot);
     }
     let key = || Keypair::from_seed(&[9; 32]);
-    let held = one.take_slot(Some(key())).unwrap();
-    assert!(matches!(other.take_slot(Some(key())), Err(StoreError::Refused(_))));
+    let held = one.take_slot(Some(key())).await.unwrap();
+    assert!(matches!(other.take_slot(Some(key())).await, Err(StoreError::Refused(_))));
     append(held.ledger.as_ref(), 1).await;
     drop(held);
     // The other goes on where the first has ended.
-    let slot = other.take_slot(Some(key())).unwrap();
+    let slot = other.take_slot(Some(key())).await.unwrap();
     assert_eq!(append(slot.ledger.as_ref(), 2).await, 2);
     drop(slot);
-    let slot = one.take_slot(Some(key())).unwrap();
+    let slot = one.take_slot(Some(key())).await.unwrap();
     assert_eq!(append(slot.ledger.as_ref(), 3).await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_that_are_taken_at_once_are_different() {
     let scratch = Scratch::new();
-    let stores = [scratch.open(), scratch.open()];
+    let stores = [scratch.open().await, scratch.open().await];
     let mut tasks = Vec::new();
     for number in 0..12_usize {
         let store = stores[number % 2].clone();
-        tasks.push(tokio::task::spawn_blocking(move || store.take_slot(None).unwrap()));
+        tasks.push(tokio::spawn(async move { store.take_slot(None).await.unwrap() }));
     }
     let (mut logs, mut slots) = (std::collections::BTreeSet::new(), Vec::new());
     for task in tasks {
@@ -102,9 +101,11 @@ async fn slots_that_are_taken_at_once_are_different() {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_write_and_each_finds_what_the_other_wrote() {
     let scratch = Scratch::new();
-    let stores = [scratch.open(), scratch.open()];
-    let ledgers =
-        [stores[0].take_slot(None).unwrap().ledger, stores[1].take_slot(None).unwrap().ledger];
+    let stores = [scratch.open().await, scratch.open().await];
+    let ledgers = [
+        stores[0].take_slot(None).await.unwrap().ledger,
+        stores[1].take_slot(None).await.unwrap().ledger,
+    ];
     tokio::join!(append_many(&ledgers[0], 0..500), append_many(&ledgers[1], 500..1000));
     for store in &stores {
         let shared = store.shared();

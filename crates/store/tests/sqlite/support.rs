@@ -40,16 +40,16 @@ impl Scratch {
         StoreUrl::Sqlite(self.path())
     }
 
-    pub(crate) fn try_open(&self) -> StoreResult<OpenStore> {
-        OpenStore::open(&self.url(), clock())
+    pub(crate) async fn try_open(&self) -> StoreResult<OpenStore> {
+        OpenStore::open(&self.url(), clock()).await
     }
 
-    pub(crate) fn open(&self) -> OpenStore {
-        self.try_open().unwrap()
+    pub(crate) async fn open(&self) -> OpenStore {
+        self.try_open().await.unwrap()
     }
 
-    pub(crate) fn open_without_indexing(&self) -> OpenStore {
-        OpenStore::open_with(&self.url(), clock(), Indexing::Off).unwrap()
+    pub(crate) async fn open_without_indexing(&self) -> OpenStore {
+        OpenStore::open_with(&self.url(), clock(), Indexing::Off).await.unwrap()
     }
 }
 

@@ -94,14 +94,15 @@ impl World {
 
     fn store(&self) -> OpenStore {
         let url = StoreUrl::Sqlite(self.folder.path("s"));
-        OpenStore::open_existing(&url, Arc::new(SystemClock::default())).unwrap()
+        let opening = OpenStore::open_existing(&url, Arc::new(SystemClock::default()));
+        block_on(opening).unwrap()
     }
 
     /// Ends the kernel in good order and checks its whole log.
     pub(crate) fn end(mut self) -> AuditReport {
         self.server.end();
         let store = self.store();
-        let authorities = store.authority_public().unwrap().into_iter().collect();
+        let authorities = block_on(store.authority_public()).unwrap().into_iter().collect();
         let trust = AuditTrust { authorities, ..AuditTrust::default() };
         let report = block_on(async { audit(&*store.shared(), &trust, |_| ()).await.unwrap() });
         assert!(report.is_clean(), "{report:?}");

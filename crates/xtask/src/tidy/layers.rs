@@ -26,7 +26,8 @@ const SERVER: Uses = Only(&["chio-core", "chio-net", "chio-kernel"]);
 const LAYERS: &[(&str, Uses)] = &[
     ("chio-core", Only(&[])),
     ("chio-kernel", Only(&["chio-core"])),
-    ("chio-policy", Only(&["chio-core", "chio-kernel", "chio-net"])),
+    ("chio-policy", Only(&["chio-core", "chio-kernel", "chio-net", "chio-yaml"])),
+    ("chio-yaml", Only(&["chio-core"])),
     ("chio-store", Only(&["chio-core", "chio-kernel"])),
     ("chio-net", Only(&["chio-core"])),
     ("chio-cross-protocol", Only(&["chio-core", "chio-kernel"])),

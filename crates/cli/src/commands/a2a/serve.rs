@@ -13,7 +13,6 @@ use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
@@ -25,7 +24,7 @@ Reads the agent's card and serves each of its skills as a tool, over MCP (/mcp) 
 address. The agent is shown only what its card asks for; an agent whose card is not as expected is
 refused, and so is a call for which we have nothing to show. Secrets are read from files.
 
-Clients send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token).
+Clients send a bearer token; when none is set, one is made and kept in the data directory (mcp.token).
 `chio mcp serve --protocol a2a` does the same over standard input and output.
 
 Examples:
@@ -66,7 +65,7 @@ pub(crate) struct Args {
     trust: TrustArgs,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     if args.url.is_none() && args.http.ip().is_unspecified() {
         bail!(
@@ -88,7 +87,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
         trust,
         starting: Some(starting),
-        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
     };
     plan.run(io)
 }

@@ -13,7 +13,7 @@ use crate::approving::{Answer, SOON};
 use crate::date::{relative, utc};
 use crate::duration;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 use crate::trust::check_approver;
@@ -63,12 +63,12 @@ pub(crate) struct DenyArgs {
     answer: AnswerArgs,
 }
 
-pub(super) fn approve(args: &ApproveArgs, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn approve(args: &ApproveArgs, io: &mut Io<'_>) -> Result<()> {
     let (decision, valid_for) = (ApprovalDecision::Approved, args.valid_for);
     args.answer.give(io, Answer { decision, valid_for })
 }
 
-pub(super) fn deny(args: &DenyArgs, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn deny(args: &DenyArgs, io: &mut Io<'_>) -> Result<()> {
     let (decision, valid_for) = (ApprovalDecision::Denied, SOON);
     args.answer.give(io, Answer { decision, valid_for })
 }
@@ -83,11 +83,11 @@ fn lifetime(text: &str) -> Result<u64, String> {
 }
 
 impl AnswerArgs {
-    fn give(&self, io: &mut Io<'_>, answer: Answer) -> Result<Outcome> {
-        let store = self.store.open_existing(io)?;
-        let key = self.signer(io, &store)?;
+    fn give(&self, io: &mut Io<'_>, answer: Answer) -> Result<()> {
         let now = io.now;
         let (approval, token) = block_on(async {
+            let store = self.store.open_existing(io).await?;
+            let key = self.signer(io, &store).await?;
             check_approver(&store, key.public_key()).await?;
             let shared = store.shared();
             let approval = find::request(&shared, &self.id).await?;
@@ -99,15 +99,14 @@ impl AnswerArgs {
                 Answered::Unknown => Err(Refused::new("the request is gone").into()),
             }
         })?;
-        report(io, &approval.request, &token)?;
-        Ok(Outcome::Well)
+        report(io, &approval.request, &token)
     }
 
     /// The key that signs.
-    fn signer(&self, io: &mut Io<'_>, store: &OpenStore) -> Result<Keypair> {
+    async fn signer(&self, io: &mut Io<'_>, store: &OpenStore) -> Result<Keypair> {
         match &self.key {
             Some(path) => io.read_key(path),
-            None => store.approver()?.context("the store has no approver key: pass --key"),
+            None => store.approver().await?.context("the store has no approver key: pass --key"),
         }
     }
 }

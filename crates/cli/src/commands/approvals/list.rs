@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::date::{relative, utc};
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -70,11 +69,11 @@ impl StateName {
     }
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let (limit, state) = (usize::try_from(args.limit)?, args.state.state());
     let query = ApprovalQuery { state, cursor: args.cursor, limit };
-    let store = args.store.open_existing(io)?.shared();
     let (rows, next) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let rows = store.approvals(&query).await?;
         let Some((last, _)) = rows.last() else { return Ok((rows, None)) };
         // Whether there is more is a question of its own: answers may be short.
@@ -84,8 +83,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     })?;
     if args.json {
         let rows: Vec<Value> = rows.iter().map(document).collect();
-        io.json(&json!({"approvals": rows, "nextCursor": next}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"approvals": rows, "nextCursor": next}));
     }
     for (_, approval) in &rows {
         let line = line(approval, io.now);
@@ -96,7 +94,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None if rows.is_empty() => io.say("none")?,
         None => {}
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// A row for scripts.

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::find;
 use crate::date::{relative, utc};
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 
@@ -32,15 +31,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let approval = block_on(find::request(&store, &args.id))?;
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
+    let approval = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        find::request(&store, &args.id).await
+    })?;
     if args.json {
-        io.json(&approval)?;
-        return Ok(Outcome::Well);
+        return io.json(&approval);
     }
-    show(io, &approval)?;
-    Ok(Outcome::Well)
+    show(io, &approval)
 }
 
 fn show(io: &mut Io<'_>, approval: &Approval) -> Result<()> {

@@ -13,7 +13,7 @@ use super::{TOKEN, new_id};
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 
 const HELP: &str = "\
 The holder of a token signs a link to the next holder. The result is a delegation receipt: it goes
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let parent: CapabilityToken = io.read_json(&args.parent, TOKEN)?;
     let signed_at = args.at.unwrap_or(io.now);
     let given = args.narrow(io, &parent, signed_at)?;
@@ -98,8 +98,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let (scope, id) = (given.scope, new_id());
     let child = Child { parent: &parent, receipt: &receipt, scope, id, issued_at: signed_at };
     let token = child.signed(&issuer, &trusted).map_err(Refused::from)?;
-    args.out.write(io, &token, ("capability", &token.id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &token, ("capability", &token.id))
 }
 
 impl Args {
@@ -139,8 +138,7 @@ impl Args {
         Ok(given)
     }
 
-    fn write_receipt(&self, io: &mut Io<'_>, receipt: &DelegationReceipt) -> Result<Outcome> {
-        self.out.write(io, receipt, ("parent", &receipt.parent_capability_id))?;
-        Ok(Outcome::Well)
+    fn write_receipt(&self, io: &mut Io<'_>, receipt: &DelegationReceipt) -> Result<()> {
+        self.out.write(io, receipt, ("parent", &receipt.parent_capability_id))
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::TOKEN;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -38,10 +38,19 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let open = args.store.open_existing(io)?;
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
+    let tokens = block_on(import(args, io))?;
+    if args.json {
+        let ids: Vec<&str> = tokens.iter().map(|token| token.id.as_str()).collect();
+        io.json(&json!({"imported": ids}))?;
+    }
+    Ok(())
+}
+
+async fn import(args: &Args, io: &mut Io<'_>) -> Result<Vec<CapabilityToken>> {
+    let open = args.store.open_existing(io).await?;
     let mut trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
-    trusted.extend(open.authority_public()?);
+    trusted.extend(open.authority_public().await?);
     let mut tokens = Vec::new();
     // All are read and checked before any is kept.
     for file in &args.files {
@@ -58,16 +67,12 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     let store = open.shared();
     for token in &tokens {
-        block_on(remember(&store, token))?;
+        remember(&store, token).await?;
         if !args.json {
             io.field("imported", &token.id)?;
         }
     }
-    if args.json {
-        let ids: Vec<&str> = tokens.iter().map(|token| token.id.as_str()).collect();
-        io.json(&json!({"imported": ids}))?;
-    }
-    Ok(Outcome::Well)
+    Ok(tokens)
 }
 
 fn check(token: &CapabilityToken, trusted: &[PublicKey]) -> Result<(), TokenError> {

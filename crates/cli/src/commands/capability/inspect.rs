@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::{TOKEN, view};
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 Shows what a token says. Whether that holds is for `chio capability verify` to tell.
@@ -39,7 +38,7 @@ struct Inspected<'a> {
     unsupported_profile: Option<&'static str>,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let token: CapabilityToken = io.read_json(&args.file, TOKEN)?;
     if args.json {
         io.json(&Inspected {
@@ -52,5 +51,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     } else {
         view::show(io, &token)?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

@@ -13,7 +13,7 @@ use super::{TOKEN, import, new_id};
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 /// How long a token holds when the operator does not say.
@@ -84,18 +84,19 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let token = match (&args.delegation, &args.parent) {
         (Some(delegation), Some(parent)) => args.child(io, delegation, parent)?,
         _ => args.root(io)?,
     };
     // Known before it is issued, so that whatever is made of it is accepted.
     if args.key.is_none() || args.store.is_given() {
-        let store = args.store.open_existing(io)?.shared();
-        block_on(import::remember(&store, &token))?;
+        block_on(async {
+            let store = args.store.open_existing(io).await?.shared();
+            import::remember(&store, &token).await
+        })?;
     }
-    args.out.write(io, &token, ("capability", &token.id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &token, ("capability", &token.id))
 }
 
 impl Args {
@@ -104,10 +105,12 @@ impl Args {
         if let Some(path) = &self.key {
             return io.read_key(path);
         }
-        let store = self.store.open_existing(io).context(
-            "expected --key, or a store whose authority signs (`chio up` makes one in .chio)",
-        )?;
-        store.authority()?.context("the store has no authority key: pass --key")
+        block_on(async {
+            let store = self.store.open_existing(io).await.context(
+                "expected --key, or a store whose authority signs (`chio up` makes one in .chio)",
+            )?;
+            store.authority().await?.context("the store has no authority key: pass --key")
+        })
     }
 
     /// A token that was not handed on.

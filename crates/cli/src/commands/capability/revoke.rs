@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -28,12 +28,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     if args.id.trim().is_empty() {
         return Err(Refused::new("expected the id of a token, found a blank").into());
     }
-    let store = args.store.open_existing(io)?.shared();
     let (newly, known) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let known = !store.tokens(std::slice::from_ref(&args.id)).await?.is_empty();
         Ok((store.revoke(&args.id, io.now).await?, known))
     })?;
@@ -47,5 +47,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     } else {
         io.field("revoked", format_args!("{} (it was already)", args.id))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

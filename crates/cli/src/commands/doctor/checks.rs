@@ -12,7 +12,7 @@ use anyhow::Result;
 use chio_edge::Endpoint;
 use chio_kernel::SystemClock;
 use chio_net::auth::{Authenticator, check_bind};
-use chio_store::{OpenStore, StoreUrl};
+use chio_store::{Location, OpenStore};
 
 use crate::access::AccessConfig;
 use crate::config::Config;
@@ -24,7 +24,7 @@ use crate::policies::{Source, Unusable};
 
 /// What only the owner may do.
 const OTHERS: u32 = 0o077;
-/// Files that hold secrets, below the folder of a store.
+/// Files that hold secrets, below the data directory.
 const SECRETS: [&str; 3] = ["authority.key", "approver.key", "mcp.token"];
 /// The longest path that a socket may have.
 const MAX_SOCKET: usize = 107;
@@ -56,7 +56,7 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
     if let Some(data) = config.data() {
         checks.push(folder(data));
     }
-    checks.push(store(&config.store));
+    checks.push(store(&config.location).await);
     Ok(checks)
 }
 
@@ -148,7 +148,7 @@ fn socket(what: &str, path: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether the folder of a store is its owner's alone.
+/// Whether the data directory is its owner's alone.
 fn folder(data: &Path) -> Check {
     let (what, shown) = ("folder", data.display());
     if !data.exists() {
@@ -174,21 +174,16 @@ fn is_exposed(path: &Path) -> bool {
 }
 
 /// Whether the store can be opened.
-fn store(url: &StoreUrl) -> Check {
+async fn store(location: &Location) -> Check {
     let what = "store";
-    match url {
-        StoreUrl::Memory => Check::note(what, "in memory: everything is gone when it ends"),
-        StoreUrl::Sqlite(folder) if !folder.exists() => {
-            Check::note(what, "there is none yet; the first start makes it")
+    if let Some(absence) = location.store().absence() {
+        return Check::note(what, absence);
+    }
+    match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
+        Ok(store) => {
+            store.close();
+            Check::fine(what, format!("{} opens", location.store()))
         }
-        StoreUrl::Sqlite(folder) => {
-            match OpenStore::open_existing(url, Arc::new(SystemClock::default())) {
-                Ok(store) => {
-                    store.close();
-                    Check::fine(what, format!("{} opens", folder.display()))
-                }
-                Err(error) => Check::wrong(what, error.to_string()),
-            }
-        }
+        Err(error) => Check::wrong(what, error.to_string()),
     }
 }

@@ -7,7 +7,7 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::signed::Signed;
 
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on, refused};
 
 const HELP: &str = "\
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let certificate: KernelCertificate = io.read_json(&args.file, "a kernel certificate")?;
     certificate.check_signature().map_err(Refused::from)?;
     if let Some(text) = &args.authority {
@@ -42,8 +42,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             return Err(Refused::new(message).into());
         }
     }
-    let store = args.store.open_existing(io)?.shared();
     block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let id = store.store_id().await?;
         if id != certificate.store_id {
             let found = &certificate.store_id;
@@ -53,10 +53,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         store.admit(&certificate).await.map_err(refused)
     })?;
     if args.json {
-        io.json(&certificate)?;
-        return Ok(Outcome::Well);
+        return io.json(&certificate);
     }
     io.field("admitted", &certificate.log_id)?;
-    io.field("authority", &certificate.authority)?;
-    Ok(Outcome::Well)
+    io.field("authority", &certificate.authority)
 }

@@ -7,8 +7,8 @@ use chio_core::certificate::KernelCertificate;
 
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
-use crate::store_args::StoreArgs;
+use crate::outcome::Refused;
+use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
 The kernels of a store are certified by that store's authority as they start. For a kernel in
@@ -39,17 +39,19 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let kernel = io.public_key("--kernel", &args.kernel)?;
     let authority = match &args.key {
         Some(path) => io.read_key(path)?,
-        None => args.store.open_existing(io)?.authority()?.context("the store has no authority")?,
+        None => block_on(async {
+            let store = args.store.open_existing(io).await?;
+            store.authority().await?.context("the store has no authority")
+        })?,
     };
     if args.store_id.trim().is_empty() {
         return Err(Refused::new("expected the id of a store, found a blank").into());
     }
     let certificate = KernelCertificate::issue(&authority, kernel, &args.store_id, io.now)
         .map_err(Refused::from)?;
-    args.out.write(io, &certificate, ("certified", &certificate.log_id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &certificate, ("certified", &certificate.log_id))
 }

@@ -5,7 +5,6 @@ use chio_kernel::store::LogSummary;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -23,11 +22,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let open = args.store.open_existing(io)?;
-    let (authority, store) = (open.authority_public()?, open.shared());
-    let (id, logs, revocations) = block_on(async {
-        Ok((store.store_id().await?, store.logs().await?, store.revoked_since(u64::MAX).await?))
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
+    let (authority, id, logs, revocations) = block_on(async {
+        let open = args.store.open_existing(io).await?;
+        let (authority, store) = (open.authority_public().await?, open.shared());
+        let (id, logs) = (store.store_id().await?, store.logs().await?);
+        Ok((authority, id, logs, store.revoked_since(u64::MAX).await?))
     })?;
     let stopped = revocations.stopped;
     if args.json {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.json(&json!({
             "store_id": id, "authority": authority, "stopped": stopped, "kernels": kernels,
         }))?;
-        return Ok(Outcome::Well);
+        return Ok(());
     }
     io.field("store", id)?;
     if let Some(key) = authority {
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         }
         io.field("", format_args!("{} receipts, {} checkpoints", log.entries, log.checkpoints))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 fn document(log: &LogSummary) -> serde_json::Value {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 
 const STOP_HELP: &str = "\
@@ -43,27 +43,28 @@ pub(crate) struct ResumeArgs {
     json: bool,
 }
 
-pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<()> {
     if args.reason.trim().is_empty() {
         return Err(Refused::new("expected a reason, found a blank").into());
     }
-    let store = args.store.open_existing(io)?.shared();
-    block_on(async { Ok(store.stop(Some(args.reason.clone())).await?) })?;
+    block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        Ok(store.stop(Some(args.reason.clone())).await?)
+    })?;
     if args.json {
         io.json(&json!({"stopped": args.reason}))?;
     } else {
         io.say("stopped: every call is denied until `chio kernel resume`")?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
-pub(super) fn resume(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    block_on(async { Ok(store.stop(None).await?) })?;
+pub(super) fn resume(args: &ResumeArgs, io: &mut Io<'_>) -> Result<()> {
+    block_on(async { Ok(args.store.open_existing(io).await?.shared().stop(None).await?) })?;
     if args.json {
         io.json(&json!({"stopped": null}))?;
     } else {
         io.say("resumed")?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

@@ -7,7 +7,6 @@ use chio_core::crypto::Keypair;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 The key file holds the secret: 64 hex digits and a newline, readable by its owner only. The secret
@@ -31,7 +30,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let key = Keypair::generate();
     io.write_key(&args.out, &key, args.force)?;
     let path = args.out.display();
@@ -41,5 +40,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.field("public key", key.public_key())?;
         io.field("secret in", path)?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

@@ -7,7 +7,6 @@ use chio_core::checkpoint::log_id;
 use serde_json::json;
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 Example:
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let key = io.read_key(&args.file)?;
     let public = key.public_key();
     if args.json {
@@ -34,5 +33,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         io.field("public key", public)?;
         io.field("log id", format_args!("{} (of a kernel with this key)", log_id(public)))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

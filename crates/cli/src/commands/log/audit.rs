@@ -61,27 +61,35 @@ struct Document<'a> {
     report: &'a AuditReport,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?;
+/// Audits the store; with what was trusted, and whether that is the store's own authority.
+async fn examine(
+    args: &Args,
+    io: &mut Io<'_>,
+    start: Instant,
+) -> Result<(AuditReport, AuditTrust, bool)> {
+    let store = args.store.open_existing(io).await?;
     let mut trust = AuditTrust {
         authorities: io.public_keys("--authority", &args.authority)?,
         kernels: io.public_keys("--trusted-key", &args.trusted_key)?,
     };
     let own = trust.authorities.is_empty() && trust.kernels.is_empty();
     if own {
-        trust.authorities.extend(store.authority_public()?);
+        trust.authorities.extend(store.authority_public().await?);
     }
-    let start = Instant::now();
-    let mut bar = Bar::new(start);
-    let shared = store.shared();
-    let report =
-        block_on(async { Ok(audit(&*shared, &trust, |progress| bar.show(progress)).await?) });
+    let (shared, mut bar) = (store.shared(), Bar::new(start));
+    let report = audit(&*shared, &trust, |progress| bar.show(progress)).await;
     bar.clear();
     let mut report = report?;
     for path in &args.extends {
         let kept = super::super::receipt::read_bundle(io, path)?;
-        block_on(check_extends(&shared, &kept, &mut report))?;
+        check_extends(&shared, &kept, &mut report).await?;
     }
+    Ok((report, trust, own))
+}
+
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+    let start = Instant::now();
+    let (report, trust, own) = block_on(examine(args, io, start))?;
     let seconds = start.elapsed().as_secs_f64();
     let receipts = report.logs.iter().map(|log| log.entries).sum();
     let checkpoints = report.logs.iter().map(|log| log.checkpoints).sum();

@@ -49,8 +49,10 @@ struct Document {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let document = block_on(prove(&store, args))?;
+    let document = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        prove(&store, args).await
+    })?;
     args.out.write(io, &document, ("log", &document.log_id))?;
     Ok(Outcome::of(document.holds))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::files::{Out, unreadable};
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 
 const HELP: &str = "\
 The smallest manifest:
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     const WHAT: &str = "a tool manifest";
     let mut written: Value = io.read_json(&args.file, WHAT)?;
     let key = io.read_key(&args.key)?;
@@ -45,6 +45,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let manifest: ToolManifest =
         strict::from_value(written).map_err(|error| unreadable(WHAT, &error))?;
     let signed = manifest.signed(&key).map_err(Refused::from)?;
-    args.out.write(io, &signed, ("manifest of", &signed.manifest.server_id))?;
-    Ok(Outcome::Well)
+    args.out.write(io, &signed, ("manifest of", &signed.manifest.server_id))
 }

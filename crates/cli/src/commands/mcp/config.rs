@@ -6,14 +6,13 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::policies::is_built_in;
 use crate::store_args::DEFAULT_FOLDER;
 use crate::{program, server_name};
 
 const HELP: &str = "\
 Prints the configuration of an MCP client that starts COMMAND through `chio mcp serve`, with this
-program, the folder of the store and a policy file by their whole paths, because clients start in
+program, the data directory and a policy file by their whole paths, because clients start in
 folders of their own. Where the configuration belongs is told on standard error; a client that has
 other servers already gets the member that stands inside.
 
@@ -31,7 +30,7 @@ pub(crate) struct Args {
     /// What the client calls the server [default: by the command]
     #[arg(long, value_parser = server_name::check)]
     name: Option<String>,
-    /// The folder of the store
+    /// The data directory
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
     /// The policy that judges calls: a file, or a built-in one [default: default]
@@ -86,7 +85,7 @@ impl Client {
     }
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let program = text_of(&program::path()?)?;
     let name = args.name.clone().unwrap_or_else(|| server_name::of_command(&args.command));
     let mut words = vec!["mcp".to_owned(), "serve".to_owned()];
@@ -106,7 +105,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     words.extend(args.command.iter().cloned());
     io.json(&args.client.document(&name, &program, &words))?;
     io.complain("belongs into", args.client.file());
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// A path from the root on.

@@ -14,7 +14,6 @@ use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::server_name;
@@ -33,7 +32,7 @@ over standard input and output for a client that starts commands, or over HTTP. 
 --policy and leave receipts in the store, which `chio up` and others may use at the same time.
 
 Over standard input and output, the process that started this one is the caller. Over HTTP, clients
-send a bearer token; when none is set, one is made and kept in the store's folder (mcp.token). Clients
+send a bearer token; when none is set, one is made and kept in the data directory (mcp.token). Clients
 may also present a capability of their own, in the header X-Chio-Capability. A caller is issued the
 policy's default capabilities, or where it has none, one for everything that the server has.
 
@@ -102,7 +101,7 @@ enum Protocol {
     A2a,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let (server, starting) = args.server(io)?;
     let listener = match args.http {
@@ -117,7 +116,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         edges: vec![edge],
         trust,
         starting: Some(starting),
-        ..Plan::new(args.store.url(io)?, args.policy.sources(io), CHOOSE)
+        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
     };
     plan.run(io)
 }

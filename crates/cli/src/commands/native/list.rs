@@ -6,7 +6,6 @@ use serde_json::json;
 use super::endpoint::EndpointArgs;
 use crate::date::relative;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::block_on;
 
 const HELP: &str = "\
@@ -27,12 +26,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let capabilities =
         block_on(async { Ok(args.endpoint.connect(io).await?.list_capabilities().await?) })?;
     if args.json {
-        io.json(&json!({"capabilities": capabilities}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"capabilities": capabilities}));
     }
     if capabilities.is_empty() {
         io.say("none")?;
@@ -41,5 +39,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let ends = relative(token.expires_at, io.now);
         io.say(format_args!("{}  ends {ends}, {} grants", token.id, token.scope.grants.len()))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

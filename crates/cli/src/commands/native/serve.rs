@@ -11,7 +11,6 @@ use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
 use crate::logging::LogArgs;
-use crate::outcome::Outcome;
 use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
 use crate::servers::demo;
@@ -69,7 +68,7 @@ pub(crate) struct Args {
     deadline: Option<u64>,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let kernel_key = match &args.kernel_key {
         Some(path) => Some(io.read_key(path)?),
@@ -91,15 +90,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None => ListenerConfig::stdio(admits),
     };
     let edge = EdgeConfig::new(&chio_native_edge::EDGE, Settings::default()).on(&listener.name);
-    let store = args.store.url(io)?;
+    let location = args.store.location(io)?;
     let plan = Plan {
-        servers: vec![demo::server(&store)],
+        servers: vec![demo::server(location.data())],
         listeners: vec![listener],
         edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
         trust,
         kernel_key,
         deadline: args.deadline.map(Duration::from_secs),
-        ..Plan::new(store, args.policy.sources(io), "")
+        ..Plan::new(location, args.policy.sources(io), "")
     };
     plan.run(io)
 }

@@ -1,8 +1,8 @@
 //! `chio policy check`: whether a document is one, and what it comes to.
 
 use anyhow::Result;
-use chio_policy::document::Problem;
 use chio_policy::{Policy, Unproved};
+use chio_yaml::Problem;
 use serde_json::{Value, json};
 
 use super::place::documents;

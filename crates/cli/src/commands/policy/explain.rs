@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::test::step_line;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::policies::Source;
 use crate::policy_args::broken;
 use crate::store_args::block_on;
@@ -45,7 +44,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let call = args.call.read(io)?;
     let source = Source::new(&args.policy, io.folder);
     let policy = source.read().map_err(|problems| broken(io, &args.policy, &problems))?;
@@ -53,8 +52,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     tell_what_is_unknown(&mut judged, &call);
     let tool = format!("{}/{}", call.server_id, call.tool_name);
     if args.json {
-        io.json(&document(&policy, &tool, &judged))?;
-        return Ok(Outcome::Well);
+        return io.json(&document(&policy, &tool, &judged));
     }
     io.field("policy", source.name(&policy))?;
     io.field("call", tool)?;
@@ -64,8 +62,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     if let Some(output) = judged.output.as_ref().filter(|it| call.output.as_ref() != Some(*it)) {
         io.field("output", output)?;
     }
-    io.field("decision", decision(&judged))?;
-    Ok(Outcome::Well)
+    io.field("decision", decision(&judged))
 }
 
 /// A guard that has nothing to judge by allows; that is no word about the arguments.

@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use crate::files::Access;
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 Writes a policy that builds upon the built-in `default`, with comments that say how to change it.
@@ -29,13 +28,12 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     io.write_file(&args.file, STARTER.as_bytes(), Access::Ordinary, args.force)?;
     let file = args.file.display();
     io.field("written to", &file)?;
     io.say("")?;
     io.say("Next:")?;
     io.say(format_args!("  chio policy check {file}"))?;
-    io.say(format_args!("  chio up --policy {file}"))?;
-    Ok(Outcome::Well)
+    io.say(format_args!("  chio up --policy {file}"))
 }

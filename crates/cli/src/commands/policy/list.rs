@@ -1,11 +1,11 @@
 //! `chio policy list`: the policies that are built in.
 
 use anyhow::Result;
-use chio_policy::document::{NodeKind, RULESETS, Ruleset, parse};
+use chio_policy::document::{RULESETS, Ruleset};
+use chio_yaml::{NodeKind, parse};
 use serde_json::{Value, json};
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::text;
 
 /// Columns of a description.
@@ -24,17 +24,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     if args.json {
         let row = |it: &Ruleset| json!({"name": it.name, "description": description(it)});
         let rows: Vec<Value> = RULESETS.iter().map(row).collect();
-        io.json(&json!({"policies": rows}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"policies": rows}));
     }
     for ruleset in RULESETS {
         io.list(ruleset.name, text::wrapped(&description(ruleset), WIDTH))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 fn description(ruleset: &Ruleset) -> String {

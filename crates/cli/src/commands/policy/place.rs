@@ -1,6 +1,6 @@
 //! Places in documents, for scripts.
 
-use chio_policy::document::Problem;
+use chio_yaml::Problem;
 use serde_json::{Value, json};
 
 /// What `--json` prints of something that is wrong, or may surprise.

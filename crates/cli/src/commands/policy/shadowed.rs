@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::commands::receipt::Filter;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 
@@ -109,14 +108,15 @@ struct Stop {
     latest: String,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let query = args.filter.query(io, PAGE)?;
-    let store = args.store.open_existing(io)?.shared();
-    let trials = block_on(read(&store, query))?;
+    let trials = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        read(&store, query).await
+    })?;
     if args.json {
         let rows: Vec<Value> = trials.iter().map(|(hash, trial)| document(hash, trial)).collect();
-        io.json(&json!({"policies": rows}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"policies": rows}));
     }
     if trials.is_empty() {
         io.say("no policy was on trial: `chio up --shadow-policy FILE|NAME` tries one")?;
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     for (hash, trial) in &trials {
         show(io, hash, trial)?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// Reads all receipts that the query leaves, newest first; the policies in the same order.

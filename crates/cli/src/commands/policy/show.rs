@@ -4,7 +4,6 @@ use anyhow::{Result, bail};
 use chio_policy::document::RULESETS;
 
 use crate::io::Io;
-use crate::outcome::Outcome;
 
 const HELP: &str = "\
 The document as it is built in, to be read or to be begun with.
@@ -21,12 +20,11 @@ pub(crate) struct Args {
     name: String,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let name = args.name.strip_prefix("chio:").unwrap_or(&args.name);
     let Some(ruleset) = RULESETS.iter().find(|ruleset| ruleset.name == name) else {
         let names: Vec<&str> = RULESETS.iter().map(|ruleset| ruleset.name).collect();
         bail!("there is no built-in policy `{name}`, only {}", names.join(", "));
     };
-    io.bytes(ruleset.text.as_bytes())?;
-    Ok(Outcome::Well)
+    io.bytes(ruleset.text.as_bytes())
 }

@@ -116,7 +116,7 @@ fn own_policy(io: &mut Io<'_>, file: &str) -> Result<Suite> {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     let base = io.folder.join(folder);
     let document = match &node.kind {
-        document::NodeKind::Text(name) => document::load(name, &base),
+        chio_yaml::NodeKind::Text(name) => document::load(name, &base),
         _ => document::of_node(node, &base),
     };
     let document = document.map_err(|problems| broken(io, file, &problems))?;

@@ -10,7 +10,7 @@ use chio_kernel::store::{ReceiptQuery, ReceiptRow, SharedStore};
 use super::filter::Filter;
 use crate::files::Out;
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on, refused};
 use crate::text;
 
@@ -46,10 +46,10 @@ pub(crate) struct Args {
     out: Out,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let query = args.filter.query(io, PAGE)?;
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let (bundle, more) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        let query = args.filter.query(io, PAGE)?;
         let (rows, more) = gather(args, &store, query).await?;
         Ok((covered(&store, &rows).await?, more))
     })?;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         let limit = args.limit;
         io.complain("warning", format_args!("there are more: only the newest {limit} are written"));
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// The receipts asked for, oldest first, and whether there are more than allowed.

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::filter::Filter;
 use super::row;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
@@ -39,13 +38,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let limit = usize::try_from(args.limit)?;
     let mut query = args.filter.query(io, limit)?;
     query.cursor = args.cursor;
     query.newest_first = !args.oldest_first;
-    let store = args.store.open_existing(io)?.shared();
     let (rows, more) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         let rows = store.query(&query).await?;
         // Whether there is more is a question of its own: answers may be short.
         let after = ReceiptQuery { cursor: rows.last().map(|row| row.cursor), limit: 1, ..query };
@@ -55,8 +54,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let next = rows.last().filter(|_| more).map(|row| row.cursor);
     if args.json {
         let receipts: Vec<Value> = rows.iter().map(row::document).collect();
-        io.json(&json!({"receipts": receipts, "nextCursor": next}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"receipts": receipts, "nextCursor": next}));
     }
     for row in &rows {
         io.say(row::line(row))?;
@@ -66,5 +64,5 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         None if rows.is_empty() => io.say("none")?,
         None => {}
     }
-    Ok(Outcome::Well)
+    Ok(())
 }

@@ -14,7 +14,7 @@ use super::find::{self, is_id};
 use super::{kind, read};
 use crate::date::{relative, utc};
 use crate::io::Io;
-use crate::outcome::{Outcome, Refused};
+use crate::outcome::Refused;
 use crate::store_args::{StoreArgs, block_on};
 use crate::text;
 
@@ -50,7 +50,7 @@ struct Shown<'a, T> {
     hash: String,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let receipt = look_up(args, io)?;
     let kind = kind(&receipt);
     match &receipt {
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
         LoggedReceipt::Call(receipt) => show_call(io, receipt)?,
         LoggedReceipt::Child(receipt) => show_child(io, receipt)?,
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// The receipt in the file of this name, or with this id.
@@ -72,8 +72,10 @@ fn look_up(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
     if !is_id(&id) || io.folder.join(&args.file).exists() {
         return read(io, &args.file);
     }
-    let store = args.store.open_existing(io)?.shared();
-    let row = block_on(async { find::receipt(&store, &id).await })?;
+    let row = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        find::receipt(&store, &id).await
+    })?;
     match row {
         Some(row) => super::row::read(&row),
         None => Err(Refused::new(format!("there is no receipt `{id}` in the store")).into()),

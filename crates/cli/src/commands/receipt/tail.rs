@@ -8,7 +8,6 @@ use chio_kernel::store::{ReceiptQuery, SharedStore};
 use super::filter::Filter;
 use super::row;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::store_args::{StoreArgs, block_on};
 
 /// How often the store is asked.
@@ -41,11 +40,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let store = args.store.open_existing(io)?.shared();
-    let query = args.filter.query(io, PAGE)?;
-    block_on(follow(args, io, &store, query))?;
-    Ok(Outcome::Well)
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
+    block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
+        let query = args.filter.query(io, PAGE)?;
+        follow(args, io, &store, query).await
+    })
 }
 
 async fn follow(

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::row;
 use crate::date::utc;
 use crate::io::Io;
-use crate::outcome::Outcome;
 use crate::receipt_summary::Summary;
 use crate::store_args::{StoreArgs, block_on};
 use look_up::Act;
@@ -59,14 +58,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     if !args.bundle.is_empty() {
         let all = exports::read(io, &args.bundle)?;
         let (trace_id, found) = exports::act(all, &args.id)?;
         return tell(args, io, trace_id.as_deref(), (&Tree::new(found), &[], false));
     }
-    let store = args.store.open_existing(io)?.shared();
     let (trace_id, rows, cut) = block_on(async {
+        let store = args.store.open_existing(io).await?.shared();
         match look_up::act_of(&store, &args.id).await? {
             Act::Trace(trace_id) => {
                 let (rows, cut) = look_up::receipts(&store, &trace_id, MOST).await?;
@@ -85,13 +84,12 @@ fn tell(
     io: &mut Io<'_>,
     trace_id: Option<&str>,
     (tree, unread, cut): (&Tree, &[(ReceiptRow, Error)], bool),
-) -> Result<Outcome> {
+) -> Result<()> {
     if args.json {
         let lines = tree.lines();
         let unread = unread.iter().map(unread_document);
         let receipts: Vec<Value> = lines.iter().map(document).chain(unread).collect();
-        io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}))?;
-        return Ok(Outcome::Well);
+        return io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}));
     }
     io.field("trace", trace_id.unwrap_or("none: it was part of no call"))?;
     for line in tree.lines() {
@@ -105,7 +103,7 @@ fn tell(
             "cut: the trace has more than {MOST} receipts; list them with --trace"
         ))?;
     }
-    Ok(Outcome::Well)
+    Ok(())
 }
 
 /// The tree of the rows, and those that cannot be read: where they stand in it is unknown.

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::io::Io;
 use crate::mcp_client::{McpClient, PlaceArgs};
-use crate::outcome::Outcome;
 use crate::store_args::block_on;
 use crate::text;
 
@@ -35,7 +34,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
+pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let place = args.place.find(io)?;
     let (client, tools) = block_on(async {
         let mut client = McpClient::connect(&place).await?;
@@ -58,8 +57,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     block_on(async {
         client.close().await;
         Ok(())
-    })?;
-    Ok(Outcome::Well)
+    })
 }
 
 fn name(tool: &Value) -> &str {

@@ -102,7 +102,8 @@ pub(super) async fn ready(io: &mut Io<'_>, runtime: &Runtime, data: &Path) -> Re
     }
     let first = folder.join(FIRST);
     let only = io.read_json::<CapabilityToken>(&first, "a capability token").ok();
-    let (key, is_renewed) = (agent.public_key().clone(), runtime.store.authority()?.is_some());
+    let (key, is_renewed) =
+        (agent.public_key().clone(), runtime.store.authority().await?.is_some());
     Ok(Agent { key, tokens: Tokens(tokens), only, is_renewed })
 }
 
@@ -115,7 +116,7 @@ async fn renew(
     capability: &DefaultCapability,
 ) -> Result<()> {
     let store = &runtime.store;
-    let authority = store.authority_public()?;
+    let authority = store.authority_public().await?;
     if io.folder.join(file).exists() {
         let token = io.read_json::<CapabilityToken>(file, "a capability token");
         let usable = |token: &CapabilityToken| {
@@ -128,7 +129,7 @@ async fn renew(
             return Ok(());
         }
     }
-    let Some(authority) = store.authority()? else {
+    let Some(authority) = store.authority().await? else {
         io.complain("note", "the authority's key is kept elsewhere: no token for the demo agent");
         return Ok(());
     };

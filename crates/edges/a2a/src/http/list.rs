@@ -99,7 +99,7 @@ struct Page<'a> {
 pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Body {
     records.retain(|record| {
         let in_context = wanted.context_id.is_none() || record.context_id == wanted.context_id;
-        let in_state = wanted.state.is_none_or(|state| record.state.name() == state);
+        let in_state = wanted.state.is_none_or(|state| record.state.into_str() == state);
         in_context && in_state && wanted.since.is_none_or(|since| record.updated_at >= since)
     });
     let total = records.len();

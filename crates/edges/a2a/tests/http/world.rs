@@ -145,8 +145,8 @@ fn granted(seed: u8, id: &str, grants: &[&str], now: u64) -> CapabilityToken {
 impl Beginning {
     pub(crate) async fn start(self) -> World {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let store = OpenStore::open(&self.url, Arc::clone(&clock)).unwrap();
-        let slot = store.take_slot(None).unwrap();
+        let store = OpenStore::open(&self.url, Arc::clone(&clock)).await.unwrap();
+        let slot = store.take_slot(None).await.unwrap();
         let trusted = |seed| -> Vec<PublicKey> { vec![key(seed).public_key().clone()] };
         let config = KernelConfig {
             trusted_issuers: trusted(ISSUER),

@@ -62,12 +62,12 @@ impl Endpoint {
         };
         let session = match self.shared.sessions.find(id, &principal.owner_id()) {
             Found::Open(session) => session,
-            Found::Over(stage) => return Err(over(stage.name())),
+            Found::Over(stage) => return Err(over(stage.into_str())),
             Found::Unknown => return Err(over("unknown")),
             Found::Foreign => return Err(foreign()),
         };
         if !session.stage().is_open() {
-            return Err(over(session.stage().name()));
+            return Err(over(session.stage().into_str()));
         }
         let mut versions = headers.get_all(VERSION).iter();
         if versions.any(|version| version.as_bytes() != session.version.as_bytes()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::governance::ApprovalToken;
-use chio_kernel::store::{Answered, Approval, ApprovalQuery, ApprovalState, ApprovalStore as _};
+use chio_kernel::store::{Answered, Approval, ApprovalQuery, ApprovalState};
 use chio_kernel::{Clock as _, KernelError, ToolCall};
 use tokio::task::JoinHandle;
 

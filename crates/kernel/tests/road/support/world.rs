@@ -12,7 +12,7 @@ use chio_core::money::MonetaryAmount;
 use chio_core::receipt::{ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH};
 use chio_core::registry::ErrorCode;
 use chio_kernel::audit::{AuditReport, AuditTrust, audit};
-use chio_kernel::store::{Ledger as _, LogStore as _, SharedStore};
+use chio_kernel::store::{Ledger as _, SharedStore};
 use chio_kernel::{
     Caller, ChioKernel, Clock, Denial, Evaluation, Guard, KernelConfig, KernelError, KernelParts,
     Outcome, Pipeline, ToolCall,
@@ -26,7 +26,6 @@ use tokio::sync::Semaphore;
 use super::clock::{Counting, ManualClock};
 use super::guards::Scripted;
 use super::ledger::TestLedger;
-use super::store::TestStore;
 use super::{Journal, SERVER, TestCaller, tokens, tools};
 
 /// A time that no test waits for.
@@ -39,14 +38,15 @@ pub(crate) struct Setup {
     guards: Vec<Arc<dyn Guard>>,
     clock: Arc<ManualClock>,
     randomness: Arc<Counting>,
-    open: OpenStore,
+    url: StoreUrl,
+    /// The store, when it is open already.
+    open: Option<OpenStore>,
     key: Option<Keypair>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let open = OpenStore::open(&StoreUrl::Memory, Arc::<ManualClock>::clone(&clock)).unwrap();
         let config = KernelConfig {
             trusted_issuers: vec![tokens::issuer().public_key().clone()],
             checkpoint_interval: NEVER,
@@ -55,7 +55,8 @@ impl Default for Setup {
             ..KernelConfig::default()
         };
         let (journal, randomness) = (Journal::default(), Arc::default());
-        Self { config, journal, guards: Vec::new(), clock, randomness, open, key: None }
+        let url = StoreUrl::Memory;
+        Self { config, journal, guards: Vec::new(), clock, randomness, url, open: None, key: None }
     }
 }
 
@@ -74,7 +75,7 @@ impl Setup {
     pub(crate) fn beside(world: &World) -> Self {
         Self {
             clock: Arc::clone(&world.clock),
-            open: world.open.clone(),
+            open: Some(world.open.clone()),
             journal: world.journal.clone(),
             randomness: Arc::clone(&world.randomness),
             ..Self::default()
@@ -84,10 +85,8 @@ impl Setup {
     /// A kernel on the store in this folder, as a process of its own has it. No two of one folder
     /// may have the same number.
     pub(crate) fn in_folder(folder: &Folder, number: u32) -> Self {
-        let setup = Self::default();
         let url = StoreUrl::Sqlite(folder.path("store"));
-        let open = OpenStore::open(&url, Arc::<ManualClock>::clone(&setup.clock)).unwrap();
-        Self { open, randomness: Arc::new(Counting::of(number)), ..setup }
+        Self { url, randomness: Arc::new(Counting::of(number)), ..Self::default() }
     }
 
     /// A kernel that signs with this key.
@@ -97,8 +96,8 @@ impl Setup {
     }
 
     /// Takes a kernel's place without starting one.
-    pub(crate) fn hold_slot(&self) -> chio_store::Slot {
-        self.open.take_slot(None).unwrap()
+    pub(crate) async fn hold_slot(&self) -> chio_store::Slot {
+        self.open.as_ref().unwrap().take_slot(None).await.unwrap()
     }
 
     /// Starts a kernel; panics when it does not start.
@@ -107,15 +106,19 @@ impl Setup {
     }
 
     pub(crate) async fn try_start(self) -> Result<World, KernelError> {
-        let slot = self.open.take_slot(self.key).unwrap();
+        let clock = Arc::<ManualClock>::clone(&self.clock);
+        let open = match self.open {
+            Some(open) => open,
+            None => OpenStore::open(&self.url, clock).await.unwrap(),
+        };
+        let slot = open.take_slot(self.key).await.unwrap();
         let ledger = Arc::new(TestLedger::new(slot.ledger, &self.journal));
-        let store = Arc::new(TestStore::new(self.open.shared()));
         let gate = Arc::new(Semaphore::new(0));
         let kernel = ChioKernel::start(KernelParts {
             config: self.config,
             key: slot.key,
             ledger: Arc::<TestLedger>::clone(&ledger),
-            store: Arc::<TestStore>::clone(&store),
+            store: open.shared(),
             clock: Arc::<ManualClock>::clone(&self.clock),
             randomness: Arc::<Counting>::clone(&self.randomness),
             pipeline: Pipeline::new("policy-1", self.guards),
@@ -125,12 +128,12 @@ impl Setup {
         Ok(World {
             kernel,
             ledger,
-            store,
+            store: open.shared(),
             gate,
             certificate: slot.certificate,
             clock: self.clock,
             randomness: self.randomness,
-            open: self.open,
+            open,
             journal: self.journal,
         })
     }
@@ -159,7 +162,7 @@ impl From<Evaluation> for Ended {
 pub(crate) struct World {
     pub(crate) kernel: ChioKernel,
     pub(crate) ledger: Arc<TestLedger>,
-    pub(crate) store: Arc<TestStore>,
+    pub(crate) store: SharedStore,
     pub(crate) gate: Arc<Semaphore>,
     pub(crate) certificate: KernelCertificate,
     pub(crate) clock: Arc<ManualClock>,
@@ -269,10 +272,6 @@ impl World {
 
     pub(crate) fn log_id(&self) -> String {
         log_id(self.kernel.public_key())
-    }
-
-    pub(crate) fn shared(&self) -> SharedStore {
-        self.open.shared()
     }
 
     /// The key that certifies the kernels of the store.

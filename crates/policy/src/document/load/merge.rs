@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use crate::document::{Name, Node, NodeKind, Place, Problem};
+use chio_yaml::{Name, Node, NodeKind, Place, Problem};
 
 /// What becomes of the document that one extends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! What a document may have at its top, and which sections there are.
 
+use chio_yaml::{Key, Name, Node, NodeKind, Place, Problems, Section};
+use chio_yaml::{hint, no_map, shown};
+
 use super::merge::Strategy;
-use crate::document::section::{hint, no_map, shown};
-use crate::document::{Key, Name, Node, NodeKind, Place, Problems, Section};
 use crate::guards::KINDS;
 
 /// The version of HushSpec that is read.

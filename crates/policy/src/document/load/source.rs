@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use chio_yaml::shown;
+use chio_yaml::{MAX_BYTES, Place, Problem};
+
 use crate::document::builtin::{self, Ruleset};
-use crate::document::section::shown;
-use crate::document::{MAX_BYTES, Place, Problem};
 
 /// What built-in rulesets may be called with.
 const PREFIXES: [&str; 2] = ["chio:", "hushspec:"];

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use chio_net::address::Block;
 use url::Host;
 
-use crate::document::Section;
+use chio_yaml::Section;
 
 /// Hosts of a list. Asking costs as much for a thousand of them as for one.
 #[derive(Debug, Default)]

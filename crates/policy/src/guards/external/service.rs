@@ -15,7 +15,8 @@ const MAX_ANSWER: usize = 64 * 1024;
 const MAX_REASON: usize = 200;
 
 /// Something about a call that may be sent to a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(super) enum Part {
     Tool,
     Server,
@@ -30,22 +31,6 @@ pub(super) enum Part {
     Time,
     Request,
 }
-
-/// The words for what may be sent to a service.
-pub(super) const PARTS: [(&str, Part); 12] = [
-    ("tool", Part::Tool),
-    ("server", Part::Server),
-    ("args", Part::Args),
-    ("args_hash", Part::ArgsHash),
-    ("agent", Part::Agent),
-    ("session", Part::Session),
-    ("capability", Part::Capability),
-    ("protocol", Part::Protocol),
-    ("model", Part::Model),
-    ("cost", Part::Cost),
-    ("time", Part::Time),
-    ("request", Part::Request),
-];
 
 /// What is sent to a service by default: nothing that an argument contains.
 pub(super) const DEFAULT_PARTS: [Part; 6] =
@@ -127,7 +112,6 @@ impl Service {
         told.insert("schema".to_owned(), json!("chio.external-guard.v1"));
         told.insert("guard".to_owned(), json!(self.name));
         for part in &self.send {
-            let Some((name, _)) = PARTS.iter().find(|(_, known)| known == part) else { continue };
             let value = match part {
                 Part::Tool => json!(input.tool_name),
                 Part::Server => json!(input.server_id),
@@ -145,7 +129,7 @@ impl Service {
                 Part::Time => json!(input.now),
                 Part::Request => json!(input.request_id),
             };
-            told.insert((*name).to_owned(), value);
+            told.insert(part.into_str().to_owned(), value);
         }
         Ok(Value::Object(told))
     }

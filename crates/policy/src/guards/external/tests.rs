@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use chio_kernel::{GuardMemo, Verdict};
+use chio_yaml::{Problems, parse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::document::{Problems, parse};
 use crate::example::ExampleCall;
 
 /// A server that gives every client one answer and forwards what it was asked. No answer means

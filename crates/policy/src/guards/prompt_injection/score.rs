@@ -44,7 +44,8 @@ impl Signal {
 }
 
 /// How likely it is that a text tries to command a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum Level {
     Low,
     Medium,
@@ -61,15 +62,6 @@ impl Level {
             50..75 => Some(Self::Medium),
             75..120 => Some(Self::High),
             _ => Some(Self::Critical),
-        }
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Files in which secrets may stand.
 
-use crate::document::Section;
+use chio_yaml::Section;
+
 use crate::facts::Facts;
 use crate::facts::glob::{Globs, Reading, problem};
 

@@ -53,27 +53,12 @@ pub(crate) enum Scheme {
 }
 
 /// Where an API key goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive, const_into_str)]
 pub(crate) enum KeyPlace {
     Header,
     Query,
     Cookie,
-}
-
-impl KeyPlace {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Query => "query",
-            Self::Cookie => "cookie",
-        }
-    }
-
-    fn read(name: &str) -> Option<Self> {
-        [Self::Header, Self::Query, Self::Cookie]
-            .into_iter()
-            .find(|place| place.name().eq_ignore_ascii_case(name))
-    }
 }
 
 /// The members of 1.0 that say which kind a scheme is of, and what 0.3 has in `type`.
@@ -132,7 +117,7 @@ impl Scheme {
             }
             "mutualTLS" => Some(Self::MutualTls),
             "apiKey" => {
-                let place = text(&["location", "in"]).and_then(|name| KeyPlace::read(&name));
+                let place = text(&["location", "in"]).and_then(|name| name.parse().ok());
                 place.zip(text(&["name"])).map(|(place, name)| Self::ApiKey { place, name })
             }
             other => Some(Self::Unknown(format!("`{}`", printable(other, MAX_SHOWN)))),

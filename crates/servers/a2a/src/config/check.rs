@@ -24,25 +24,16 @@ impl A2aAdapterConfig {
     /// # Errors
     /// With the first that cannot be used.
     pub(crate) fn check(&self) -> Result<(), AgentError> {
-        for (name, value) in &self.headers {
-            check_header(name, value)?;
-        }
-        for (name, value) in &self.cookies {
-            check_cookie(name, value)?;
-        }
-        for (name, value) in &self.query {
-            check_text(&format!("the query parameter `{}`", printable(name, MAX_SHOWN)), value)?;
-        }
-        for (place, name, value) in &self.api_keys {
+        let headers = self.headers.iter().map(|(name, value)| (KeyPlace::Header, name, value));
+        let cookies = self.cookies.iter().map(|(name, value)| (KeyPlace::Cookie, name, value));
+        let query = self.query.iter().map(|(name, value)| (KeyPlace::Query, name, value));
+        let keys = self.api_keys.iter().map(|(place, name, value)| (*place, name, value));
+        for (place, name, value) in headers.chain(cookies).chain(query).chain(keys) {
+            let shown = printable(name, MAX_SHOWN);
             match place {
                 KeyPlace::Header => check_header(name, value)?,
                 KeyPlace::Cookie => check_cookie(name, value)?,
-                KeyPlace::Query => {
-                    check_text(
-                        &format!("the query parameter `{}`", printable(name, MAX_SHOWN)),
-                        value,
-                    )?;
-                }
+                KeyPlace::Query => check_text(&format!("the query parameter `{shown}`"), value)?,
             }
         }
         self.check_credentials()

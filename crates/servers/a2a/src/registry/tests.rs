@@ -63,12 +63,12 @@ async fn a_task_is_for_what_it_was_recorded_for_and_nothing_else() {
     for path in [None, Some(folder.file())] {
         let registry = Registry::open(path).unwrap();
         assert!(registry.check("1", &bound()).await.is_err(), "never recorded");
-        registry.record(seen_task("1", None), bound(), Seen::Send, 5).await.unwrap();
+        registry.record(seen_task("1", None), bound(), Seen::SendMessage, 5).await.unwrap();
         registry.check("1", &bound()).await.unwrap();
         for (what, other) in others() {
             let message = registry.check("1", &other).await.unwrap_err().to_string();
             assert!(message.ends_with(&format!("another {what}")), "{message}");
-            let again = registry.record(seen_task("1", None), other, Seen::Get, 6).await;
+            let again = registry.record(seen_task("1", None), other, Seen::GetTask, 6).await;
             assert!(again.unwrap_err().to_string().ends_with(&format!("another {what}")));
         }
         registry.check("1", &bound()).await.unwrap();
@@ -81,10 +81,10 @@ async fn a_file_keeps_what_is_known_of_each_task() {
     let folder = Folder::new("keeps");
     let registry = Registry::open(Some(folder.file())).unwrap();
     let state = Some("TASK_STATE_WORKING");
-    registry.record(seen_task("1", state), bound(), Seen::Send, 5).await.unwrap();
-    registry.record(seen_task("1", None), bound(), Seen::Stream, 7).await.unwrap();
+    registry.record(seen_task("1", state), bound(), Seen::SendMessage, 5).await.unwrap();
+    registry.record(seen_task("1", None), bound(), Seen::StreamEvent, 7).await.unwrap();
     let done = Some("TASK_STATE_COMPLETED");
-    registry.record(seen_task("1", done), bound(), Seen::Get, 9).await.unwrap();
+    registry.record(seen_task("1", done), bound(), Seen::GetTask, 9).await.unwrap();
     // One that is over is written soon, and at the latest with the end.
     drop(registry);
     let text = std::fs::read_to_string(folder.file()).unwrap();
@@ -114,15 +114,15 @@ async fn a_task_that_is_over_is_known_at_once_and_in_the_file_soon() {
     let folder = Folder::new("soon");
     let registry = Registry::open(Some(folder.file())).unwrap();
     let done = Some("TASK_STATE_COMPLETED");
-    registry.record(seen_task("1", done), bound(), Seen::Send, 5).await.unwrap();
+    registry.record(seen_task("1", done), bound(), Seen::SendMessage, 5).await.unwrap();
     registry.check("1", &bound()).await.unwrap();
     let other = Registry::open(Some(folder.file())).unwrap();
     assert!(other.check("1", &bound()).await.is_err(), "it is not in the file");
     // The next that is not over takes it along.
     let works = Some("TASK_STATE_WORKING");
-    registry.record(seen_task("2", works), bound(), Seen::Send, 5).await.unwrap();
+    registry.record(seen_task("2", works), bound(), Seen::SendMessage, 5).await.unwrap();
     other.check("1", &bound()).await.unwrap();
-    registry.record(seen_task("3", done), bound(), Seen::Send, 5).await.unwrap();
+    registry.record(seen_task("3", done), bound(), Seen::SendMessage, 5).await.unwrap();
     while other.check("3", &bound()).await.is_err() {
         tokio::time::sleep(super::SOON / 10).await;
     }
@@ -137,7 +137,7 @@ async fn adapters_that_share_a_file_lose_none_of_each_others_tasks() {
         for task in 0..10 {
             let (registry, id) = (registry.clone(), format!("{number}-{task}"));
             writing.spawn(async move {
-                registry.record(seen_task(&id, None), bound(), Seen::Send, 1).await.unwrap();
+                registry.record(seen_task(&id, None), bound(), Seen::SendMessage, 1).await.unwrap();
             });
         }
     }
@@ -175,7 +175,7 @@ fn a_damaged_file_is_an_error_and_no_empty_registry() {
 fn the_tasks_that_are_over_are_forgotten_first() {
     let mut rows = Rows::new();
     let mut add = |id: &str, state, now| {
-        note(&mut rows, &seen_task(id, Some(state)), &bound(), Seen::Send, now).unwrap();
+        note(&mut rows, &seen_task(id, Some(state)), &bound(), Seen::SendMessage, now).unwrap();
     };
     add("running", "TASK_STATE_WORKING", 0);
     add("waiting", "TASK_STATE_INPUT_REQUIRED", 1);
@@ -190,7 +190,8 @@ fn the_tasks_that_are_over_are_forgotten_first() {
     let mut rows: Rows = rows.into_iter().filter(|(id, _)| id == "running").collect();
     for number in 1..=MAX_TASKS {
         let state = Some("TASK_STATE_WORKING");
-        note(&mut rows, &seen_task(&format!("{number}"), state), &bound(), Seen::Send, 1).unwrap();
+        note(&mut rows, &seen_task(&format!("{number}"), state), &bound(), Seen::SendMessage, 1)
+            .unwrap();
     }
     assert_eq!(rows.len(), MAX_TASKS);
     assert!(!rows.contains_key("running"), "when none is over, the oldest");

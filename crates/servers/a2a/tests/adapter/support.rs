@@ -115,8 +115,8 @@ impl World {
     ) -> Result<Self, AgentError> {
         let adapter = A2aAdapter::connect(config).await?;
         let clock = Arc::<TestClock>::default();
-        let open = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock) as _).unwrap();
-        let slot = open.take_slot(None).unwrap();
+        let open = OpenStore::open(&StoreUrl::Memory, Arc::clone(&clock) as _).await.unwrap();
+        let slot = open.take_slot(None).await.unwrap();
         let kernel = ChioKernel::start(KernelParts {
             config: KernelConfig { trusted_issuers: vec![key(1).public_key().clone()], ..limits },
             key: slot.key,

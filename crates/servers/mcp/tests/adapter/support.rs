@@ -183,8 +183,8 @@ impl World {
     pub(crate) async fn within(options: McpServerOptions, config: KernelConfig) -> Self {
         let log = CapturedLog::start();
         let server = McpServer::start(options).await.unwrap();
-        let open = OpenStore::open(&StoreUrl::Memory, Arc::new(StandingClock)).unwrap();
-        let slot = open.take_slot(None).unwrap();
+        let open = OpenStore::open(&StoreUrl::Memory, Arc::new(StandingClock)).await.unwrap();
+        let slot = open.take_slot(None).await.unwrap();
         let kernel = ChioKernel::start(KernelParts {
             config: KernelConfig { trusted_issuers: vec![key(1).public_key().clone()], ..config },
             key: slot.key,

@@ -8,11 +8,11 @@ use chio_kernel::store::{ReceiptOutcome, StoreError, StoreResult};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::super::error::failed;
-use super::super::folder::try_lock;
 use super::super::number::{LAST_PLACE, clamped, joined, split};
 use super::super::read::heads;
 use super::{Progress, schema};
 use crate::fields::{Fields, short_id};
+use crate::files::try_lock;
 
 /// Entries that are indexed in one transaction.
 const BATCH: i64 = 4096;

@@ -9,9 +9,9 @@ use chio_kernel::store::{StoreError, StoreResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::super::error::failed;
-use super::super::folder::Folder;
 use super::super::schema::connect;
 use super::Progress;
+use crate::files;
 
 /// `ChiX` in ASCII.
 const APPLICATION: i64 = 0x4368_6958;
@@ -95,7 +95,7 @@ pub(super) fn remove(path: &Path) -> StoreResult<()> {
 }
 
 fn try_open_writer(path: &Path, store_id: &str) -> StoreResult<Connection> {
-    Folder::prepare(path)?;
+    files::prepare(path)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     prepare(&connection).map_err(failed)?;
     if is_ours(&connection, store_id).map_err(failed)? {

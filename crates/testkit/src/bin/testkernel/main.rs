@@ -199,9 +199,9 @@ async fn serve(args: Args) -> Result<()> {
 async fn start(args: &Args) -> Result<(OpenStore, ChioKernel)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let url = args.data.clone().map_or(StoreUrl::Memory, StoreUrl::Sqlite);
-    let store = OpenStore::open(&url, Arc::clone(&clock))?;
-    let slot = store.take_slot(None)?;
-    let authority = store.authority()?.context("the store has no authority")?;
+    let store = OpenStore::open(&url, Arc::clone(&clock)).await?;
+    let slot = store.take_slot(None).await?;
+    let authority = store.authority().await?.context("the store has no authority")?;
     let mut trusted = args.trusted_issuer.clone();
     trusted.push(authority.public_key().clone());
     let public_key = slot.key.public_key().clone();

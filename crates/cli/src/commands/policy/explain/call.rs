@@ -189,12 +189,8 @@ fn not_blank(text: &str) -> Result<String, String> {
 }
 
 fn money(text: &str) -> Result<MonetaryAmount, String> {
-    let parsed = text.split_once(' ').and_then(|(units, currency)| {
-        let is_code = currency.len() == 3 && currency.bytes().all(|it| it.is_ascii_uppercase());
-        let units = units.parse().ok().filter(|_| is_code)?;
-        Some(MonetaryAmount::new(units, currency))
-    });
-    parsed.ok_or_else(|| "expected minor units and a currency, such as `500 USD`".to_owned())
+    MonetaryAmount::parse(text)
+        .ok_or_else(|| "expected minor units and a currency, such as `500 USD`".to_owned())
 }
 
 fn time(text: &str) -> Result<u64, String> {

@@ -112,8 +112,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_is_read_page_by_page_up_to_its_bound() {
-        let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).unwrap();
-        let slot = store.take_slot(None).unwrap();
+        let store =
+            OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).await.unwrap();
+        let slot = store.take_slot(None).await.unwrap();
         let count = 2 * PAGE + 1;
         for number in 0..count {
             let trace = if number == 7 { "other" } else { "this" };

@@ -76,7 +76,7 @@ impl<'a> Status<'a> {
     fn new(record: &'a TaskRecord) -> Self {
         let has_words = !Parts(&record.words).is_empty();
         Self {
-            state: record.state.name(),
+            state: record.state.into_str(),
             timestamp: rfc3339_millis(record.updated_at),
             message: has_words.then(|| Message::from_agent(record, "status", &record.words)),
         }

@@ -1,0 +1,20 @@
+//! MCP over HTTP: a real listener, a real kernel with a tool server, and nothing between them but the
+//! edge.
+#![cfg(test)]
+
+mod approvals;
+mod cancel;
+mod capability;
+mod chunks;
+mod client_faults;
+mod identity;
+mod initialize;
+mod lifecycle;
+mod nested;
+mod notices;
+mod receipts;
+mod requests;
+mod streams;
+mod tasks;
+mod upstream_faults;
+mod world;
