@@ -212,13 +212,14 @@ impl ChioKernel {
         read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
     ) -> Result<(Evaluation, Option<i64>), KernelError> {
-        // Of the gravest level, so that whatever is logged names the call.
+        // Of the gravest level, so that whatever is logged names the call. Ids are written as they
+        // are: quoting takes time, and only names of others need it.
         let span = tracing::error_span!(
             "call",
-            request_id = call.request_id,
+            request_id = %call.request_id,
             server = &*bounded(&call.server_id),
             tool = &*bounded(&call.tool_name),
-            trace_id = call.trace_id,
+            trace_id = call.trace_id.as_deref().map(display),
         );
         let inner = Arc::clone(&self.inner);
         let work = async move { inner.evaluate_and_record(call, read, caller).await };
