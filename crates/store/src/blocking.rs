@@ -7,5 +7,5 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}")))?
+    done.map_err(|error| StoreError::Unavailable(format!("its work did not end: {error}")))?
 }

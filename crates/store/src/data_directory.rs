@@ -129,8 +129,8 @@ impl Keys for DataDirectory {
         let has_key = self.key(Role::Authority)?.is_some() || self.key(Role::Approver)?.is_some();
         if has_key || !self.slots()?.is_empty() || read_small(&self.path.join(STORE))?.is_some() {
             return Err(StoreError::Damaged(format!(
-                "there are keys of a store in {self}, but the store is empty: put it back, or begin \
-                 anew with another data directory"
+                "there are keys of a store in {self}, but the store is empty: put the database back, \
+                 or begin anew with another data directory"
             )));
         }
         Ok(())

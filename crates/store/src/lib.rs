@@ -128,8 +128,9 @@ impl OpenStore {
                 (Arc::new(MemoryStore::new(clock.as_ref())), Arc::new(MemoryKeys::new()))
             }
             StoreUrl::Sqlite(folder) => {
-                let keys = Arc::new(DataDirectory::at(at.data().unwrap_or(folder))?);
-                let (folder, locked, now) = (folder.clone(), Arc::clone(&keys), Arc::clone(&clock));
+                let folder = files::folder_path(folder, "store")?;
+                let keys = Arc::new(DataDirectory::at(at.data().unwrap_or(&folder))?);
+                let (locked, now) = (Arc::clone(&keys), Arc::clone(&clock));
                 let open = move || SqliteStore::open(&folder, locked, now.as_ref(), mode);
                 (Arc::new(blocking(open).await?), keys)
             }

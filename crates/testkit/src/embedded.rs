@@ -22,6 +22,7 @@ const ALL: usize = 10_000;
 pub struct EmbeddedKernel {
     /// The kernel.
     pub kernel: ChioKernel,
+    store: Option<OpenStore>,
     authority: PublicKey,
     /// What runs it. It ends before its folder goes.
     pub runtime: Runtime,
@@ -38,7 +39,7 @@ impl EmbeddedKernel {
         let (runtime, folder) = (runtime.expect("a runtime"), Folder::new());
         // One in memory takes no proof and no approval of the second in which it began.
         let url = StoreUrl::Sqlite(folder.path("s"));
-        let (kernel, authority) = runtime.block_on(async {
+        let (kernel, store, authority) = runtime.block_on(async {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let store = OpenStore::open(&url, Arc::clone(&clock)).await.expect("a store");
             let slot = store.take_slot(None).await.expect("a slot");
@@ -53,9 +54,9 @@ impl EmbeddedKernel {
                 pipeline: pipeline.await,
             };
             let authority = authority.expect("an authority");
-            (ChioKernel::start(parts).await.expect("a kernel"), authority)
+            (ChioKernel::start(parts).await.expect("a kernel"), Some(store), authority)
         });
-        Self { kernel, authority, runtime, folder }
+        Self { kernel, store, authority, runtime, folder }
     }
 
     /// The folder of its store, which has room for sockets.
@@ -86,5 +87,14 @@ impl EmbeddedKernel {
         let report = self.runtime.block_on(audit(&**self.kernel.store(), &trust, |_| ()));
         let report = report.expect("a store that answers");
         assert!(report.is_clean(), "{report:?}");
+    }
+}
+
+impl Drop for EmbeddedKernel {
+    fn drop(&mut self) {
+        // Its threads and files would stay as long as anything else holds it.
+        if let Some(store) = self.store.take() {
+            store.close();
+        }
     }
 }

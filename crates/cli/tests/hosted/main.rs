@@ -3,9 +3,11 @@
 #![cfg(test)]
 
 mod approvals;
+mod capability;
 mod client_faults;
 mod identity;
 mod lifecycle;
+mod options;
 mod receipts;
 mod requests;
 mod shutdown;

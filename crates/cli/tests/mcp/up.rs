@@ -59,6 +59,22 @@ fn what_a_crash_leaves_is_told_apart_from_what_runs() {
 }
 
 #[test]
+fn a_call_that_a_crash_cut_off_is_a_line_of_the_next_start() {
+    let world = World::new();
+    let (mut server, _) = world.up(&[]);
+    let words = ["call", "demo", "needs_approval", "{\"text\": \"may I?\"}"];
+    let _waiting = chio_testkit::process::Running::start(&mut world.command(&words));
+    chio_testkit::process::until("a call to wait", || {
+        let listed = world.line("approvals list --json").ends(0).json();
+        listed["approvals"][0]["request"]["id"].is_string().then_some(())
+    });
+    server.kill();
+    let (_server, printed) = world.up(&[]);
+    let line = printed.line("demo/needs_approval");
+    assert!(line.contains("  cancelled  ") && line.contains("the kernel stopped"), "{line}");
+}
+
+#[test]
 fn a_taken_port_says_whom_to_ask_and_how_to_choose_another() {
     let world = World::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

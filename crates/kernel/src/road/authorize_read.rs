@@ -34,40 +34,33 @@ impl Inner {
 
 /// Whether some grant of the scope allows the read.
 fn check(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial> {
-    let text =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let missing = |what: &str| {
-        let reason = format!("expected {what}, found none");
-        Denial::by_kernel(ErrorCode::InvalidRequestShape, reason)
-    };
+    let uri = || text(params, "uri", "a `uri`");
     match kind {
-        ReadKind::Resource => {
-            let uri = text(params, "uri").ok_or_else(|| missing("a `uri`"))?;
-            resource(&uri, Operation::Read, scope)
-        }
+        ReadKind::Resource => resource(uri()?, Operation::Read, scope),
         ReadKind::Subscribe | ReadKind::Unsubscribe => {
-            let uri = text(params, "uri").ok_or_else(|| missing("a `uri`"))?;
-            resource(&uri, Operation::Subscribe, scope)
+            resource(uri()?, Operation::Subscribe, scope)
         }
-        ReadKind::Prompt => {
-            let name = text(params, "name").ok_or_else(|| missing("a `name`"))?;
-            prompt(&name, scope)
-        }
+        ReadKind::Prompt => prompt(text(params, "name", "a `name`")?, scope),
         ReadKind::Completion => {
             let of = params.get("ref").unwrap_or(&Value::Null);
-            match text(of, "type").as_deref() {
-                Some("ref/prompt") => {
-                    let name = text(of, "name").ok_or_else(|| missing("a `ref.name`"))?;
-                    prompt(&name, scope)
-                }
+            match of.get("type").and_then(Value::as_str) {
+                Some("ref/prompt") => prompt(text(of, "name", "a `ref.name`")?, scope),
                 Some("ref/resource") => {
-                    let uri = text(of, "uri").ok_or_else(|| missing("a `ref.uri`"))?;
-                    resource(&uri, Operation::Read, scope)
+                    resource(text(of, "uri", "a `ref.uri`")?, Operation::Read, scope)
                 }
                 _ => Err(missing("a `ref` to a prompt or a resource")),
             }
         }
     }
+}
+
+fn text<'a>(of: &'a Value, name: &str, what: &str) -> Result<&'a str, Denial> {
+    of.get(name).and_then(Value::as_str).ok_or_else(|| missing(what))
+}
+
+fn missing(what: &str) -> Denial {
+    let reason = format!("expected {what}, found none");
+    Denial::by_kernel(ErrorCode::InvalidRequestShape, reason)
 }
 
 fn resource(uri: &str, operation: Operation, scope: &ChioScope) -> Result<(), Denial> {

@@ -7,7 +7,7 @@ use chio_core::checkpoint::log_id;
 use chio_core::crypto::PublicKey;
 use chio_kernel::store::{StoreError, StoreResult};
 
-use crate::files::{folder_path, make_folder, try_lock};
+use crate::files::{make_folder, try_lock};
 
 /// Where everything of one database is.
 #[derive(Debug, Clone)]
@@ -16,16 +16,15 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The folder at this path, made when absent.
+    /// The folder at this absolute path, made when absent.
     pub(crate) fn make(path: &Path) -> StoreResult<Self> {
-        let path = folder_path(path, "store")?;
-        make_folder(&path)?;
-        Ok(Self { path })
+        make_folder(path)?;
+        Ok(Self { path: path.to_owned() })
     }
 
     /// The folder at this path, if it holds a store.
     pub(crate) fn existing(path: &Path) -> StoreResult<Self> {
-        let folder = Self { path: folder_path(path, "store")? };
+        let folder = Self { path: path.to_owned() };
         if folder.database().is_file() {
             return Ok(folder);
         }

@@ -12,6 +12,8 @@ use super::{Answer, Request, Wire};
 const VERSION: &str = "2025-11-25";
 /// The kind of an event that only has a number.
 const PRIME: &str = "prime";
+/// How many signs of life in a row a stream may give, and nothing else.
+const MOST_QUIET: usize = 4;
 
 /// Where a client comes in, and what it shows.
 #[derive(Debug, Clone)]
@@ -269,6 +271,7 @@ impl Stream {
     #[track_caller]
     pub fn event(&mut self) -> Option<Event> {
         assert_eq!(self.answer.header("content-type"), Some("text/event-stream"));
+        let mut quiet = 0;
         loop {
             let Some(end) = self.unread.find("\n\n") else {
                 let piece = self.answer.piece()?;
@@ -281,6 +284,8 @@ impl Stream {
                 self.last_event = Some(event.id.clone());
                 return Some(event);
             }
+            quiet += 1;
+            assert!(quiet < MOST_QUIET, "the server is there and sends nothing");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chio_core::capability::PresentedToken;
+use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_cross_protocol::{
     Admission, CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Refused, Session,
 };
@@ -19,7 +19,7 @@ const UNKNOWN: u8 = 3;
 /// everything.
 pub(super) struct TestAdmission {
     orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
-    server: &'static str,
+    issued: [CapabilityToken; 2],
 }
 
 impl TestAdmission {
@@ -27,7 +27,11 @@ impl TestAdmission {
         orchestrator: &Arc<CrossProtocolOrchestrator<'static>>,
         server: &'static str,
     ) -> Self {
-        Self { orchestrator: Arc::clone(orchestrator), server }
+        let issue = |(id, seed)| {
+            capability(id, key(seed).public_key(), everything(server), orchestrator.now())
+        };
+        let issued = [("cap-known", KNOWN), ("cap-unknown", UNKNOWN)].map(issue);
+        Self { orchestrator: Arc::clone(orchestrator), issued }
     }
 }
 
@@ -57,8 +61,7 @@ impl Admission for TestAdmission {
         if let Some(capability) = &principal.capability {
             return Ok(vec![capability.clone()]);
         }
-        let subject = principal.subject.as_ref().unwrap();
-        let (scope, now) = (everything(self.server), self.orchestrator.now());
-        Ok(vec![capability("cap-everything", subject, scope, now).into()])
+        let own = |token: &&CapabilityToken| Some(&token.subject) == principal.subject.as_ref();
+        Ok(self.issued.iter().filter(own).cloned().map(Into::into).collect())
     }
 }
