@@ -7,7 +7,8 @@ pub(crate) fn not_one_of(word: &str, known: &[&str]) -> String {
 }
 
 /// Names as a choice or as a list: `a`, `b` or `c`.
-fn listed(names: &[&str], last_joint: &str) -> String {
+#[must_use]
+pub fn listed(names: &[&str], last_joint: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => {

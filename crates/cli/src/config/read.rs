@@ -7,7 +7,7 @@ use chio_core::crypto::PublicKey;
 use chio_edge::{Carrier, EdgeKind, Endpoint, Form, SettingValue, Settings};
 use chio_kernel::store::StoreError;
 use chio_store::{Location, StoreUrl};
-use chio_yaml::{Key, NodeKind, Problem, Problems, Section, parse};
+use chio_yaml::{Key, NodeKind, Problem, Problems, Section, listed, parse};
 
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
 use crate::access::{AccessConfig, JwtConfig};
@@ -280,17 +280,11 @@ fn edges(top: &Section<'_>, listeners: &[ListenerConfig]) -> Vec<EdgeConfig> {
         edges.push(edge);
     }
     if edges.is_empty() && top.problems().is_empty() {
-        let names: Vec<String> = EDGES.iter().map(|kind| format!("`{}`", kind.name)).collect();
-        top.problem("edges", &format!("expected {}, so that clients can connect", one_of(&names)));
+        let names: Vec<&str> = EDGES.iter().map(|kind| kind.name).collect();
+        let names = listed(&names, "or");
+        top.problem("edges", &format!("expected {names}, so that clients can connect"));
     }
     edges
-}
-
-fn one_of(names: &[String]) -> String {
-    match names {
-        [names @ .., last] if !names.is_empty() => format!("{} or {last}", names.join(", ")),
-        names => names.concat(),
-    }
 }
 
 fn edge(
