@@ -1,6 +1,7 @@
 //! The log of a process that serves: lines for its operator, on standard error.
 
 use std::fmt;
+use std::io::{self, Write};
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -17,10 +18,11 @@ use crate::text;
 /// How the log is written.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct LogArgs {
-    /// How the log on standard error is written; each line as `json` names its call
+    /// How the log on standard error is written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// How much is logged; `debug` has a line for the end of each call
+    /// How much is logged; `debug` has a line for each receipt of a call. Standard error has to be
+    /// read: a full pipe stops what wants to log
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     log_level: LogLevel,
 }
@@ -52,7 +54,7 @@ impl LogArgs {
         };
         // What libraries have to tell may hold what must not be logged.
         let ours = Targets::new().with_target("chio", level);
-        let lines = layer().with_writer(std::io::stderr).with_ansi(false);
+        let lines = layer().with_writer(io::stderr).with_ansi(false);
         // If standard error is closed, there is no way to tell.
         let lines = lines.log_internal_errors(false);
         let registry = tracing_subscriber::registry();
@@ -60,10 +62,25 @@ impl LogArgs {
             LogFormat::Text => registry.with(lines.event_format(Text).with_filter(ours)).try_init(),
             LogFormat::Json => {
                 let lines = lines.json().flatten_event(true).with_current_span(false);
+                let lines = lines.with_writer(|| VisibleJson(io::stderr()));
                 registry.with(lines.with_filter(ours)).try_init()
             }
         };
         debug_assert!(started.is_ok(), "a process starts its log once");
+    }
+}
+
+/// Writes lines of JSON with every character of a name seen or escaped; each line comes in one piece.
+struct VisibleJson<W>(W);
+
+impl<W: Write> Write for VisibleJson<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(text::visible_json(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

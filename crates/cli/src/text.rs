@@ -25,18 +25,24 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 
 /// A JSON document over several lines, with a newline at its end.
 pub(crate) fn json<T: Serialize>(document: &T) -> Result<String> {
-    let text = serde_json::to_string_pretty(document)?;
+    let mut shown = visible_json(&serde_json::to_string_pretty(document)?);
+    shown.push('\n');
+    Ok(shown)
+}
+
+/// JSON in which each character of a string is seen or escaped.
+pub(crate) fn visible_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 1);
     for character in text.chars() {
         // Newlines are between the members; those inside strings are escaped already.
         if is_invisible(character) && character != '\n' {
-            write!(shown, "\\u{:04x}", u32::from(character))?;
+            // Writing to a text does not fail.
+            let _ = write!(shown, "\\u{:04x}", u32::from(character));
         } else {
             shown.push(character);
         }
     }
-    shown.push('\n');
-    Ok(shown)
+    shown
 }
 
 /// Control characters, and those that change direction or take no room.

@@ -18,6 +18,8 @@ use crate::files::{
 };
 use crate::keys::{Keys, Lock, Role};
 
+/// What it is called in errors.
+pub(crate) const DATA: &str = "data directory";
 const AUTHORITY: &str = "authority.key";
 const APPROVER: &str = "approver.key";
 const STORE: &str = "store.id";
@@ -52,7 +54,7 @@ impl SlotKey {
 impl DataDirectory {
     /// The data directory at this path, which need not be there yet.
     pub(crate) fn at(path: &Path) -> StoreResult<Self> {
-        Ok(Self { path: folder_path(path, "data directory")? })
+        Ok(Self { path: folder_path(path, DATA)? })
     }
 
     /// The folder of every slot, in the order of their numbers.

@@ -37,7 +37,7 @@ pub use url::StoreUrl;
 
 use backend::Backend;
 use blocking::blocking;
-use data_directory::DataDirectory;
+use data_directory::{DATA, DataDirectory};
 use keys::{Keys, MemoryKeys, Role};
 use memory::MemoryStore;
 use sqlite::SqliteStore;
@@ -123,8 +123,13 @@ impl OpenStore {
     /// A store without a look at its keys.
     async fn opened(at: &Location, clock: Arc<dyn Clock>, mode: Mode) -> StoreResult<Self> {
         let (backend, keys): (Arc<dyn Backend>, Arc<dyn Keys>) = match at.store() {
-            // A store that ends with its process has no use for keys that do not.
+            // A store that ends with its process has no use for keys that do not; sockets and tokens
+            // are in the data directory all the same.
             StoreUrl::Memory => {
+                if let Some(data) = at.data().map(Path::to_owned) {
+                    let make = move || files::make_folder(&files::folder_path(&data, DATA)?);
+                    blocking(make).await?;
+                }
                 (Arc::new(MemoryStore::new(clock.as_ref())), Arc::new(MemoryKeys::new()))
             }
             StoreUrl::Sqlite(folder) => {
@@ -142,10 +147,14 @@ impl OpenStore {
     /// a safer place is not made again.
     async fn with_keys(self) -> StoreResult<Self> {
         self.check_store(false).await?;
+        let mut belongs = false;
         for role in Role::ALL {
-            self.key(role).await?;
+            belongs |= self.key(role).await?.is_some();
+            belongs |= self.backend.public_key(role).await?.is_none();
         }
-        self.check_store(true).await?;
+        if belongs {
+            self.check_store(true).await?;
+        }
         for role in Role::ALL {
             if self.backend.public_key(role).await?.is_none() {
                 let keys = Arc::clone(&self.keys);

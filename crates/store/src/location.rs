@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use chio_kernel::store::StoreResult;
+
 use crate::StoreUrl;
+use crate::data_directory::DataDirectory;
+use crate::keys::Keys as _;
 
 /// A store, and the data directory with its keys and everything else that belongs to this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +22,7 @@ impl Location {
     pub fn new(store: Option<StoreUrl>, data: Option<PathBuf>, default: &Path) -> Self {
         let folder = || data.clone().unwrap_or_else(|| default.to_owned());
         let store = store.unwrap_or_else(|| StoreUrl::Sqlite(folder()));
-        let data = data.or_else(|| store.data_directory().map(Path::to_owned));
+        let data = data.or_else(|| store.folder().map(Path::to_owned));
         Self { store, data }
     }
 
@@ -34,6 +38,15 @@ impl Location {
         &self.store
     }
 
+    /// Refuses keys that are left of a store where there is none any more. Reads files.
+    ///
+    /// # Errors
+    /// When there are such keys, or the data directory cannot be read.
+    pub fn check_unused(&self) -> StoreResult<()> {
+        let data = self.data.as_ref().filter(|_| self.store != StoreUrl::Memory);
+        data.map_or(Ok(()), |data| DataDirectory::at(data)?.check_unused())
+    }
+
     /// The data directory; a store in memory can do without.
     #[must_use]
     pub fn data(&self) -> Option<&Path> {
@@ -43,7 +56,7 @@ impl Location {
 
 impl From<&StoreUrl> for Location {
     fn from(store: &StoreUrl) -> Self {
-        Self { store: store.clone(), data: store.data_directory().map(Path::to_owned) }
+        Self { store: store.clone(), data: store.folder().map(Path::to_owned) }
     }
 }
 

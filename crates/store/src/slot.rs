@@ -48,6 +48,8 @@ impl OpenStore {
             None => self.lock_any().await?,
         };
         let certificate = self.certify(key.public_key()).await?;
+        // Keys that this store has a certificate for are its keys.
+        self.check_store(true).await?;
         let ledger = Arc::clone(&self.backend).ledger(key.public_key(), locks).await?;
         Ok(Slot { key, certificate, ledger })
     }
@@ -94,7 +96,9 @@ impl OpenStore {
         let known = logs.into_iter().find(|log| log.kernel_key == *key);
         let fits = |known: &KernelCertificate| {
             let signer = authority.as_ref().map(Keypair::public_key);
-            signer.is_none_or(|signer| known.authority == *signer) && known.store_id == store_id
+            signer.is_none_or(|signer| known.authority == *signer)
+                && known.store_id == store_id
+                && known.kernel_key == *key
         };
         let known = known.and_then(|log| log.certificates.into_iter().find(fits));
         if let Some(known) = known {

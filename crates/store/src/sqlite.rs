@@ -91,6 +91,9 @@ impl SqliteStore {
         let database = folder.database();
         // Asked first: another process may make the tables, and then its keys, at the same moment.
         let may_be_new = keys.check_unused();
+        if !database.is_file() {
+            may_be_new.clone()?;
+        }
         files::prepare(&database)?;
         let new_store_id = || crate::new_store_id(clock);
         let connection = patiently(|| schema::open(&database, &may_be_new, &new_store_id))?;

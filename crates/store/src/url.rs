@@ -27,8 +27,9 @@ impl StoreUrl {
         }
     }
 
-    /// The data directory of a store for which none is named.
-    pub(crate) fn data_directory(&self) -> Option<&Path> {
+    /// The folder that it is in, which is its data directory when none is named.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,
             Self::Sqlite(folder) => Some(folder),

@@ -67,6 +67,7 @@ fn a_store_and_a_data_directory_that_do_not_belong_together_are_refused() {
         // Its own kernel key, which no authority speaks for.
         ("--data c --store sqlite:b", format!("expected the authority key `{authority}`")),
         ("--data a --store sqlite:new", "there are keys of a store in".to_owned()),
+        ("--data a", "there are keys of a store in".to_owned()),
         ("--data a --store sqlite:s", "expected the data directory of the store".to_owned()),
         ("--data s --store sqlite:b", "expected the data directory of the store".to_owned()),
     ] {
@@ -76,5 +77,20 @@ fn a_store_and_a_data_directory_that_do_not_belong_together_are_refused() {
     let run =
         world.line("capability issue --data s --store sqlite:b --subject agent.key --grant a/b");
     run.ends(2).complains("expected the data directory of the store");
+    for name in ["c/store.id", "a/store.db"] {
+        assert!(!world.folder.path(name).exists(), "a refused start leaves no {name}");
+    }
     assert!(own.connect().is_alive());
+}
+
+#[test]
+fn a_store_in_memory_has_a_data_directory_for_sockets() {
+    let world = World::new();
+    world.folder.write("file", "");
+    world.line("native serve --store memory: --data file").ends(2).complains("expected a folder");
+    let socket = world.folder.path("m/m.sock").display().to_string();
+    let words = ["native", "serve", "--store", "memory:", "--data", "m", "--unix", &socket];
+    let server = Server::start(&mut world.command(&words));
+    assert!(server.connect().is_alive());
+    assert!(!world.folder.path("m/authority.key").exists());
 }

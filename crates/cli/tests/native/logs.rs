@@ -25,11 +25,13 @@ fn each_line_of_the_json_log_parses_and_the_end_of_each_call_names_it() {
         ("allow", wire.call("1", &token, "echo", json!({"text": SECRET}))),
         ("deny", wire.call("2", &token, "now", json!({"text": SECRET}))),
         ("deny", wire.call("3", &token, "echo", json!({SECRET: SECRET}))),
+        ("deny", wire.call("4", &token, "a\u{9b}31m\u{202e}", json!({}))),
     ];
     drop(wire);
     server.end();
     let log = server.stderr();
     assert!(!log.contains(SECRET), "{log}");
+    assert!(!log.contains(['\u{9b}', '\u{202e}']), "no character that a terminal obeys: {log}");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ends: Vec<_> = lines.iter().filter(|line| line["receipt_id"].is_string()).collect();
     assert_eq!(ends.len(), expected.len(), "{log}");

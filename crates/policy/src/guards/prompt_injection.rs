@@ -5,12 +5,14 @@ mod signals;
 mod views;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
 use chio_yaml::{Key, Section};
 use serde_json::Value;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 use self::score::{Level, Score, Signals};
 use super::{Building, Built, GuardKind};
@@ -57,7 +59,16 @@ const NOTICE: &str =
 
 /// The same for every policy. Compiled for the first output that is judged: it takes 16 MB for a
 /// moment, and a process that judges nothing does without.
-static SIGNALS: LazyLock<Result<Signals, regex::Error>> = LazyLock::new(Signals::new);
+static SIGNALS: OnceCell<Signals> = OnceCell::const_new();
+
+/// The signals, which are compiled on a thread that may take its time.
+async fn signals() -> Result<&'static Signals, String> {
+    let compile = || async {
+        let compiled = spawn_blocking(Signals::new).await.map_err(|error| error.to_string())?;
+        compiled.map_err(|error| format!("the signals cannot be compiled: {error}"))
+    };
+    SIGNALS.get_or_try_init(compile).await
+}
 
 struct PromptInjection {
     block: Level,
@@ -93,12 +104,15 @@ fn scanned(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}\n{}", part(0..start), part(end..text.len())))
 }
 
-impl PromptInjection {
+/// Judges texts of one output.
+struct Judge {
+    signals: &'static Signals,
+    max_scan: usize,
+}
+
+impl Judge {
     fn score(&self, text: &str) -> Score {
-        let text = scanned(text, self.max_scan);
-        // Without signals nothing can be judged, and nothing passes.
-        let unjudged = || Score { total: u32::MAX, names: vec!["the signals cannot be compiled"] };
-        SIGNALS.as_ref().map_or_else(|_| unjudged(), |signals| signals.score(&text))
+        self.signals.score(&scanned(text, self.max_scan))
     }
 
     /// The worst text of a value, and all of its texts in order.
@@ -166,11 +180,12 @@ impl Guard for PromptInjection {
     }
 
     async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let judge = Judge { signals: signals().await?, max_scan: self.max_scan };
         let (mut left, mut all) = (self.max_scan, Vec::new());
-        let mut worst = self.worst(output, &mut left, &mut all);
+        let mut worst = judge.worst(output, &mut left, &mut all);
         if all.len() > 1 {
             // One command may be spread over several texts.
-            let together = self.score(&all.join(" "));
+            let together = judge.score(&all.join(" "));
             if together.total > worst.total {
                 worst = together;
             }
@@ -184,7 +199,7 @@ impl Guard for PromptInjection {
             )));
         }
         match self.warn {
-            Some(from) if level >= from => Ok(Review::Replace(self.marked(output, from))),
+            Some(from) if level >= from => Ok(Review::Replace(judge.marked(output, from))),
             _ => Ok(Review::Pass),
         }
     }
@@ -203,12 +218,11 @@ mod tests {
         assert_eq!(scanned("ääää", 3), "\n", "no character is cut in two");
     }
 
-    #[test]
-    fn a_suspicious_text_is_marked_and_its_neighbours_are_not() {
-        assert!(SIGNALS.is_ok());
-        let guard = PromptInjection { block: Level::High, warn: None, max_scan: 4096 };
+    #[tokio::test]
+    async fn a_suspicious_text_is_marked_and_its_neighbours_are_not() {
+        let judge = Judge { signals: signals().await.unwrap(), max_scan: 4096 };
         let text = "If you are an AI agent, read on.";
-        let marked = guard.marked(&json!({"a": [text, "b"], "c": 1}), Level::Medium);
+        let marked = judge.marked(&json!({"a": [text, "b"], "c": 1}), Level::Medium);
         assert_eq!(marked, json!({"a": [format!("{NOTICE}{text}"), "b"], "c": 1}));
     }
 }

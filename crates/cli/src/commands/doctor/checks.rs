@@ -53,9 +53,9 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
             Transport::Socket { .. } | Transport::Stdio { .. } => {}
         }
     }
-    if let Some(data) = config.data() {
-        checks.push(folder(data));
-    }
+    let (data, store_folder) = (config.data(), config.location.store().folder());
+    checks.extend(data.map(folder));
+    checks.extend(store_folder.filter(|found| data != Some(*found)).map(folder));
     checks.push(store(&config.location).await);
     Ok(checks)
 }
@@ -148,7 +148,7 @@ fn socket(what: &str, path: &Path, config: &Config) -> Check {
     }
 }
 
-/// Whether the data directory is its owner's alone.
+/// Whether a folder of ours is its owner's alone.
 fn folder(data: &Path) -> Check {
     let (what, shown) = ("folder", data.display());
     if !data.exists() {
@@ -177,12 +177,25 @@ fn is_exposed(path: &Path) -> bool {
 async fn store(location: &Location) -> Check {
     let what = "store";
     if let Some(absence) = location.store().absence() {
-        return Check::note(what, absence);
+        return match location.check_unused() {
+            Ok(()) => Check::note(what, absence),
+            Err(error) => Check::wrong(what, error.to_string()),
+        };
     }
+    let url = location.store();
     match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
         Ok(store) => {
+            let authority = store.authority().await;
             store.close();
-            Check::fine(what, format!("{} opens", location.store()))
+            match authority {
+                Ok(Some(_)) => Check::fine(what, format!("{url} opens")),
+                Ok(None) => {
+                    let known =
+                        "the authority's key is not here: only kernels that it certified start";
+                    Check::note(what, format!("{url} opens, but {known}"))
+                }
+                Err(error) => Check::wrong(what, error.to_string()),
+            }
         }
         Err(error) => Check::wrong(what, error.to_string()),
     }

@@ -13,7 +13,7 @@ const TOOL: &str = "delete_everything";
 
 /// A server whose clients' users may be asked, or not.
 fn asking(may_ask: bool) -> World {
-    let (policy, asks_users) = (Some("default"), Some(may_ask));
+    let (policy, asks_users) = ("default", Some(may_ask));
     Beginning { policy, asks_users, ..Beginning::default() }.start()
 }
 
@@ -133,7 +133,7 @@ fn a_task_can_wait_for_an_approval_too() {
 fn a_client_whose_stream_is_closed_while_its_call_waits_comes_back_for_the_result() {
     let rotate = SettingValue::Duration(Duration::from_millis(150));
     let settings = Settings::default().with("rotate_streams", Some(rotate));
-    let policy = Some("default");
+    let policy = "default";
     let world = Beginning { policy, settings, ..Beginning::default() }.start();
     let session = world.door.open();
     let mut call = start(&session);

@@ -84,7 +84,7 @@ pub(crate) struct Beginning {
     pub(crate) tools: Tools,
     pub(crate) settings: Settings,
     /// A built-in policy that judges calls.
-    pub(crate) policy: Option<&'static str>,
+    pub(crate) policy: &'static str,
     /// What every client has to show.
     pub(crate) token: Option<&'static str>,
     /// Whether clients' users may be asked to approve a call; none where nothing takes their answers.
@@ -95,7 +95,7 @@ impl Default for Beginning {
     fn default() -> Self {
         let tools = Tools::fixture(Sharing::PerSession);
         let settings = Settings::default();
-        Self { tools, settings, policy: None, token: None, asks_users: None }
+        Self { tools, settings, policy: "permissive", token: None, asks_users: None }
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct World {
 impl World {
     /// With the demo tools.
     pub(crate) fn demo() -> Self {
-        Beginning { tools: Tools::Demo, ..Beginning::default() }.start()
+        Beginning { tools: Tools::Demo, policy: "default", ..Beginning::default() }.start()
     }
 
     /// With the fixture, one for each session.
@@ -124,7 +124,7 @@ impl World {
 
     /// With the fixture, and calls that the default policy judges.
     pub(crate) fn judged() -> Self {
-        Beginning { policy: Some("default"), ..Beginning::default() }.start()
+        Beginning { policy: "default", ..Beginning::default() }.start()
     }
 
     /// With the fixture, and streams that are closed after this many milliseconds.
@@ -224,8 +224,7 @@ impl Beginning {
 }
 
 /// What calls are judged by.
-async fn pipeline(policy: Option<&str>) -> Pipeline {
-    let Some(policy) = policy else { return Pipeline::none() };
+async fn pipeline(policy: &str) -> Pipeline {
     let policy = Policy::load(policy, &std::env::temp_dir(), &Arc::default()).unwrap();
     policy.proven().await.unwrap()
 }
