@@ -87,7 +87,8 @@ fn a_store_and_a_data_directory_that_do_not_belong_together_are_refused() {
 fn a_store_in_memory_has_a_data_directory_for_sockets() {
     let world = World::new();
     world.folder.write("file", "");
-    world.line("native serve --store memory: --data file").ends(2).complains("expected a folder");
+    let refused = world.line("native serve --store memory: --data file --unix f.sock");
+    refused.ends(2).complains("expected a folder");
     let socket = world.folder.path("m/m.sock").display().to_string();
     let words = ["native", "serve", "--store", "memory:", "--data", "m", "--unix", &socket];
     let server = Server::start(&mut world.command(&words));
