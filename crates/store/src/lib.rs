@@ -147,6 +147,7 @@ impl OpenStore {
     /// a safer place is not made again.
     async fn with_keys(self) -> StoreResult<Self> {
         self.check_store(false).await?;
+        // A data directory without a key of this store belongs to it once a kernel is certified.
         let mut belongs = false;
         for role in Role::ALL {
             belongs |= self.key(role).await?.is_some();
