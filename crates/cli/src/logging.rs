@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::mem;
 
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::Layer as _;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, layer};
@@ -59,11 +61,14 @@ impl LogArgs {
         let lines = lines.log_internal_errors(false);
         let registry = tracing_subscriber::registry();
         let started = match self.log_format {
-            LogFormat::Text => registry.with(lines.event_format(Text).with_filter(ours)).try_init(),
+            LogFormat::Text => {
+                let lines = lines.event_format(Text).fmt_fields(Fields);
+                registry.with(lines).with(ours).try_init()
+            }
             LogFormat::Json => {
                 let lines = lines.json().flatten_event(true).with_current_span(false);
                 let lines = lines.with_writer(|| VisibleJson(io::stderr()));
-                registry.with(lines.with_filter(ours)).try_init()
+                registry.with(lines).with(ours).try_init()
             }
         };
         debug_assert!(started.is_ok(), "a process starts its log once");
@@ -106,5 +111,50 @@ where
             line.push_str(&format!(" ({fields})"));
         }
         writeln!(writer, "chio: {}", text::plain(&line))
+    }
+}
+
+/// The message, and ` name=value` for every other field. A call's span is written when it begins,
+/// whether anything is logged or not, so plain names are copied and only others are quoted.
+struct Fields;
+
+impl<'w> FormatFields<'w> for Fields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut line = Line { writer, written: Ok(()), separator: "" };
+        fields.record(&mut line);
+        line.written
+    }
+}
+
+struct Line<'w> {
+    writer: Writer<'w>,
+    written: fmt::Result,
+    separator: &'static str,
+}
+
+impl Line<'_> {
+    fn begin(&mut self, field: &Field) -> fmt::Result {
+        self.writer.write_str(mem::replace(&mut self.separator, " "))?;
+        if field.name() == "message" {
+            return Ok(());
+        }
+        self.writer.write_str(field.name())?;
+        self.writer.write_char('=')
+    }
+}
+
+impl Visit for Line<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.' | b':');
+        if value.is_empty() || !value.bytes().all(plain) {
+            return self.record_debug(field, &value);
+        }
+        self.written =
+            self.written.and(self.begin(field)).and_then(|()| self.writer.write_str(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.written =
+            self.written.and(self.begin(field)).and_then(|()| write!(self.writer, "{value:?}"));
     }
 }

@@ -8,13 +8,11 @@ const ERA: u64 = 146_097;
 const EPOCH: u64 = 719_468;
 
 /// Unix seconds as `2023-11-14T22:13:20Z`.
-#[must_use]
 pub fn rfc3339(seconds: u64) -> String {
     written(seconds, "Z")
 }
 
 /// Unix seconds as `2023-11-14T22:13:20.000Z`.
-#[must_use]
 pub fn rfc3339_millis(seconds: u64) -> String {
     written(seconds, ".000Z")
 }
@@ -26,7 +24,6 @@ fn written(seconds: u64, end: &str) -> String {
 }
 
 /// Unix seconds of a time such as `2026-09-24T12:00:00Z`.
-#[must_use]
 pub fn parse_utc(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
@@ -38,7 +35,6 @@ pub fn parse_utc(text: &str) -> Option<u64> {
 }
 
 /// The first Unix second that is not before a time in UTC, in any form of RFC 3339.
-#[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
     let (date, time) = text.split_once(['T', 't', ' '])?;
@@ -56,7 +52,6 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
 }
 
 /// The day of the week, in lowercase English.
-#[must_use]
 pub const fn weekday(seconds: u64) -> &'static str {
     // Unix time began on a Thursday.
     match seconds / DAY % 7 {

@@ -129,7 +129,6 @@ impl Scratch {
     }
 
     /// How large what was written last is.
-    #[must_use]
     pub fn size(&self) -> Size {
         let size =
             |writer: &Writer<'_>| Size { bytes: writer.bytes().len(), depth: writer.deepest() };

@@ -98,7 +98,6 @@ fn none_or_empty(steps: &Option<Vec<Attenuation>>) -> bool {
 
 impl CapabilityToken {
     /// An unsigned token; [`crate::signed::Signed::signed`] makes it one.
-    #[must_use]
     pub fn draft(
         id: impl Into<String>,
         issuer: PublicKey,
@@ -126,7 +125,6 @@ impl CapabilityToken {
     }
 
     /// When the token is valid.
-    #[must_use]
     pub const fn validity(&self) -> Validity {
         Validity { issued_at: self.issued_at, expires_at: self.expires_at }
     }

@@ -250,7 +250,6 @@ pub struct ReceiptInclusion {
 impl ReceiptInclusion {
     /// The proof that entry `receipt_seq` is in the batch of `checkpoint` with these leaves; none
     /// when it is not.
-    #[must_use]
     pub fn build(checkpoint: &KernelCheckpoint, leaves: &[Hash], receipt_seq: u64) -> Option<Self> {
         let body = &checkpoint.body;
         let leaf_index = receipt_seq.checked_sub(body.batch_start_seq)?;
@@ -270,7 +269,6 @@ impl ReceiptInclusion {
 }
 
 /// The name of the log that a kernel writes: a hash of its key.
-#[must_use]
 pub fn log_id(kernel_key: &PublicKey) -> String {
     let hash = match kernel_key.as_ed25519() {
         Some(bytes) => sha256_hex(bytes),

@@ -38,7 +38,6 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// The name in `algorithm` members.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -91,7 +90,6 @@ impl PublicKey {
 ///
 /// # Panics
 /// When the operating system has no randomness to give: nothing made then would be safe.
-#[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     #[expect(clippy::expect_used, reason = "without randomness there is no safe way on")]
@@ -111,7 +109,6 @@ impl Keypair {
     ///
     /// # Panics
     /// When the operating system has no randomness to give: no key made then would be safe.
-    #[must_use]
     pub fn generate() -> Self {
         let mut seed = Zeroizing::new([0; SEED_LEN]);
         #[expect(clippy::expect_used, reason = "without randomness there is no safe way on")]
@@ -123,7 +120,6 @@ impl Keypair {
     ///
     /// # Panics
     /// Never: every 32 bytes are a seed.
-    #[must_use]
     pub fn from_seed(seed: &[u8; SEED_LEN]) -> Self {
         #[expect(clippy::expect_used, reason = "the length, the only thing checked, is the type's")]
         let signer = Ed25519KeyPair::from_seed_unchecked(seed).expect("32 bytes are a seed");
@@ -144,19 +140,16 @@ impl Keypair {
     }
 
     /// The seed as 64 hex digits. Its holder can sign as this key.
-    #[must_use]
     pub fn seed_hex(&self) -> Zeroizing<String> {
         Zeroizing::new(const_hex::encode(self.seed.as_slice()))
     }
 
     /// The public half.
-    #[must_use]
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
     /// Signs `message`.
-    #[must_use]
     pub fn sign(&self, message: &[u8]) -> Signature {
         let mut bytes = [0; SIGNATURE_LEN];
         bytes.copy_from_slice(self.signer.sign(message).as_ref());

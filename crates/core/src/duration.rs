@@ -1,7 +1,6 @@
 //! Lengths of time as people write them: `30s`, `15m`, `8h`, `7d`, or seconds.
 
 /// A length of time in seconds; none where the text is no such length, or zero.
-#[must_use]
 pub fn seconds(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.strip_prefix(number)? {

@@ -61,7 +61,6 @@ impl BridgeSemanticHints {
     /// The hints of a tool: what its schemas declare, with defaults that follow from its latency.
     ///
     /// An extension that is not a boolean counts as absent.
-    #[must_use]
     pub fn of(tool: &ToolDefinition) -> Self {
         use LatencyHint::{Moderate, Slow};
         let declared = |name| extensions(tool, name).find_map(Value::as_bool);

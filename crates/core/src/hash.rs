@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub const DIGEST_LEN: usize = 32;
 
 /// SHA-256 over the concatenation of `parts`.
-#[must_use]
 pub fn sha256_parts(parts: &[&[u8]]) -> [u8; DIGEST_LEN] {
     let mut context = digest::Context::new(&SHA256);
     for part in parts {
@@ -21,7 +20,6 @@ pub fn sha256_parts(parts: &[&[u8]]) -> [u8; DIGEST_LEN] {
 }
 
 /// SHA-256 of `bytes`.
-#[must_use]
 pub fn sha256(bytes: &[u8]) -> [u8; DIGEST_LEN] {
     let mut out = [0; DIGEST_LEN];
     out.copy_from_slice(digest::digest(&SHA256, bytes).as_ref());
@@ -29,7 +27,6 @@ pub fn sha256(bytes: &[u8]) -> [u8; DIGEST_LEN] {
 }
 
 /// SHA-256 of `bytes` as 64 lowercase hex digits: the form of ids, scope and content hashes.
-#[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
     const_hex::encode(sha256(bytes))
 }
@@ -47,13 +44,11 @@ pub struct HashError {
 
 impl Hash {
     /// A hash with these bytes.
-    #[must_use]
     pub const fn new(bytes: [u8; DIGEST_LEN]) -> Self {
         Self(bytes)
     }
 
     /// The 32 bytes.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; DIGEST_LEN] {
         &self.0
     }

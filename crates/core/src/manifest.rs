@@ -119,7 +119,6 @@ pub struct ToolPricing {
 
 impl ToolPricing {
     /// What a call costs, where that does not depend on the call.
-    #[must_use]
     pub const fn fixed_price(&self) -> Option<&MonetaryAmount> {
         match self.pricing_model {
             PricingModel::Flat => self.base_price.as_ref(),
@@ -163,7 +162,6 @@ pub struct RequiredPermissions {
 
 impl ToolManifest {
     /// The manifest of a server with these tools, without a description and not signed.
-    #[must_use]
     pub fn unsigned(
         server_id: impl Into<String>,
         name: impl Into<String>,

@@ -11,19 +11,16 @@ const LEAF_PREFIX: &[u8] = &[0x00];
 const NODE_PREFIX: &[u8] = &[0x01];
 
 /// The hash of a leaf with this content.
-#[must_use]
 pub fn leaf_hash(content: &[u8]) -> Hash {
     Hash::new(sha256_parts(&[LEAF_PREFIX, content]))
 }
 
 /// The hash of a node over these two.
-#[must_use]
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Hash::new(sha256_parts(&[NODE_PREFIX, left.as_bytes(), right.as_bytes()]))
 }
 
 /// The root over these leaf hashes; none for an empty tree.
-#[must_use]
 pub fn root(leaves: &[Hash]) -> Option<Hash> {
     let mut frontier = Frontier::default();
     leaves.iter().for_each(|leaf| frontier.push(*leaf));
@@ -40,7 +37,6 @@ pub struct Frontier {
 
 impl Frontier {
     /// How many leaves were added.
-    #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
@@ -58,7 +54,6 @@ impl Frontier {
     }
 
     /// The root over all leaves so far; none before the first.
-    #[must_use]
     pub fn root(&self) -> Option<Hash> {
         let (last, rest) = self.peaks.split_last()?;
         Some(rest.iter().rev().fold(*last, |right, left| node_hash(left, &right)))
@@ -83,7 +78,6 @@ pub struct InclusionProof {
 
 impl InclusionProof {
     /// The proof for the leaf at `index`; none when there is no such leaf.
-    #[must_use]
     pub fn build(leaves: &[Hash], index: usize) -> Option<Self> {
         if index >= leaves.len() {
             return None;
@@ -155,7 +149,6 @@ pub struct ConsistencyProof {
 impl ConsistencyProof {
     /// The proof that the first `from` leaves are the beginning; none when there are no such
     /// leaves.
-    #[must_use]
     pub fn build(leaves: &[Hash], from: usize) -> Option<Self> {
         if from == 0 || from > leaves.len() {
             return None;

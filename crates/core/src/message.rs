@@ -178,7 +178,6 @@ pub enum ToolCallError {
 
 impl ToolCallError {
     /// The registry code.
-    #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::CapabilityDenied(_) => ErrorCode::CapabilityDenied,
@@ -307,7 +306,6 @@ pub enum ApprovalConflict {
 
 impl<T> ToolCallRequest<T> {
     /// A plain call, without any of the optional members.
-    #[must_use]
     pub fn new(
         id: impl Into<String>,
         capability_token: T,

@@ -14,13 +14,11 @@ pub struct MonetaryAmount {
 
 impl MonetaryAmount {
     /// An amount of this many minor units.
-    #[must_use]
     pub fn new(units: u64, currency: impl Into<String>) -> Self {
         Self { units, currency: currency.into() }
     }
 
     /// The amount that a text such as `500 USD` says: minor units and a currency's code.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (units, currency) = text.split_once(' ')?;
         let units = units.parse().ok().filter(|_| is_currency(currency))?;

@@ -70,7 +70,6 @@ pub enum Credential {
 
 impl Principal {
     /// A principal of this name and credential, of which nothing more is known.
-    #[must_use]
     pub fn new(name: impl Into<String>, credential: Credential) -> Self {
         Self {
             name: name.into(),
@@ -84,13 +83,11 @@ impl Principal {
     }
 
     /// A principal that has not authenticated.
-    #[must_use]
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, Credential::None)
     }
 
     /// The process at the other end of standard input and output.
-    #[must_use]
     pub fn stdio() -> Self {
         Self::new(STDIO, Credential::Process)
     }
@@ -110,7 +107,6 @@ impl Principal {
 
     /// What MCP sessions and cached admissions are owned by: the name, and before it the subject of
     /// a presented capability. The caller checks a capability before it relies on this.
-    #[must_use]
     pub fn owner_id(&self) -> String {
         match &self.capability {
             None => self.name.clone(),

@@ -33,7 +33,6 @@ impl DiscoveryProtocol {
         [Self::Native, Self::Http, Self::Mcp, Self::A2a, Self::Acp, Self::OpenAi];
 
     /// The name that is written.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }

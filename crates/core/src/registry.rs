@@ -116,19 +116,16 @@ registry! {
 
 impl ErrorCode {
     /// The number.
-    #[must_use]
     pub const fn number(self) -> u16 {
         self.row().number
     }
 
     /// The name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The category.
-    #[must_use]
     pub const fn category(self) -> Category {
         self.row().category
     }
@@ -140,19 +137,16 @@ impl ErrorCode {
     }
 
     /// What the caller can do.
-    #[must_use]
     pub const fn retry(self) -> RetryStrategy {
         self.row().retry
     }
 
     /// The JSON-RPC error code that carries it, where one is fixed.
-    #[must_use]
     pub const fn jsonrpc_code(self) -> Option<i32> {
         self.row().jsonrpc
     }
 
     /// The `code` of a native `ToolCallError`, where there is one.
-    #[must_use]
     pub const fn native_name(self) -> Option<&'static str> {
         self.row().native
     }

@@ -73,7 +73,6 @@ pub struct OauthBearer {
 
 impl AuthMethod {
     /// The hash of the token that was shown.
-    #[must_use]
     pub fn token_fingerprint(&self) -> Option<&str> {
         match self {
             Self::Anonymous => None,

@@ -141,7 +141,6 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
 }
 
 /// What kind of JSON a value is, for errors that do not repeat it.
-#[must_use]
 pub const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

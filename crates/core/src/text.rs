@@ -18,7 +18,6 @@ pub(crate) fn is_absent(member: &Option<Value>) -> bool {
 }
 
 /// The members of an object that was written as one; none of any other value.
-#[must_use]
 pub fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
@@ -27,7 +26,6 @@ pub fn members(value: Value) -> Map<String, Value> {
 }
 
 /// A name as a receipt can carry it: itself, or its hash when it has more than `most` bytes.
-#[must_use]
 pub fn name_or_hash(name: &str, most: usize) -> Cow<'_, str> {
     if name.len() <= most {
         return Cow::Borrowed(name);
@@ -36,7 +34,6 @@ pub fn name_or_hash(name: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// A name with its capitals as `_` and a small letter: `serverId` as `server_id`.
-#[must_use]
 pub fn snake_case(name: &str) -> String {
     let mut spelled = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
@@ -49,7 +46,6 @@ pub fn snake_case(name: &str) -> String {
 }
 
 /// The first characters of a text, at most `max`, without control characters.
-#[must_use]
 pub fn printable(text: &str, max: usize) -> String {
     text.chars().filter(|character| !character.is_control()).take(max).collect()
 }

@@ -33,13 +33,11 @@ pub enum ResultForm<'a> {
 
 impl<'a> ToolResult<'a> {
     /// The view of a value.
-    #[must_use]
     pub const fn new(value: &'a Value) -> Self {
         Self(value)
     }
 
     /// The form of the result.
-    #[must_use]
     pub fn form(self) -> ResultForm<'a> {
         match self.0 {
             Value::String(text) => ResultForm::Text(text),
@@ -53,7 +51,6 @@ impl<'a> ToolResult<'a> {
     }
 
     /// The structured form of the content.
-    #[must_use]
     pub fn structured(self) -> Option<&'a Value> {
         self.0.get(STRUCTURED).filter(|structured| structured.is_object())
     }
@@ -81,7 +78,6 @@ impl<'a> ToolResult<'a> {
 
     /// What an A2A agent says about a task that it failed or rejected, when the result is marked as
     /// an error and describes such a task.
-    #[must_use]
     pub fn failed_task(self) -> Option<Vec<&'a str>> {
         if !self.is_error() {
             return None;
@@ -93,19 +89,16 @@ impl<'a> ToolResult<'a> {
     }
 
     /// The same of a stream, whose last chunk describes the task.
-    #[must_use]
     pub fn failed_task_of(chunks: &[Value]) -> Option<Vec<&str>> {
         chunks.last().and_then(|last| ToolResult(last).failed_task())
     }
 
     /// What the tool wants its answer to be over A2A, if it says.
-    #[must_use]
     pub fn reply(self) -> Option<&'a str> {
         self.0.pointer("/_meta/chio/a2a/reply").and_then(Value::as_str)
     }
 
     /// The result as text: a text as it is, everything else as JSON.
-    #[must_use]
     pub fn to_text(self) -> Cow<'a, str> {
         self.0.as_str().map_or_else(|| Cow::Owned(self.0.to_string()), Cow::Borrowed)
     }
@@ -146,7 +139,6 @@ pub enum FileContent<'a> {
 
 impl<'a> Block<'a> {
     /// Reads a block; none for what has no type and no text.
-    #[must_use]
     pub fn new(block: &'a Value) -> Option<Self> {
         if let Some(text) = text(block, "text") {
             return Some(Self::Text(text));

@@ -4,7 +4,6 @@ use chio_core::capability::{ChioScope, ToolGrant};
 
 /// The part of a scope that speaks of this tool, with wildcards made concrete. Grants keep their
 /// order. Resources and prompts are left out.
-#[must_use]
 pub fn attenuated(scope: &ChioScope, server_id: &str, tool_name: &str) -> ChioScope {
     let kept = scope.grants.iter().filter(|grant| grant.covers(server_id, tool_name));
     let grants = kept.map(|grant| ToolGrant {

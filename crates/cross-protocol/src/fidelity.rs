@@ -64,7 +64,6 @@ pub struct Facts {
 
 impl Facts {
     /// The facts about a tool; `default` is the category of a tool whose name does not tell.
-    #[must_use]
     pub fn of(tool: &ToolDefinition, target_supported: bool, default: AcpCategory) -> Self {
         Self {
             hints: BridgeSemanticHints::of(tool),
@@ -95,7 +94,6 @@ impl Facts {
 /// How honestly `surface` can present a tool with these facts.
 ///
 /// The first refusal that fits decides; without one, every caveat that fits is told.
-#[must_use]
 pub fn fidelity(surface: Surface, facts: &Facts) -> BridgeFidelity {
     let table = surface.table();
     let mut refusals = tables::EVERYWHERE.iter().chain(table.refusals);

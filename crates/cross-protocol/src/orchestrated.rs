@@ -35,7 +35,6 @@ pub(crate) struct Projection {
 
 impl OrchestratedToolCall {
     /// A call without a target of its own: the native one.
-    #[must_use]
     pub const fn native(evaluation: Evaluation, request_id: String, trace_id: String) -> Self {
         let target = DiscoveryProtocol::Native;
         Self { evaluation, request_id, trace_id, target, projection: None }
@@ -43,7 +42,6 @@ impl OrchestratedToolCall {
 
     /// The answer as the selected protocol writes it, with the chunks that the caller was given;
     /// none for a native call, and none when no route was taken.
-    #[must_use]
     pub fn protocol_result(&self, chunks: &[Value]) -> Option<Value> {
         let projection = self.projection.as_ref()?;
         let request = CrossProtocolTargetRequest {

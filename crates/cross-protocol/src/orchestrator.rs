@@ -43,7 +43,6 @@ struct Routes {
 
 impl<'a> CrossProtocolOrchestrator<'a> {
     /// An orchestrator in front of this kernel, with every executor.
-    #[must_use]
     pub fn new(kernel: &'a ChioKernel) -> Self {
         let registry = TargetProtocolRegistry::complete();
         let routes = Arc::new(Routes { registry, availability: BTreeMap::new() });
@@ -58,7 +57,6 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// With a protocol that can be used, or cannot.
-    #[must_use]
     pub fn with_protocol_availability(
         mut self,
         protocol: DiscoveryProtocol,
@@ -69,7 +67,6 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// The same orchestrator, not bound to a lifetime.
-    #[must_use]
     pub fn detached(self) -> CrossProtocolOrchestrator<'static> {
         CrossProtocolOrchestrator {
             kernel: self.kernel,
@@ -186,7 +183,6 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// A new session of a principal.
-    #[must_use]
     pub fn open_session(&self, protocol: DiscoveryProtocol, principal: Principal) -> Session {
         Session { id: self.kernel.new_session_id(), protocol, principal: Arc::new(principal) }
     }
@@ -200,7 +196,6 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// Ids of tokens as they are revoked.
-    #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<String> {
         self.kernel.revocations()
     }
@@ -218,13 +213,11 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// A tool as its server publishes it.
-    #[must_use]
     pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
         self.kernel.tool(server_id, tool_name)
     }
 
     /// What every tool server offers.
-    #[must_use]
     pub fn manifests(&self) -> Vec<ToolManifest> {
         self.kernel.manifests()
     }

@@ -79,7 +79,6 @@ impl CrossProtocolOrchestrator<'_> {
     }
 
     /// Now, in Unix seconds, as the kernel sees it.
-    #[must_use]
     pub fn now(&self) -> u64 {
         self.kernel().clock().unix_seconds()
     }

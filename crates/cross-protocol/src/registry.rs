@@ -24,13 +24,11 @@ pub struct TargetProtocolRegistry {
 
 impl TargetProtocolRegistry {
     /// A registry that knows native alone.
-    #[must_use]
     pub const fn new(default: DiscoveryProtocol) -> Self {
         Self { default, executors: BTreeMap::new() }
     }
 
     /// A registry with every executor, whose default is native.
-    #[must_use]
     pub fn complete() -> Self {
         Self::new(DiscoveryProtocol::Native)
             .with_executor(&HttpTargetExecutor)
@@ -51,7 +49,6 @@ impl TargetProtocolRegistry {
     }
 
     /// The executor for a protocol.
-    #[must_use]
     pub fn executor(
         &self,
         protocol: DiscoveryProtocol,
@@ -66,7 +63,6 @@ impl TargetProtocolRegistry {
     }
 
     /// The protocol of tools that name none.
-    #[must_use]
     pub const fn default_target(&self) -> DiscoveryProtocol {
         self.default
     }

@@ -63,7 +63,6 @@ pub struct OrchestratedRequest {
 
 impl OrchestratedRequest {
     /// A plain call by the token's own subject.
-    #[must_use]
     pub fn new(
         origin_request_id: impl Into<String>,
         token: impl Into<PresentedToken>,

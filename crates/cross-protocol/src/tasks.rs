@@ -143,7 +143,6 @@ struct Kept {
 
 impl DeferredTasks {
     /// The deferred tasks of this orchestrator's store.
-    #[must_use]
     pub const fn new(orchestrator: CrossProtocolOrchestrator<'static>, limits: TaskLimits) -> Self {
         Self { orchestrator, limits }
     }

@@ -171,7 +171,6 @@ pub fn same_capability(
 }
 
 /// Parses a capability from its JSON; none for any other text.
-#[must_use]
 pub fn parse_capability(text: &[u8]) -> Option<PresentedToken> {
     let value = strict::from_slice(text).ok()?;
     let token: CapabilityToken = serde_json::from_value(value).ok()?;

@@ -33,7 +33,6 @@ pub enum BodyError {
 
 impl BodyError {
     /// The status of the response.
-    #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,

@@ -31,7 +31,6 @@ impl Rate {
         Setting::new("rate", Form::Number(u32::MAX as u64), "no limit", "requests in a minute");
 
     /// The rate that [`Self::SETTING`] sets, if it does.
-    #[must_use]
     pub fn from_settings(settings: &Settings) -> Option<Self> {
         let requests = settings.number(Self::SETTING.name)?;
         Some(Self { requests, window: Duration::from_secs(60) })
@@ -47,7 +46,6 @@ pub struct RateLimiter {
 
 impl RateLimiter {
     /// A limiter; without a rate, it counts nothing.
-    #[must_use]
     pub fn new(rate: Option<Rate>) -> Self {
         Self { rate, counts: Mutex::default() }
     }
@@ -97,14 +95,12 @@ pub struct ConcurrencyPermit {
 
 impl ConcurrencyLimit {
     /// Allows this many calls at once.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         let limit = limit.min(Semaphore::MAX_PERMITS);
         Self { semaphore: Arc::new(Semaphore::new(limit)), limit, held: Arc::default() }
     }
 
     /// A permit for a call of this owner; none when too many run, or the limit is closed.
-    #[must_use]
     pub fn try_acquire(&self, owner: &PublicKey) -> Option<ConcurrencyPermit> {
         let share = (self.limit / SHARE).max(1);
         let mut held = self.held.lock();

@@ -30,7 +30,6 @@ pub struct LineWriter {
 }
 
 /// An empty queue of lines.
-#[must_use]
 pub fn line_queue() -> (LineSender, LineWriter) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let queued_bytes = Arc::<AtomicUsize>::default();

@@ -42,7 +42,6 @@ impl Refusal {
     }
 
     /// Too many requests; the next one may come after this time.
-    #[must_use]
     pub fn rate_limited(seconds: u64) -> Self {
         Self {
             status: StatusCode::TOO_MANY_REQUESTS,

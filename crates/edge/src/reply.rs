@@ -15,13 +15,11 @@ pub fn with_body(status: StatusCode, body: impl Into<Body>) -> Reply {
 }
 
 /// A response without a body.
-#[must_use]
 pub fn empty(status: StatusCode) -> Reply {
     with_body(status, Body::empty())
 }
 
 /// A response whose body is JSON.
-#[must_use]
 pub fn json(status: StatusCode, text: String) -> Reply {
     let mut reply = with_body(status, text);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -29,7 +27,6 @@ pub fn json(status: StatusCode, text: String) -> Reply {
 }
 
 /// Tells the client in how many seconds to try again.
-#[must_use]
 pub fn with_retry_after(mut reply: Reply, seconds: u64) -> Reply {
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     reply

@@ -19,7 +19,6 @@ pub struct Setting {
 
 impl Setting {
     /// A key, with what holds when it is not set and what it means.
-    #[must_use]
     pub const fn new(
         name: &'static str,
         form: Form,
@@ -49,7 +48,6 @@ pub enum Form {
 
 impl Form {
     /// What it takes, for people.
-    #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Text => "a text",
@@ -107,7 +105,6 @@ impl Settings {
     }
 
     /// A text that was set.
-    #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.0.get(key) {
             Some(SettingValue::Text(text)) => Some(text),
@@ -116,7 +113,6 @@ impl Settings {
     }
 
     /// A flag that was set.
-    #[must_use]
     pub fn flag(&self, key: &str) -> Option<bool> {
         match self.0.get(key) {
             Some(SettingValue::Flag(flag)) => Some(*flag),
@@ -125,7 +121,6 @@ impl Settings {
     }
 
     /// A number that was set, as far as it fits.
-    #[must_use]
     pub fn number<T: TryFrom<u64>>(&self, key: &str) -> Option<T> {
         match self.0.get(key) {
             Some(SettingValue::Number(number)) => T::try_from(*number).ok(),
@@ -134,7 +129,6 @@ impl Settings {
     }
 
     /// A time that was set.
-    #[must_use]
     pub fn duration(&self, key: &str) -> Option<Duration> {
         match self.0.get(key) {
             Some(SettingValue::Duration(duration)) => Some(*duration),
@@ -143,7 +137,6 @@ impl Settings {
     }
 
     /// A list that was set; empty when none was.
-    #[must_use]
     pub fn texts(&self, key: &str) -> &[String] {
         match self.0.get(key) {
             Some(SettingValue::Texts(texts)) => texts,
@@ -152,7 +145,6 @@ impl Settings {
     }
 
     /// Lists by name that were set; empty when none were.
-    #[must_use]
     pub fn text_lists(&self, key: &str) -> BTreeMap<String, Vec<String>> {
         match self.0.get(key) {
             Some(SettingValue::TextLists(lists)) => lists.clone(),

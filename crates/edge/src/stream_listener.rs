@@ -77,7 +77,6 @@ impl StreamListener {
     }
 
     /// Where it listens, with the port that the system chose for port 0.
-    #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }

@@ -193,7 +193,6 @@ impl<O: Clone + Eq + Hash, R: Record> State<O, R> {
 
 impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
     /// An empty table.
-    #[must_use]
     pub fn new(limits: TableLimits) -> Self {
         let state = State {
             slots: BTreeMap::new(),

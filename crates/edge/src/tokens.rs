@@ -3,7 +3,6 @@
 use chio_core::capability::PresentedToken;
 
 /// The first token with a grant for this tool, else the first token.
-#[must_use]
 pub fn token_for<'a>(
     tokens: &'a [PresentedToken],
     server: &str,

@@ -61,7 +61,6 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// A plain call by the token's own subject.
-    #[must_use]
     pub fn new(
         request_id: String,
         token: impl Into<PresentedToken>,
@@ -112,13 +111,11 @@ impl Denial {
     pub const KERNEL: &'static str = "kernel";
 
     /// A denial by the kernel itself.
-    #[must_use]
     pub fn by_kernel(code: ErrorCode, reason: impl Into<String>) -> Self {
         Self { code, guard: Self::KERNEL.to_owned(), reason: shortened(reason.into()) }
     }
 
     /// A denial by a guard.
-    #[must_use]
     pub fn by_guard(guard: &str, reason: impl Into<String>) -> Self {
         let guard = guard.to_owned();
         Self { code: ErrorCode::GuardDenied, guard, reason: shortened(reason.into()) }

@@ -117,19 +117,16 @@ impl<'a> CallContext<'a> {
     }
 
     /// The subject key of the caller.
-    #[must_use]
     pub fn subject(&self) -> &PublicKey {
         &self.reviewers.input.token.subject
     }
 
     /// The session that the call belongs to.
-    #[must_use]
     pub fn session(&self) -> &Session {
         self.caller.session()
     }
 
     /// Cancelled when the caller cancels the call.
-    #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         self.caller.cancellation()
     }

@@ -25,7 +25,6 @@ pub struct Session {
 
 impl Session {
     /// A session of a principal that has not authenticated.
-    #[must_use]
     pub fn anonymous(id: impl Into<String>, protocol: DiscoveryProtocol) -> Self {
         Self { id: id.into(), protocol, principal: Arc::default() }
     }
@@ -116,7 +115,6 @@ pub struct NoCaller {
 
 impl NoCaller {
     /// A caller in this session.
-    #[must_use]
     pub fn new(session: Session) -> Self {
         Self { session, cancellation: CancellationToken::new() }
     }

@@ -54,7 +54,6 @@ pub enum KernelError {
 
 impl KernelError {
     /// The registry code.
-    #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::ToolServerError(_) | Self::Incomplete(_) | Self::Answered { .. } => {

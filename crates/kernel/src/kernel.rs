@@ -152,7 +152,6 @@ impl ChioKernel {
 
     /// Every receipt of this kernel as it becomes durable, from now on. A receiver that is too slow
     /// misses the oldest, and is told how many.
-    #[must_use]
     pub fn receipts(&self) -> broadcast::Receiver<DurableReceipt> {
         self.inner.log.subscribe()
     }
@@ -212,14 +211,13 @@ impl ChioKernel {
         read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
     ) -> Result<(Evaluation, Option<i64>), KernelError> {
-        // Of the gravest level, so that whatever is logged names the call. Ids are written as they
-        // are: quoting takes time, and only names of others need it.
+        // Of the gravest level, so that whatever is logged names the call.
         let span = tracing::error_span!(
             "call",
-            request_id = %call.request_id,
+            request_id = &*call.request_id,
             server = &*bounded(&call.server_id),
             tool = &*bounded(&call.tool_name),
-            trace_id = call.trace_id.as_deref().map(display),
+            trace_id = call.trace_id.as_deref(),
         );
         let inner = Arc::clone(&self.inner);
         let work = async move { inner.evaluate_and_record(call, read, caller).await };
@@ -293,19 +291,16 @@ impl ChioKernel {
     }
 
     /// The guards in force.
-    #[must_use]
     pub fn pipeline(&self) -> Arc<Pipeline> {
         self.inner.pipeline()
     }
 
     /// A name for a call that no other has.
-    #[must_use]
     pub fn new_request_id(&self) -> String {
         self.inner.unique_name("req-")
     }
 
     /// An id for a new session, of random bytes.
-    #[must_use]
     pub fn new_session_id(&self) -> String {
         random_name("sess-", &*self.inner.randomness)
     }
@@ -321,25 +316,21 @@ impl ChioKernel {
     }
 
     /// The key that signs the receipts.
-    #[must_use]
     pub fn public_key(&self) -> &PublicKey {
         self.inner.key.public_key()
     }
 
     /// What all kernels of the store share.
-    #[must_use]
     pub fn store(&self) -> &SharedStore {
         &self.inner.store
     }
 
     /// The clock that the kernel goes by.
-    #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         &*self.inner.clock
     }
 
     /// What every registered server offers, by name.
-    #[must_use]
     pub fn manifests(&self) -> Vec<ToolManifest> {
         let servers = self.inner.servers.read();
         let mut manifests: Vec<ToolManifest> =
@@ -350,7 +341,6 @@ impl ChioKernel {
 
     /// What a tool asks to be addressed as; else what its server speaks. None when no such server
     /// is registered.
-    #[must_use]
     pub fn target_of(&self, server_id: &str, tool_name: &str) -> Option<DiscoveryProtocol> {
         let server = self.inner.server(server_id)?;
         let asked = server.tool(tool_name).and_then(|tool| tool.target);
@@ -358,13 +348,11 @@ impl ChioKernel {
     }
 
     /// A tool as its server publishes it.
-    #[must_use]
     pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
         Some(self.inner.server(server_id)?.tool(tool_name)?.definition)
     }
 
     /// Kernels elsewhere whose word for where a call comes from counts.
-    #[must_use]
     pub fn trusted_kernels(&self) -> &[PublicKey] {
         &self.inner.config.trusted_kernels
     }
@@ -385,7 +373,6 @@ impl ChioKernel {
     }
 
     /// Ids of tokens as they are revoked, here or elsewhere.
-    #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<String> {
         self.inner.revocations.subscribe()
     }
@@ -454,7 +441,6 @@ impl ChioKernel {
     }
 
     /// How many calls run now.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.inner.running.count()
     }

@@ -26,7 +26,6 @@ pub struct Pipeline {
 
 impl Pipeline {
     /// These guards, under the name of their policy, which stands in every receipt.
-    #[must_use]
     pub fn new(policy_hash: impl Into<String>, guards: Vec<Arc<dyn Guard>>) -> Self {
         let wants = |mode| guards.iter().any(|guard| guard.review_mode() == mode);
         let reviews_whole = wants(ReviewMode::Whole);
@@ -40,7 +39,6 @@ impl Pipeline {
     }
 
     /// No guard at all: whatever the token allows, runs.
-    #[must_use]
     pub fn none() -> Self {
         Self::new("none", Vec::new())
     }
@@ -53,7 +51,6 @@ impl Pipeline {
     }
 
     /// The same, with another guard before all others.
-    #[must_use]
     pub fn preceded_by(&self, guard: Arc<dyn Guard>) -> Self {
         let guards = std::iter::once(guard).chain(self.guards.iter().cloned()).collect();
         let preceded = Self::new(self.policy_hash.clone(), guards);
@@ -61,13 +58,11 @@ impl Pipeline {
     }
 
     /// The guards, in order.
-    #[must_use]
     pub fn guards(&self) -> &[Arc<dyn Guard>] {
         &self.guards
     }
 
     /// The name of the policy.
-    #[must_use]
     pub fn policy_hash(&self) -> &str {
         &self.policy_hash
     }

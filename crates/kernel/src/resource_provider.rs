@@ -41,7 +41,6 @@ pub enum ReadKind {
 
 impl ReadKind {
     /// What guards and receipts call it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resource => "read_resource",
@@ -53,7 +52,6 @@ impl ReadKind {
     }
 
     /// What its child receipt says that it is.
-    #[must_use]
     pub const fn operation(self) -> OperationKind {
         match self {
             Self::Resource | Self::Subscribe | Self::Unsubscribe => OperationKind::ReadResource,

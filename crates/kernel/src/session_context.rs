@@ -39,13 +39,11 @@ impl SessionContext {
     }
 
     /// The session.
-    #[must_use]
     pub fn session(&self) -> &Session {
         self.caller.session()
     }
 
     /// What the client can do, as it says itself.
-    #[must_use]
     pub fn client(&self) -> &Map<String, Value> {
         &self.client
     }

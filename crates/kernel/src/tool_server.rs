@@ -39,13 +39,11 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     /// A value.
-    #[must_use]
     pub const fn value(value: Value) -> Self {
         Self { value: Some(value), cost: None }
     }
 
     /// The end of a stream whose chunks went through [`CallContext::chunk`].
-    #[must_use]
     pub const fn stream_end() -> Self {
         Self { value: None, cost: None }
     }

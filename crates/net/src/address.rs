@@ -107,7 +107,6 @@ pub struct Destination {
 
 impl AddressRules {
     /// Public addresses, over https.
-    #[must_use]
     pub fn public_only() -> Self {
         Self::default()
     }
@@ -340,13 +339,11 @@ fn plain_host(url: &mut Url) -> Result<Host<String>, AddressError> {
 
 impl Destination {
     /// The URL, without fragment.
-    #[must_use]
     pub const fn url(&self) -> &Url {
         &self.url
     }
 
     /// The host as text.
-    #[must_use]
     pub fn host(&self) -> String {
         self.host.to_string()
     }
@@ -357,7 +354,6 @@ impl Destination {
     }
 
     /// The port, also where it is the scheme's own.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.url.port_or_known_default().unwrap_or_default()
     }

@@ -126,7 +126,6 @@ impl HttpClient {
     }
 
     /// Where it may go.
-    #[must_use]
     pub fn rules(&self) -> &AddressRules {
         &self.any.rules
     }

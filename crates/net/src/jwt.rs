@@ -42,7 +42,6 @@ pub struct JwtVerifier {
 
 impl JwtVerifier {
     /// A verifier for tokens that were issued for one of these names of ours.
-    #[must_use]
     pub fn new(audiences: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let audiences = audiences.into_iter().map(Into::into).collect();
         Self { issuers: Vec::new(), audiences }

@@ -48,7 +48,6 @@ pub enum SseError {
 
 impl Event {
     /// An event that only has data.
-    #[must_use]
     pub fn message(data: impl Into<String>) -> Self {
         Self { data: data.into(), ..Self::default() }
     }
@@ -78,7 +77,6 @@ impl Event {
 }
 
 /// A comment, which readers skip: it keeps an idle connection open.
-#[must_use]
 pub fn comment(text: &str) -> String {
     let mut out = String::new();
     for line in text.split(['\n', '\r']) {

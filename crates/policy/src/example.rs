@@ -53,7 +53,6 @@ fn key(seed: u8) -> PublicKey {
 
 impl ExampleCall {
     /// A plain call.
-    #[must_use]
     pub fn new(tool_name: &str, arguments: Value) -> Self {
         let validity = Validity { issued_at: NOON - 60, expires_at: NOON + 3600 };
         let token =
@@ -100,7 +99,6 @@ impl ExampleCall {
     }
 
     /// What guards see of it.
-    #[must_use]
     pub fn input<'a>(&'a self, memo: &'a GuardMemo) -> GuardInput<'a> {
         GuardInput {
             request_id: "req-example",

@@ -118,7 +118,6 @@ pub(crate) fn normal_paths(text: &str) -> Vec<String> {
 
 impl Facts {
     /// What a call of this tool with these arguments does.
-    #[must_use]
     pub fn of(tool_name: &str, arguments: &Value) -> Self {
         let tool = names::recognised(tool_name);
         let mut walk = Walk::new(tool);

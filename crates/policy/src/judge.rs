@@ -26,7 +26,6 @@ pub enum Decision {
 
 impl Decision {
     /// The word for it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         self.into()
     }

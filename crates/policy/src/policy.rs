@@ -125,37 +125,31 @@ impl Policy {
     }
 
     /// The name of the policy in receipts: the hash of what is in force, not of how it is written.
-    #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
     /// The document's own name.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.document.name.as_deref()
     }
 
     /// What is legal and may still surprise.
-    #[must_use]
     pub fn notes(&self) -> &[Problem] {
         &self.document.notes
     }
 
     /// Every file that was read.
-    #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
     /// The guards, in the order in which they are asked.
-    #[must_use]
     pub fn guards(&self) -> &[Arc<dyn Guard>] {
         &self.guards
     }
 
     /// What is issued to a new session.
-    #[must_use]
     pub fn capabilities(&self) -> &[DefaultCapability] {
         &self.capabilities
     }

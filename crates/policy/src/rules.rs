@@ -80,7 +80,6 @@ struct Said {
 
 impl Rules {
     /// Reads rules. Whatever is wrong with them is noted; then there are none.
-    #[must_use]
     pub fn read(sources: &[Source<'_>], otherwise: Otherwise, problems: &Problems) -> Option<Self> {
         let read = read::read(sources, otherwise, problems)?;
         let (policies, about): (Vec<_>, Vec<_>) = read.into_iter().unzip();
@@ -93,7 +92,6 @@ impl Rules {
     }
 
     /// How many rules there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.about.len()
     }
@@ -116,7 +114,6 @@ impl Rules {
     }
 
     /// What the rules say about a call.
-    #[must_use]
     pub fn ask(&self, input: &GuardInput<'_>) -> GuardOutcome {
         self.try_ask(input).unwrap_or_else(|why| Verdict::Deny(why).into())
     }

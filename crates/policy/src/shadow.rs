@@ -20,7 +20,6 @@ pub struct Shadow {
 impl Shadow {
     /// Tries the guards of `trial` beside those in force: first of all, so that it sees the calls
     /// that those deny.
-    #[must_use]
     pub fn beside(in_force: &Pipeline, trial: Pipeline) -> Pipeline {
         in_force.preceded_by(Arc::new(Self { pipeline: trial }))
     }

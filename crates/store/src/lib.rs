@@ -186,7 +186,6 @@ impl OpenStore {
     }
 
     /// What every process shares.
-    #[must_use]
     pub fn shared(&self) -> SharedStore {
         Arc::<dyn Backend>::clone(&self.backend)
     }

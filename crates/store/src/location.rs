@@ -18,7 +18,6 @@ pub struct Location {
 impl Location {
     /// What was named, and for the rest: a data directory alone has a SQLite store in it, a store
     /// alone the data directory of its URL, and without either both are in `default`.
-    #[must_use]
     pub fn new(store: Option<StoreUrl>, data: Option<PathBuf>, default: &Path) -> Self {
         let folder = || data.clone().unwrap_or_else(|| default.to_owned());
         let store = store.unwrap_or_else(|| StoreUrl::Sqlite(folder()));
@@ -33,7 +32,6 @@ impl Location {
     }
 
     /// The store.
-    #[must_use]
     pub const fn store(&self) -> &StoreUrl {
         &self.store
     }
@@ -48,7 +46,6 @@ impl Location {
     }
 
     /// The data directory; a store in memory can do without.
-    #[must_use]
     pub fn data(&self) -> Option<&Path> {
         self.data.as_deref()
     }

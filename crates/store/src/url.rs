@@ -28,7 +28,6 @@ impl StoreUrl {
     }
 
     /// The folder that it is in, which is its data directory when none is named.
-    #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,
@@ -37,7 +36,6 @@ impl StoreUrl {
     }
 
     /// Why there is no store to open yet, if so.
-    #[must_use]
     pub fn absence(&self) -> Option<&'static str> {
         match self {
             Self::Memory => Some("in memory: everything is gone when it ends"),

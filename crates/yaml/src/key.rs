@@ -17,7 +17,6 @@ pub struct Key {
 
 impl Key {
     /// A member.
-    #[must_use]
     pub const fn new(
         name: &'static str,
         expects: &'static str,
@@ -28,7 +27,6 @@ impl Key {
     }
 
     /// A member that is true or false.
-    #[must_use]
     pub const fn flag(name: &'static str, default: &'static str, about: &'static str) -> Self {
         Self::new(name, "true or false", default, about)
     }

@@ -61,14 +61,12 @@ pub enum NodeKind {
 
 impl Node {
     /// The member of this name, if this is a map that has it.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         let NodeKind::Map(members) = &self.kind else { return None };
         members.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
     }
 
     /// What is at a path of names with dots between them.
-    #[must_use]
     pub fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |node, name| node.get(name))
     }
@@ -80,7 +78,6 @@ impl Node {
     }
 
     /// What it is, for error messages. Never the value itself.
-    #[must_use]
     pub const fn found(&self) -> &'static str {
         match &self.kind {
             NodeKind::Null => "nothing",
@@ -94,7 +91,6 @@ impl Node {
     }
 
     /// The same as JSON, without the places.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         match &self.kind {
             NodeKind::Null => Value::Null,

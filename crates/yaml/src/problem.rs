@@ -37,7 +37,6 @@ impl Problems {
     }
 
     /// All of them, by their place.
-    #[must_use]
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.0.into_inner();
         problems.sort_by(|one, other| {

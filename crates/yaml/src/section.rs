@@ -34,7 +34,6 @@ pub struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// Begins to read a map. Members that are none of `keys` are problems.
-    #[must_use]
     pub fn new(
         node: &'a Node,
         path: impl Into<String>,
@@ -47,7 +46,6 @@ impl<'a> Section<'a> {
     }
 
     /// Begins to read the top of a document, whose names were checked before.
-    #[must_use]
     pub const fn top(node: &'a Node, keys: &'static [Key], problems: &'a Problems) -> Self {
         Self { node, path: String::new(), problems, keys }
     }
@@ -102,13 +100,11 @@ impl<'a> Section<'a> {
     }
 
     /// Everything that is wrong so far.
-    #[must_use]
     pub const fn problems(&self) -> &'a Problems {
         self.problems
     }
 
     /// Where the section begins.
-    #[must_use]
     pub const fn place(&self) -> &'a Place {
         &self.node.place
     }
@@ -126,7 +122,6 @@ impl<'a> Section<'a> {
     }
 
     /// Where the value of a member stands; the section where it is left out.
-    #[must_use]
     pub fn place_of(&self, key: &str) -> &'a Place {
         self.node.get(key).map_or(&self.node.place, |node| &node.place)
     }
@@ -161,13 +156,11 @@ impl<'a> Section<'a> {
     }
 
     /// Nothing where the section is switched off.
-    #[must_use]
     pub fn enabled(&self, default: bool) -> Option<()> {
         self.flag("enabled", default).then_some(())
     }
 
     /// A whole number within bounds.
-    #[must_use]
     pub fn number(&self, key: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
         let node = self.value(key)?;
         let expected = || format!("a whole number from {} to {}", bounds.start(), bounds.end());
@@ -187,7 +180,6 @@ impl<'a> Section<'a> {
     }
 
     /// A number within bounds.
-    #[must_use]
     pub fn ratio(&self, key: &str, bounds: RangeInclusive<f64>) -> Option<f64> {
         let node = self.value(key)?;
         let expected = || format!("a number from {} to {}", bounds.start(), bounds.end());
@@ -212,7 +204,6 @@ impl<'a> Section<'a> {
     }
 
     /// The values that the words of a list stand for. Empty when it is left out.
-    #[must_use]
     pub fn words<T: Copy>(&self, key: &str, known: &[(&str, T)]) -> Vec<T> {
         let value = |item: Item<'_>| {
             let found = known.iter().find(|(word, _)| *word == item.text);
@@ -226,7 +217,6 @@ impl<'a> Section<'a> {
     }
 
     /// Text that is not blank.
-    #[must_use]
     pub fn text(&self, key: &str) -> Option<Item<'a>> {
         let node = self.value(key)?;
         self.as_text(key, node, "text")
@@ -249,7 +239,6 @@ impl<'a> Section<'a> {
     }
 
     /// One of these words.
-    #[must_use]
     pub fn one_of<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let item = self.text(key)?;
@@ -267,7 +256,6 @@ impl<'a> Section<'a> {
     }
 
     /// A list of texts. Empty when it is left out.
-    #[must_use]
     pub fn texts(&self, key: &str) -> Vec<Item<'a>> {
         let Some(node) = self.value(key) else { return Vec::new() };
         let NodeKind::List(items) = &node.kind else {
@@ -283,7 +271,6 @@ impl<'a> Section<'a> {
     }
 
     /// How long: `30s`, `5m`, `2h`, `1d`, or a whole number of seconds.
-    #[must_use]
     pub fn duration(&self, key: &str) -> Option<Duration> {
         let node = self.value(key)?;
         let seconds = match &node.kind {
@@ -303,14 +290,12 @@ impl<'a> Section<'a> {
     }
 
     /// A map below this one.
-    #[must_use]
     pub fn section(&self, key: &str, keys: &'static [Key]) -> Option<Self> {
         let node = self.node.get(key)?;
         Some(Self::new(node, self.full(key), keys, self.problems))
     }
 
     /// A list of maps below this one.
-    #[must_use]
     pub fn sections(&self, key: &str, keys: &'static [Key]) -> Vec<Self> {
         let Some(node) = self.value(key) else { return Vec::new() };
         let NodeKind::List(items) = &node.kind else {
@@ -322,14 +307,12 @@ impl<'a> Section<'a> {
     }
 
     /// The raw value of a member.
-    #[must_use]
     pub fn node(&self, key: &str) -> Option<&'a Node> {
         self.value(key)
     }
 }
 
 /// The message for a value that should be a map.
-#[must_use]
 pub fn no_map(node: &Node) -> String {
     let way_out = match &node.kind {
         NodeKind::Text(text) if text.contains(':') => "; write a space after each `:`",

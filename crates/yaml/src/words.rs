@@ -7,7 +7,6 @@ pub(crate) fn not_one_of(word: &str, known: &[&str]) -> String {
 }
 
 /// Names as a choice or as a list: `a`, `b` or `c`.
-#[must_use]
 pub fn listed(names: &[&str], last_joint: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
@@ -19,13 +18,11 @@ pub fn listed(names: &[&str], last_joint: &str) -> String {
 }
 
 /// Untrusted text as a message may repeat it: short and printable.
-#[must_use]
 pub fn shown(text: &str) -> String {
     shortened(text, 40)
 }
 
 /// The same with at most this many characters.
-#[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
     let mut shown: String = plain.take(most).collect();
@@ -45,7 +42,6 @@ fn near(name: &str, known: &[&str]) -> Option<String> {
 }
 
 /// `; did you mean …?` where a known name is near, else which names there are.
-#[must_use]
 pub fn hint(name: &str, known: &[&str]) -> String {
     near(name, known).unwrap_or_else(|| match known {
         [] => String::new(),

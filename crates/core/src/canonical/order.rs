@@ -11,7 +11,6 @@ const LEAD_OF_PAIRS: u8 = 0xF0;
 ///
 /// UTF-8 bytes sort by code point. UTF-16 agrees, but for characters above U+FFFF: their
 /// surrogates (U+D800 to U+DFFF) sort before U+E000 to U+FFFF.
-#[must_use]
 pub fn utf16_cmp(left: &str, right: &str) -> Ordering {
     compare(left.as_bytes(), right.as_bytes())
 }

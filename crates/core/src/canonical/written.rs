@@ -38,13 +38,11 @@ impl Written {
     }
 
     /// The canonical text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The value.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         // What was written can be read.
         serde_json::from_str(self.as_str()).unwrap_or_default()

@@ -135,7 +135,6 @@ impl ChioScope {
 
 impl Attenuation {
     /// The `type` that names this kind on the wire.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         self.into()
     }

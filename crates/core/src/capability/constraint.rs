@@ -145,7 +145,6 @@ impl Constraint {
     }
 
     /// The `type` that names this kind on the wire.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         self.into()
     }

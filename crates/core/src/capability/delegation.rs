@@ -115,7 +115,6 @@ pub struct AttenuationSummary {
 
 impl DelegationReceipt {
     /// The chain of the child token: the links before, then this one.
-    #[must_use]
     pub fn chain(&self) -> Vec<DelegationLink> {
         let mut chain = self.parent_chain.clone();
         chain.push(self.link.clone());
@@ -204,7 +203,6 @@ pub enum DelegationError {
 
 impl DelegationError {
     /// The registry code of a refusal for this.
-    #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Parent(error) | Self::Chain(error) => error.code(),
@@ -333,7 +331,6 @@ fn check_share(parent: Option<u16>, child: Option<u16>) -> Result<(), Delegation
 
 impl CapabilityToken {
     /// The hop from this token to a child of this scope and window.
-    #[must_use]
     pub const fn hop_to<'a>(
         &'a self,
         child_scope: &'a ChioScope,

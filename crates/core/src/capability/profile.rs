@@ -171,7 +171,6 @@ impl CapabilityToken {
     ///
     /// Such a token verifies and is passed on unchanged; a decision on it is a denial with this
     /// reason.
-    #[must_use]
     pub fn unsupported_profile(&self) -> Option<&'static str> {
         let links = &self.delegation_chain;
         if self.aggregate_invocation_budget.is_some()

@@ -132,7 +132,6 @@ impl ChioScope {
 
 impl ToolGrant {
     /// Permission for these operations on a tool, without constraints or limits.
-    #[must_use]
     pub fn new(
         server_id: impl Into<String>,
         tool_name: impl Into<String>,

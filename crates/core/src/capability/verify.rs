@@ -73,7 +73,6 @@ pub enum TokenError {
 
 impl TokenError {
     /// The registry code of a call that is denied for this.
-    #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Window(_) => ErrorCode::CapabilityExpired,

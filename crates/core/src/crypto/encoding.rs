@@ -122,19 +122,16 @@ macro_rules! encoded_type {
     ($name:ident, $len:expr, $form:expr) => {
         impl $name {
             /// Wraps Ed25519 bytes.
-            #[must_use]
             pub const fn from_ed25519(bytes: [u8; $len]) -> Self {
                 Self(Encoded::Ed25519(bytes))
             }
 
             /// The Ed25519 bytes; none for another algorithm.
-            #[must_use]
             pub const fn as_ed25519(&self) -> Option<&[u8; $len]> {
                 self.0.as_ed25519()
             }
 
             /// The algorithm, as the text form shows it.
-            #[must_use]
             pub const fn algorithm(&self) -> Algorithm {
                 self.0.algorithm()
             }
@@ -148,7 +145,6 @@ macro_rules! encoded_type {
             }
 
             /// The normal text form: lowercase hex, without prefix for Ed25519.
-            #[must_use]
             pub fn to_hex(&self) -> String {
                 self.0.to_string()
             }
@@ -202,7 +198,6 @@ encoded_type!(Signature, SIGNATURE_LEN, SIGNATURE);
 
 impl Signature {
     /// All zeros: what stands in an artifact until it is signed.
-    #[must_use]
     pub const fn blank() -> Self {
         Self::from_ed25519([0; SIGNATURE_LEN])
     }

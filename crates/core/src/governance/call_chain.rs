@@ -97,7 +97,6 @@ pub struct CallChainProvenance {
 impl CallChainProvenance {
     /// The class follows from the evidence: verified with a proof, else observed with any source,
     /// else asserted.
-    #[must_use]
     pub fn new(
         context: CallChainContext,
         mut sources: Vec<EvidenceSource>,
@@ -126,7 +125,6 @@ impl CallChainProvenance {
     }
 
     /// The caller's claim, without evidence.
-    #[must_use]
     pub fn asserted(context: CallChainContext) -> Self {
         Self::new(context, Vec::new(), None)
     }

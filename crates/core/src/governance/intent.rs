@@ -60,7 +60,6 @@ pub struct GovernedTransactionIntent {
 
 impl GovernedTransactionIntent {
     /// An intent to call one tool, without anything optional.
-    #[must_use]
     pub fn new(
         id: impl Into<String>,
         server_id: impl Into<String>,

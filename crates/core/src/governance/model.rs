@@ -50,7 +50,6 @@ impl ModelMetadata {
     }
 
     /// The form in receipts.
-    #[must_use]
     pub fn as_recorded(&self) -> RecordedModel<'_> {
         RecordedModel {
             model_id: &self.model_id,

@@ -114,7 +114,6 @@ impl ChildOutcome {
     }
 
     /// The metadata that repeats the outcome without its value.
-    #[must_use]
     pub fn metadata(&self) -> Value {
         match self {
             Self::Result(_) => json!({"outcome": "result"}),

@@ -25,7 +25,6 @@ impl ContentHash {
     }
 
     /// A stream without chunks so far.
-    #[must_use]
     pub fn stream() -> Self {
         Self::default()
     }
@@ -42,19 +41,16 @@ impl ContentHash {
     }
 
     /// The hashes of the chunks, in order.
-    #[must_use]
     pub fn chunk_hashes(&self) -> &[String] {
         &self.chunks
     }
 
     /// How many canonical bytes the chunks have together.
-    #[must_use]
     pub const fn total_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The hash of the stream: of its chunks' hashes, written one after another.
-    #[must_use]
     pub fn finish(&self) -> String {
         sha256_hex(self.chunks.concat().as_bytes())
     }

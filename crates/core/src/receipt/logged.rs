@@ -58,7 +58,6 @@ impl LoggedReceipt {
     }
 
     /// Its id.
-    #[must_use]
     pub fn id(&self) -> &str {
         match self {
             Self::Call(receipt) => &receipt.id,
@@ -67,7 +66,6 @@ impl LoggedReceipt {
     }
 
     /// The key that signed.
-    #[must_use]
     pub fn kernel_key(&self) -> &PublicKey {
         match self {
             Self::Call(receipt) => &receipt.kernel_key,
@@ -76,7 +74,6 @@ impl LoggedReceipt {
     }
 
     /// When it was signed, in Unix seconds.
-    #[must_use]
     pub fn timestamp(&self) -> u64 {
         match self {
             Self::Call(receipt) => receipt.timestamp,
@@ -85,7 +82,6 @@ impl LoggedReceipt {
     }
 
     /// The kernel's own name of the call or question.
-    #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::Call(receipt) => {

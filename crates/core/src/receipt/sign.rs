@@ -24,7 +24,6 @@ pub const ORIGINAL_METADATA_MEMBER: &str = "original_metadata";
 
 impl ChioReceipt {
     /// An unsigned receipt of a decision, as the kernel makes them.
-    #[must_use]
     pub fn mediated(
         timestamp: u64,
         action: ToolCallAction,

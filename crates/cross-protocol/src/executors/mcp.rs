@@ -21,7 +21,6 @@ pub struct McpTargetExecutor;
 
 impl McpTargetExecutor {
     /// The result of `tools/call` that says this value, without a word about its receipt.
-    #[must_use]
     pub fn result_of(value: Value) -> Map<String, Value> {
         let result = ToolResult::new(&value);
         if let Some(why) = result.failed_task().filter(|_| value.get(CONTENT).is_none()) {

@@ -66,7 +66,6 @@ impl AcpCategory {
 
     /// The category of a tool with this name, in any case of letters; `default` when it does not
     /// tell.
-    #[must_use]
     pub fn of(tool_name: &str, default: Self) -> Self {
         let name = tool_name.to_lowercase();
         let mut categories = SIGNS.iter();

@@ -14,13 +14,11 @@ pub struct RouteAvailabilityStatus {
 
 impl RouteAvailabilityStatus {
     /// It can.
-    #[must_use]
     pub const fn available() -> Self {
         Self { available: true, reason: None }
     }
 
     /// It cannot, for this reason.
-    #[must_use]
     pub fn unavailable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { available: false, reason: Some(reason.into()) }
     }
@@ -32,7 +30,6 @@ impl RouteAvailabilityStatus {
     }
 
     /// Why it cannot, if a reason was given.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

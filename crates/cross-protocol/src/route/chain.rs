@@ -22,7 +22,6 @@ pub struct ProtocolChain {
 impl ProtocolChain {
     /// The chain from a caller to a target. MCP and OpenAI shapes are made around a native call,
     /// and the published planner says so for these two alone.
-    #[must_use]
     pub const fn to(source: DiscoveryProtocol, target: DiscoveryProtocol) -> Self {
         let len = match target {
             DiscoveryProtocol::Mcp | DiscoveryProtocol::OpenAi => 3,
@@ -35,7 +34,6 @@ impl ProtocolChain {
     }
 
     /// The steps in order.
-    #[must_use]
     pub fn as_slice(&self) -> &[DiscoveryProtocol] {
         self.steps.get(..self.len).unwrap_or_default()
     }

@@ -33,7 +33,6 @@ pub struct A2aEdgeConfig {
 
 impl A2aEdgeConfig {
     /// The usual options for these tool servers.
-    #[must_use]
     pub fn new(servers: Vec<String>, url: impl Into<String>) -> Self {
         Self {
             servers,

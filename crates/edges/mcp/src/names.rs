@@ -50,7 +50,6 @@ impl Names {
 }
 
 /// What a server is called before the names of its tools.
-#[must_use]
 pub fn server_prefix(server: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if server.chars().all(plain) {

@@ -93,7 +93,6 @@ impl NativeClient {
     }
 
     /// A connection over any pair of byte streams, such as a child's output and input.
-    #[must_use]
     pub fn over<R, W>(reader: R, writer: W) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -157,7 +156,6 @@ impl NativeClient {
     }
 
     /// Ids of capabilities that the kernel says are revoked, from now on.
-    #[must_use]
     pub fn revocations(&self) -> broadcast::Receiver<String> {
         self.shared.revoked.subscribe()
     }

@@ -40,7 +40,6 @@ pub struct NativeService {
 
 impl NativeService {
     /// A service with the usual limits.
-    #[must_use]
     pub fn new(
         orchestrator: Arc<CrossProtocolOrchestrator<'static>>,
         admission: Arc<dyn Admission>,

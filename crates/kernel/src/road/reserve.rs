@@ -24,7 +24,6 @@ pub struct Permit {
 
 impl Permit {
     /// The call that it is for.
-    #[must_use]
     pub fn request_id(&self) -> &str {
         &self.request_id
     }

@@ -66,7 +66,6 @@ impl ApprovalState {
         [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Cancelled, Self::Used];
 
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -44,7 +44,6 @@ pub enum TaskState {
 
 impl TaskState {
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",

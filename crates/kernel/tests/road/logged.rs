@@ -32,7 +32,7 @@ async fn what_is_logged_while_a_call_runs_names_the_call() {
     }
     tracing::info!("after");
     for id in &ids {
-        let lines = lines_with(&log, &format!("request_id={id} "));
+        let lines = lines_with(&log, &format!("request_id=\"{id}\" "));
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].ends_with("before") && lines[1].ends_with("in a task of its own"));
         let named = r#"server="srv" tool="log""#;

@@ -55,7 +55,6 @@ impl AddressClass {
 }
 
 /// The class of an address.
-#[must_use]
 pub fn classify(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => classify_v4(address),

@@ -44,7 +44,6 @@ pub struct Challenge {
 
 impl AuthError {
     /// The status of the answer.
-    #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
@@ -56,7 +55,6 @@ impl AuthError {
     }
 
     /// The code of RFC 6750; none where no credential came that could be wrong.
-    #[must_use]
     pub const fn code(&self) -> Option<&'static str> {
         match self {
             Self::Missing | Self::Scheme | Self::Token(JwtError::Keys(_)) => None,
@@ -67,7 +65,6 @@ impl AuthError {
     }
 
     /// The value of `WWW-Authenticate`; none where no other token would help.
-    #[must_use]
     pub fn challenge(&self, challenge: &Challenge) -> Option<HeaderValue> {
         if self.status() == 503 {
             return None;

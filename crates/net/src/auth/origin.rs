@@ -35,7 +35,6 @@ pub enum OriginError {
 impl OriginRules {
     /// For a server on a loopback address: the names of this machine with the server's port, and
     /// pages that come from there.
-    #[must_use]
     pub fn loopback(port: u16) -> Self {
         let names = ["localhost", "127.0.0.1", "[::1]"];
         let hosts: Vec<_> = names
@@ -51,14 +50,12 @@ impl OriginRules {
     }
 
     /// For a server behind a name that others can reach: every host, and no page.
-    #[must_use]
     pub fn any_host() -> Self {
         Self::default()
     }
 
     /// As this, and this host, written `name:port`; without a port, that of https. None where the
     /// text is no host.
-    #[must_use]
     pub fn with_host(mut self, host: &str) -> Option<Self> {
         self.hosts.get_or_insert_default().push(read_host(host, 443)?);
         Some(self)

@@ -39,7 +39,6 @@ pub struct Request {
 
 impl Request {
     /// A request without headers and body.
-    #[must_use]
     pub fn new(method: Method, url: impl Into<String>) -> Self {
         Self {
             method,
@@ -53,13 +52,11 @@ impl Request {
     }
 
     /// A GET request.
-    #[must_use]
     pub fn get(url: impl Into<String>) -> Self {
         Self::new(Method::GET, url)
     }
 
     /// A POST request with JSON.
-    #[must_use]
     pub fn post_json(url: impl Into<String>, json: impl Into<Bytes>) -> Self {
         let mut request = Self::new(Method::POST, url).with_body(json);
         let json = HeaderValue::from_static("application/json");

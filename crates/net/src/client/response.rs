@@ -56,19 +56,16 @@ pub(super) struct Bounds {
 
 impl ResponseStream {
     /// The status.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// The headers.
-    #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// Where it came from, after redirects.
-    #[must_use]
     pub const fn from(&self) -> &Destination {
         &self.from
     }
@@ -192,19 +189,16 @@ impl EventStream {
     }
 
     /// The headers of the answer.
-    #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
     /// The last id that the stream gave, to go on from.
-    #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.decoder.last_id()
     }
 
     /// After how many milliseconds the stream last asked to connect again.
-    #[must_use]
     pub const fn last_retry(&self) -> Option<u64> {
         self.decoder.last_retry()
     }

@@ -22,13 +22,11 @@ enum Form {
 
 impl Body {
     /// What a value is written as, without a tree in between.
-    #[must_use]
     pub fn written(value: &impl Serialize) -> Self {
         Self(Form::Text(write::json(value)))
     }
 
     /// The value.
-    #[must_use]
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Tree(value) => value,
@@ -37,7 +35,6 @@ impl Body {
     }
 
     /// The value as text, without line breaks.
-    #[must_use]
     pub fn into_text(self) -> String {
         match self.0 {
             Form::Tree(value) => write::json(&value),

@@ -30,31 +30,26 @@ impl RpcError {
     pub const INTERNAL_ERROR: i64 = -32603;
 
     /// An error with a protocol's own code.
-    #[must_use]
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
     /// The text is not JSON.
-    #[must_use]
     pub fn parse_error(message: impl Into<String>) -> Self {
         Self::new(Self::PARSE_ERROR, message)
     }
 
     /// The JSON is no message.
-    #[must_use]
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(Self::INVALID_REQUEST, message)
     }
 
     /// The method is unknown.
-    #[must_use]
     pub fn method_not_found() -> Self {
         Self::new(Self::METHOD_NOT_FOUND, "method not found")
     }
 
     /// The params do not fit the method.
-    #[must_use]
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(Self::INVALID_PARAMS, message)
     }

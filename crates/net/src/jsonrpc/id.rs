@@ -26,7 +26,6 @@ impl RequestId {
     }
 
     /// The string, if it is one.
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         self.0.as_str()
     }

@@ -20,7 +20,6 @@ pub struct Rejected {
 
 impl Rejected {
     /// The response, if one is due.
-    #[must_use]
     pub fn into_answer(self) -> Option<Response> {
         self.answer_to.map(|id| Response::err(id, *self.error))
     }
@@ -50,7 +49,6 @@ impl Default for Inbound {
 
 impl Inbound {
     /// Accepts responses and every method. Batches are refused: no protocol here has them.
-    #[must_use]
     pub const fn new() -> Self {
         Self { responses: true, is_known: |_| true }
     }
@@ -63,7 +61,6 @@ impl Inbound {
     }
 
     /// The same with a list of methods: any other is −32601, whatever its params are.
-    #[must_use]
     pub const fn with_methods(mut self, is_known: fn(&str) -> bool) -> Self {
         self.is_known = is_known;
         self

@@ -47,13 +47,11 @@ pub struct Response {
 
 impl Response {
     /// A result.
-    #[must_use]
     pub fn ok(id: RequestId, result: impl Into<Body>) -> Self {
         Self { id, outcome: Ok(result.into()) }
     }
 
     /// An error.
-    #[must_use]
     pub const fn err(id: RequestId, error: RpcError) -> Self {
         Self { id, outcome: Err(error) }
     }

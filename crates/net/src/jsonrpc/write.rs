@@ -6,7 +6,6 @@ use super::{Message, Notification, Params, Request, RequestId, Response, VERSION
 
 impl Message {
     /// The message as text.
-    #[must_use]
     pub fn to_text(&self) -> String {
         match self {
             Self::Request(request) => request.to_text(),
@@ -18,7 +17,6 @@ impl Message {
 
 impl Request {
     /// The message as text.
-    #[must_use]
     pub fn to_text(&self) -> String {
         call(Some(&self.id), &self.method, &self.params)
     }
@@ -26,7 +24,6 @@ impl Request {
 
 impl Notification {
     /// The message as text.
-    #[must_use]
     pub fn to_text(&self) -> String {
         call(None, &self.method, &self.params)
     }
@@ -34,7 +31,6 @@ impl Notification {
 
 impl Response {
     /// The message as text.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = begin(Some(&self.id));
         match &self.outcome {

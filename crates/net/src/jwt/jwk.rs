@@ -38,7 +38,6 @@ impl Algorithm {
     pub const ALL: [Self; 5] = [Self::EdDsa, Self::Es256, Self::Es384, Self::Rs256, Self::Ps256];
 
     /// The name in tokens and keys.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::EdDsa => "EdDSA",

@@ -43,13 +43,11 @@ enum Kind {
 
 impl IssuerKeys {
     /// Keys that never change.
-    #[must_use]
     pub fn fixed(keys: JwkSet) -> Self {
         Self(Kind::Fixed(Arc::new(keys)))
     }
 
     /// Keys that an issuer's metadata lead to.
-    #[must_use]
     pub fn discovered(client: HttpClient, issuer: impl Into<String>, rules: RefreshRules) -> Self {
         let (issuer, state, flight) = (issuer.into(), Mutex::default(), Arc::default());
         Self(Kind::Remote(Arc::new(Remote { client, issuer, rules, state, flight })))

@@ -41,19 +41,16 @@ pub struct Decoder {
 
 impl Decoder {
     /// A decoder at the beginning of a stream.
-    #[must_use]
     pub fn new(limits: SseLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
     /// The last id that the stream gave, to go on from.
-    #[must_use]
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
     /// After how many milliseconds the stream last asked to connect again, at most a day.
-    #[must_use]
     pub const fn last_retry(&self) -> Option<u64> {
         self.last_retry
     }

@@ -13,7 +13,6 @@ const NOT_HASHED: &[&str] = &["name", "description", "extends", "merge_strategy"
 ///
 /// Documents that differ in nothing but comments, layout, or the order of members have the same
 /// hash; so have one that extends another and one in which all of it is written out.
-#[must_use]
 pub fn hash(root: &Node, extra: &[(&str, &[u8])]) -> String {
     let mut document = root.to_value();
     if let Value::Object(members) = &mut document {

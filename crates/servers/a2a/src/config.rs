@@ -75,7 +75,6 @@ with_defaults! {
 
 impl A2aAdapterConfig {
     /// An adapter for the agent at a base URL or a card URL, with the key of its manifest in hex.
-    #[must_use]
     pub fn new(card_or_base_url: impl Into<String>, public_key_hex: impl Into<String>) -> Self {
         Self {
             target: card_or_base_url.into(),

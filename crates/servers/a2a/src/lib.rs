@@ -60,7 +60,6 @@ macro_rules! builders {
     )*) => {
         impl $of {$(
             $(#[$doc])*
-            #[must_use]
             pub fn $name(mut $this $(, $value: $type)*) -> Self {
                 $change
                 $this

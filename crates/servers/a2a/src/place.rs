@@ -101,7 +101,6 @@ fn is_on_this_machine(url: &str) -> bool {
 
 /// The name of an agent at this URL in grants, calls and receipts, unless it is given another; none
 /// where the text is no URL of an agent.
-#[must_use]
 pub fn server_id_of(target: &str) -> Option<String> {
     let url = Url::parse(target).ok()?;
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();

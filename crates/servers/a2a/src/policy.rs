@@ -37,7 +37,6 @@ builders! { A2aPartnerPolicy:
 
 impl A2aPartnerPolicy {
     /// A policy for the partner of this name that expects nothing yet.
-    #[must_use]
     pub fn new(partner: impl Into<String>) -> Self {
         Self { partner: partner.into().trim().to_owned(), ..Self::default() }
     }
