@@ -28,6 +28,7 @@ mod program;
 mod receipt_summary;
 mod request_id;
 mod runtime;
+mod serve_args;
 mod server_name;
 mod servers;
 mod store_args;

@@ -11,7 +11,9 @@ use anyhow::{Context, Result, anyhow};
 use chio_core::crypto::Keypair;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
-use chio_kernel::{ChioKernel, Clock, DurableReceipt, KernelParts, SystemClock, SystemRandomness};
+use chio_kernel::{
+    ChioKernel, Clock, DurableReceipt, KernelConfig, KernelParts, SystemClock, SystemRandomness,
+};
 use chio_policy::capabilities::DefaultCapability;
 use chio_store::{Location, OpenStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,7 +34,7 @@ use crate::policy_watch::watch;
 use crate::servers::{self, ServerContext, ToolServer};
 use crate::text;
 use crate::token_issuer::TokenIssuer;
-use crate::trust::Trust;
+use crate::trust::{check_kernel, trust_store};
 
 /// The most open files that a server asks for. Its children have the same limit, and some of them
 /// walk through all of it.
@@ -49,11 +51,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) edges: Vec<EdgeConfig>,
     pub(crate) policies: PolicySources,
-    pub(crate) trust: Trust,
+    pub(crate) kernel: KernelConfig,
     /// A key for the kernel; one of the store's own when absent.
     pub(crate) kernel_key: Option<Keypair>,
-    /// How long a tool may take.
-    pub(crate) deadline: Option<Duration>,
     /// How another address is chosen, for an address that is in use.
     pub(crate) choose_address: &'a str,
     /// A line for the log before tool servers start.
@@ -100,9 +100,8 @@ impl<'a> Plan<'a> {
             listeners: Vec::new(),
             edges: Vec::new(),
             policies,
-            trust: Trust::default(),
+            kernel: KernelConfig::default(),
             kernel_key: None,
-            deadline: None,
             choose_address,
             starting: None,
             is_main: false,
@@ -287,15 +286,12 @@ impl Runtime {
         let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
         let asks_users = plan.edges.iter().any(|edge| edge.kind.asks_users);
         let client_user = if asks_users { client_user(&store).await?.map(Arc::new) } else { None };
-        let trust = match &client_user {
-            Some(key) => plan.trust.and_approver(key.public_key().clone()),
-            None => plan.trust,
-        };
-        let trust = trust.of_store(&store, own_key).await?;
+        let mut config = plan.kernel;
+        config.trusted_approvers.extend(client_user.iter().map(|key| key.public_key().clone()));
+        trust_store(&mut config, &store).await?;
+        own_key.map_or(Ok(()), |key| check_kernel(&config, key))?;
         let slot = store.take_slot(plan.kernel_key).await?;
-        trust.check_kernel(slot.key.public_key())?;
-        let mut config = trust.config();
-        config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
+        check_kernel(&config, slot.key.public_key())?;
         let public_key = slot.key.public_key().clone();
         let context = ServerContext { public_key, clock: Arc::clone(&clock) };
         let connections = servers::start(&plan.servers, &context).await?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chio_core::crypto::PublicKey;
-use chio_core::with_defaults;
 use chio_kernel::KernelConfig;
 use chio_store::OpenStore;
 
@@ -33,86 +32,44 @@ pub(crate) struct TrustArgs {
 }
 
 impl TrustArgs {
-    /// What the options say, with these issuers besides the store's authority.
-    pub(crate) fn read(&self, io: &mut Io<'_>, issuers: Vec<PublicKey>) -> Result<Trust> {
-        Ok(Trust {
-            issuers,
-            approvers: io.public_keys("--trusted-approver", &self.trusted_approver)?,
-            kernels: io.public_keys("--trusted-kernel", &self.trusted_kernel)?,
+    /// A kernel's configuration that says so.
+    pub(crate) fn read(&self, io: &mut Io<'_>) -> Result<KernelConfig> {
+        Ok(KernelConfig {
+            trusted_approvers: io.public_keys("--trusted-approver", &self.trusted_approver)?,
+            trusted_kernels: io.public_keys("--trusted-kernel", &self.trusted_kernel)?,
             approval_timeout: Duration::from_secs(self.approval_timeout),
             allow_self_approval: self.allow_self_approval,
+            ..KernelConfig::default()
         })
     }
 }
 
-with_defaults! {
-    /// Whom a kernel believes.
-    #[derive(Debug)]
-    pub(crate) struct Trust {
-        issuers: Vec<PublicKey> = Vec::new(),
-        approvers: Vec<PublicKey> = Vec::new(),
-        kernels: Vec<PublicKey> = Vec::new(),
-        approval_timeout: Duration = KernelConfig::default().approval_timeout,
-        allow_self_approval: bool = false,
+/// Has a kernel trust the store's own authority and approver, if no key has two parts to play: a
+/// kernel neither issues nor approves, and who issues does not approve.
+pub(crate) async fn trust_store(config: &mut KernelConfig, store: &OpenStore) -> Result<()> {
+    config.trusted_issuers.extend(store.authority_public().await?);
+    config.trusted_approvers.extend(store.approver_public().await?);
+    let known = kernels_of(store).await?;
+    for approver in &config.trusted_approvers {
+        let issuers = (&config.trusted_issuers, ISSUER);
+        let others = [(&known, KERNEL), (&config.trusted_kernels, KERNEL), issuers];
+        if let Some((_, who)) = others.into_iter().find(|(keys, _)| keys.contains(approver)) {
+            return Err(not_an_approver(who).into());
+        }
     }
+    Ok(())
 }
 
-impl Trust {
-    /// The same, and these kernels elsewhere.
-    pub(crate) fn and_kernels(mut self, kernels: Vec<PublicKey>) -> Self {
-        self.kernels.extend(kernels);
-        self
-    }
-
-    /// The same with the store's own authority and approver, if no key has two parts to play: a
-    /// kernel neither issues nor approves, and who issues does not approve.
-    pub(crate) async fn of_store(
-        mut self,
-        store: &OpenStore,
-        kernel_key: Option<&PublicKey>,
-    ) -> Result<Self> {
-        self.issuers.extend(store.authority_public().await?);
-        self.approvers.extend(store.approver_public().await?);
-        let known = kernels_of(store).await?;
-        for approver in &self.approvers {
-            let others = [(&known, KERNEL), (&self.kernels, KERNEL), (&self.issuers, ISSUER)];
-            if let Some((_, who)) = others.into_iter().find(|(keys, _)| keys.contains(approver)) {
-                return Err(not_an_approver(who).into());
-            }
-        }
-        kernel_key.map_or(Ok(()), |key| self.check_kernel(key))?;
-        Ok(self)
-    }
-
-    /// The same, with another who may approve.
-    #[must_use]
-    pub(crate) fn and_approver(mut self, key: PublicKey) -> Self {
-        self.approvers.push(key);
-        self
-    }
-
-    /// Refuses a kernel's key that has another part to play.
-    pub(crate) fn check_kernel(&self, key: &PublicKey) -> Result<()> {
-        for (keys, who) in [(&self.issuers, ISSUER), (&self.approvers, "that of an approver")] {
-            if keys.contains(key) {
-                let message = format!("expected a kernel key of its own, found {who}");
-                return Err(Refused::new(message).into());
-            }
-        }
-        Ok(())
-    }
-
-    /// A kernel's configuration that says so.
-    pub(crate) fn config(self) -> KernelConfig {
-        KernelConfig {
-            trusted_issuers: self.issuers,
-            trusted_approvers: self.approvers,
-            trusted_kernels: self.kernels,
-            approval_timeout: self.approval_timeout,
-            allow_self_approval: self.allow_self_approval,
-            ..KernelConfig::default()
+/// Refuses a kernel's key that has another part to play.
+pub(crate) fn check_kernel(config: &KernelConfig, key: &PublicKey) -> Result<()> {
+    let approvers = (&config.trusted_approvers, "that of an approver");
+    for (keys, who) in [(&config.trusted_issuers, ISSUER), approvers] {
+        if keys.contains(key) {
+            let message = format!("expected a kernel key of its own, found {who}");
+            return Err(Refused::new(message).into());
         }
     }
+    Ok(())
 }
 
 const KERNEL: &str = "a kernel's";

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use chio_kernel::KernelConfig;
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
 use crate::logging::LogArgs;
 use crate::policy_args::PolicySources;
 use crate::runtime::Plan;
-use crate::trust::Trust;
 
 /// How another address is chosen.
 const CHOOSE: &str = "`listen: 127.0.0.1:0` takes a free port";
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         servers: config.servers,
         listeners: config.listeners,
         edges: config.edges,
-        trust: Trust::default().and_kernels(config.trusted_kernels),
+        kernel: KernelConfig { trusted_kernels: config.trusted_kernels, ..KernelConfig::default() },
         is_main: true,
         ..Plan::new(config.location, policies, CHOOSE)
     };

@@ -14,12 +14,10 @@ use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live::Lines;
-use crate::logging::LogArgs;
-use crate::policy_args::PolicyArgs;
 use crate::runtime::{Plan, run_server, shutdown_on_signal};
+use crate::serve_args::ServeArgs;
 use crate::servers::demo;
 use crate::store_args::DEFAULT_FOLDER;
-use crate::trust::TrustArgs;
 
 /// How another address is chosen.
 const CHOOSE: &str = "`chio up --listen 127.0.0.1:0` takes a free port";
@@ -50,18 +48,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
     #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    log: LogArgs,
-    #[command(flatten)]
-    trust: TrustArgs,
+    serve: ServeArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
-    args.log.start();
+    args.serve.start_log();
     let folder = io.folder.join(&args.data);
     let location = Location::new(None, Some(folder.clone()), &folder);
-    let trust = args.trust.read(io, Vec::new())?;
     run_server(async {
         let shutdown = shutdown_on_signal()?;
         let listeners = vec![
@@ -72,8 +65,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             servers: vec![demo::server(Some(&folder))],
             edges: default_edges(&listeners),
             listeners,
-            trust,
-            ..Plan::new(location, args.policy.sources(io), CHOOSE)
+            ..args.serve.plan(io, location, CHOOSE)?
         };
         let (mut runtime, mut opening, receipts) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;

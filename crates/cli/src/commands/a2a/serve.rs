@@ -12,12 +12,10 @@ use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
-use crate::logging::LogArgs;
-use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
+use crate::serve_args::ServeArgs;
 use crate::server_name;
 use crate::store_args::StoreArgs;
-use crate::trust::TrustArgs;
 
 const HELP: &str = "\
 Reads the agent's card and serves each of its skills as a tool, over MCP (/mcp) and A2A at one
@@ -58,15 +56,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    log: LogArgs,
-    #[command(flatten)]
-    trust: TrustArgs,
+    serve: ServeArgs,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
-    args.log.start();
+    args.serve.start_log();
     if args.url.is_none() && args.http.ip().is_unspecified() {
         bail!(
             "expected `--url`, where clients reach it, since it listens at every address: its \
@@ -79,15 +73,13 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     (a2a.kind.check)(&a2a.settings, Some(args.http)).map_err(|error| anyhow!("--url: {error}"))?;
     let agent = args.agent.of_args(io, args.server_id.as_ref(), &args.store)?;
     let starting = format!("asking the agent `{}` for its card", agent.id);
-    let trust = args.trust.read(io, Vec::new())?;
     let access = AccessConfig::Args(args.access.clone());
     let plan = Plan {
         servers: vec![Arc::new(agent)],
         listeners: vec![ListenerConfig::http(args.http, access)],
         edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
-        trust,
         starting: Some(starting),
-        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
+        ..args.serve.plan(io, args.store.location(io)?, CHOOSE)?
     };
     plan.run(io)
 }

@@ -13,13 +13,11 @@ use crate::admission::Anonymous;
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
-use crate::logging::LogArgs;
-use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
+use crate::serve_args::ServeArgs;
 use crate::server_name;
 use crate::servers::{McpCommand, ToolServer};
 use crate::store_args::StoreArgs;
-use crate::trust::TrustArgs;
 
 /// The default address over HTTP.
 pub(crate) const LISTEN: &str = "127.0.0.1:8931";
@@ -70,11 +68,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    log: LogArgs,
-    #[command(flatten)]
-    trust: TrustArgs,
+    serve: ServeArgs,
     #[command(flatten)]
     agent: A2aAgent,
     /// The command that starts the server, after `--`
@@ -102,21 +96,19 @@ enum Protocol {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
-    args.log.start();
+    args.serve.start_log();
     let (server, starting) = args.server(io)?;
     let listener = match args.http {
         Some(address) => ListenerConfig::http(address, AccessConfig::Args(args.access.clone())),
         None => ListenerConfig::stdio(Admits::ByPolicy(Anonymous::Refused)),
     };
     let edge = EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()).on(&listener.name);
-    let trust = args.trust.read(io, Vec::new())?;
     let plan = Plan {
         servers: vec![server],
         listeners: vec![listener],
         edges: vec![edge],
-        trust,
         starting: Some(starting),
-        ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
+        ..args.serve.plan(io, args.store.location(io)?, CHOOSE)?
     };
     plan.run(io)
 }

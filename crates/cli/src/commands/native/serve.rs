@@ -10,12 +10,10 @@ use chio_edge::{Endpoint, Settings};
 use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
-use crate::logging::LogArgs;
-use crate::policy_args::PolicyArgs;
 use crate::runtime::{EdgeConfig, Plan};
+use crate::serve_args::ServeArgs;
 use crate::servers::demo;
 use crate::store_args::StoreArgs;
-use crate::trust::TrustArgs;
 
 const HELP: &str = "\
 Serves the demo tools until it is told to end (Ctrl-C), then finishes what runs and signs the last
@@ -55,11 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY")]
     trusted_issuer: Vec<String>,
     #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    log: LogArgs,
-    #[command(flatten)]
-    trust: TrustArgs,
+    serve: ServeArgs,
     /// Every client is this subject, by public key or key file
     #[arg(long, value_name = "KEY")]
     peer: Option<String>,
@@ -69,7 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
-    args.log.start();
+    args.serve.start_log();
     let kernel_key = match &args.kernel_key {
         Some(path) => Some(io.read_key(path)?),
         None => None,
@@ -78,8 +72,6 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         Some(text) => Some(io.public_key("--peer", text)?),
         None => None,
     };
-    let issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
-    let trust = args.trust.read(io, issuers)?;
     let unix = args.unix.as_ref().map(|path| Endpoint::Unix(io.folder.join(path)));
     let admits = Admits::Everyone(peer);
     let listener = match unix.or(args.tcp.map(Endpoint::Tcp)) {
@@ -91,14 +83,16 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     };
     let edge = EdgeConfig::new(&chio_native_edge::EDGE, Settings::default()).on(&listener.name);
     let location = args.store.location(io)?;
-    let plan = Plan {
+    let mut plan = Plan {
         servers: vec![demo::server(location.data())],
         listeners: vec![listener],
         edges: vec![EdgeConfig { announcement: "listening on ", ..edge }],
-        trust,
         kernel_key,
-        deadline: args.deadline.map(Duration::from_secs),
-        ..Plan::new(location, args.policy.sources(io), "")
+        ..args.serve.plan(io, location, "")?
     };
+    plan.kernel.trusted_issuers = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
+    if let Some(seconds) = args.deadline {
+        plan.kernel.limits.deadline = Duration::from_secs(seconds);
+    }
     plan.run(io)
 }
