@@ -53,6 +53,11 @@ pub enum KernelError {
 }
 
 impl KernelError {
+    /// Whether nothing was run, which is for the caller to know and not for the operator.
+    pub(crate) const fn ran_nothing(&self) -> bool {
+        matches!(self, Self::NotClaimed(_) | Self::NotNow(_))
+    }
+
     /// The registry code.
     pub const fn code(&self) -> ErrorCode {
         match self {

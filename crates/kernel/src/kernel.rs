@@ -220,7 +220,15 @@ impl ChioKernel {
             trace_id = call.trace_id.as_deref(),
         );
         let inner = Arc::clone(&self.inner);
-        let work = async move { inner.evaluate_and_record(call, read, caller).await };
+        let work = async move {
+            let ended = inner.evaluate_and_record(call, read, caller).await;
+            if let Err(error) = &ended
+                && !error.ran_nothing()
+            {
+                tracing::error!("nothing is released: {error}");
+            }
+            ended
+        };
         let ended = DetachOnDrop::new(work.instrument(span)).await;
         ended.unwrap_or(Err(KernelError::Panicked))
     }

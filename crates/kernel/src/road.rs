@@ -59,7 +59,7 @@ impl Inner {
             && let Err(error) = self.claim(task_id, &call, &mut draft).await
         {
             // Another call may have the task; no intent of this one is open.
-            ticket.leave(matches!(error, KernelError::NotClaimed(_) | KernelError::NotNow(_)));
+            ticket.leave(error.ran_nothing());
             return Err(error);
         }
         let ended = self.run_stages(call, &caller, &mut draft).await;

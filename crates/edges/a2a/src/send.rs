@@ -224,12 +224,11 @@ async fn call_tool(
     let work = DetachOnDrop::new(async move {
         // Also when the call panics, tasks that wait for its end continue.
         let _ended = entry.ended.drop_guard();
-        let what = format!("{}/{}", request.server_id, request.tool_name);
         match runner.orchestrator.run(request, Arc::clone(&caller) as _).await {
             Ok(ran) => Ok(finish(&runner, &record, ran.evaluation, &caller.take_chunks())),
-            Err(error) => {
+            Err(_) => {
                 runner.tasks.remove(&record.id);
-                Err(fault_of(&what, &error))
+                Err(Fault::unreleased())
             }
         }
     });

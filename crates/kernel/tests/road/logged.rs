@@ -57,6 +57,19 @@ async fn a_call_that_no_task_waits_for_is_still_named() {
 }
 
 #[tokio::test]
+async fn a_call_without_a_receipt_is_logged_by_its_name() {
+    let log = CapturedLog::start();
+    let world = World::new().await;
+    world.ledger.appending.fail(true);
+    let call = world.call(&token("cap-1", &[grant("echo")]), "echo", json!({}));
+    let id = call.request_id.clone();
+    let caller = Arc::new(world.caller());
+    assert!(world.kernel.evaluate(call, caller).await.is_err());
+    let lines = lines_with(&log, &id);
+    assert!(matches!(&*lines, [line] if line.ends_with("told to fail")), "{lines:?}");
+}
+
+#[tokio::test]
 async fn the_end_of_each_call_is_logged_and_nothing_that_was_asked_or_answered() {
     let log = CapturedLog::everything();
     let secret = json!({"detail": SECRET, SECRET: [SECRET], "chunks": [SECRET]});

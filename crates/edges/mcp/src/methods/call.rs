@@ -58,10 +58,7 @@ async fn run_call(
     let origin = request.origin_request_id.clone();
     let (server, tool) = (request.server_id.clone(), request.tool_name.clone());
     let ran = session.shared.orchestrator.run(request, Arc::clone(caller) as _).await;
-    let ran = ran.map_err(|error| {
-        tracing::error!("{server}/{tool}: {error}");
-        unreleased()
-    })?;
+    let ran = ran.map_err(|_| unreleased())?;
     match ran.evaluation.outcome {
         Outcome::Stream { chunks } if session.takes_chunks() => {
             Ok(answer::stream_result(&ran.evaluation, chunks, caller.has_failed()))

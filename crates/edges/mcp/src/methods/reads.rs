@@ -33,10 +33,7 @@ pub(super) async fn read(
         RequestScope { id: Some(context.id), progress, task: None, _running: context.running };
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
     let read = session.shared.orchestrator.read(request, caller).await;
-    let read = read.map_err(|error| {
-        tracing::error!("{}: {error}", kind.name());
-        unreleased()
-    })?;
+    let read = read.map_err(|_| unreleased())?;
     let receipt = json!({"receiptId": read.receipt_id});
     match read.outcome {
         ReadOutcome::Value(value) => Ok(with_receipt(value, &read.receipt_id)),
