@@ -48,10 +48,10 @@ const PARTS: &[Part] = &[
     Part { name: "mutants", command: mutants },
 ];
 
-/// Processes that are killed under load, disks that forget and disks that fail.
+/// Processes that are killed under load, a clock that jumps, disks that forget and disks that fail.
 fn crash(round: Round) -> Result<Command> {
     let mut command = cargo(&["test", "--release", "-p", "chio-cli", "--test", "crash"]);
-    command.env("CHIO_CRASH_SEED", round.number.to_string());
+    command.env("CHIO_CRASH_SEED", round.number.to_string()).env("CHIO_CRASH_KILLS", "1000");
     Ok(command)
 }
 

@@ -54,9 +54,15 @@ impl Session {
     }
 
     async fn request(&mut self, method: &str, params: &Value) -> Answer {
+        self.try_request(method, params).await.unwrap()
+    }
+
+    /// A request, by a client that may be cut off.
+    pub(crate) async fn try_request(&mut self, method: &str, params: &Value) -> io::Result<Answer> {
         self.calls += 1;
         let id = self.calls;
-        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.try_post_to("/mcp", &self.session(), &message).await
     }
 
     /// Calls a tool, and looks whether it ran.
@@ -69,12 +75,26 @@ impl Session {
     }
 
     async fn post(&mut self, message: &Value) -> Answer {
+        self.post_to("/mcp", &self.session(), message).await
+    }
+
+    /// The header that names the session.
+    fn session(&self) -> String {
         let session = self.id.as_ref().map(|id| format!("MCP-Session-Id: {id}\r\n"));
-        self.post_to("/mcp", &session.unwrap_or_default(), message).await
+        session.unwrap_or_default()
     }
 
     /// Posts a message, with more headers.
     pub(crate) async fn post_to(&mut self, path: &str, headers: &str, message: &Value) -> Answer {
+        self.try_post_to(path, headers, message).await.unwrap()
+    }
+
+    async fn try_post_to(
+        &mut self,
+        path: &str,
+        headers: &str,
+        message: &Value,
+    ) -> io::Result<Answer> {
         let body = message.to_string();
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
@@ -83,8 +103,8 @@ impl Session {
             self.address,
             body.len()
         );
-        self.stream.write_all(request.as_bytes()).await.unwrap();
-        self.read().await.unwrap()
+        self.stream.write_all(request.as_bytes()).await?;
+        self.read().await
     }
 
     async fn fill(&mut self) -> io::Result<()> {

@@ -15,6 +15,7 @@
 mod a2a;
 mod bare;
 mod client;
+mod hostile;
 mod memory;
 mod servers;
 mod throughput;
@@ -44,6 +45,7 @@ const PARTS: &[Part] = &[
     ("mcp memory", memory::run),
     ("a2a throughput", a2a::throughput),
     ("a2a adapter", a2a::adapter),
+    ("hostile", hostile::run),
 ];
 
 fn main() {

@@ -6,8 +6,17 @@ use crate::servers::{Folder, up};
 
 /// The resident memory of a process, in KiB.
 fn resident(pid: u32) -> f64 {
+    status(pid, "VmRSS:")
+}
+
+/// The most resident memory that a process has had, in KiB.
+pub(crate) fn high_water(pid: u32) -> f64 {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, name: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 

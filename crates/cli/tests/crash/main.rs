@@ -6,6 +6,7 @@
 
 mod cancelled;
 mod check;
+mod clock;
 mod failing_disk;
 mod kill;
 mod load;

@@ -31,6 +31,26 @@ pub(crate) enum Spared {
     Some,
 }
 
+/// Compiles a library that is preloaded for a test; none, and a note of it, without a compiler.
+pub(crate) fn library(world: &World, source: &str, name: &str, test: &str) -> Option<PathBuf> {
+    let library = fs::canonicalize(world.folder.root()).unwrap().join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o"]);
+    compiler.arg(&library).args([source, "-ldl", "-lpthread"]);
+    match compiler.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            skip(test, "`cc` is not on the PATH");
+            None
+        }
+        built => {
+            let built = built.unwrap();
+            let complaint = String::from_utf8_lossy(&built.stderr);
+            assert!(built.status.success(), "{complaint}");
+            Some(library)
+        }
+    }
+}
+
 /// A world whose disk forgets and fails.
 pub(crate) struct Disk {
     /// The world's folder, without links.
@@ -38,24 +58,10 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Compiles the library for a world; none, and a note of it, when there is no compiler.
+    /// The disk of a world; none, and a note of it, when there is no compiler.
     pub(crate) fn of(world: &World, test: &str) -> Option<Self> {
         let root = fs::canonicalize(world.folder.root()).unwrap();
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o"]);
-        compiler.arg(root.join(LIBRARY)).args([SOURCE, "-ldl", "-lpthread"]);
-        match compiler.output() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                skip(test, "`cc` is not on the PATH");
-                None
-            }
-            built => {
-                let built = built.unwrap();
-                let complaint = String::from_utf8_lossy(&built.stderr);
-                assert!(built.status.success(), "{complaint}");
-                Some(Self { root })
-            }
-        }
+        library(world, SOURCE, LIBRARY, test).map(|_| Self { root })
     }
 
     fn data(&self) -> PathBuf {
