@@ -10,6 +10,7 @@ use anyhow::Result;
 use chio_store::Location;
 
 use crate::access::AccessConfig;
+use crate::adoption::AdoptArgs;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
     #[command(flatten)]
+    adopt: AdoptArgs,
+    #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     log: LogArgs,
@@ -73,6 +76,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             edges: default_edges(&listeners),
             listeners,
             trust,
+            adopt: args.adopt.adopt,
             ..Plan::new(location, args.policy.sources(io), CHOOSE)
         };
         let (mut runtime, mut opening, receipts) = plan.start(io).await?;
@@ -80,12 +84,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         for listener in &mut opening.listeners {
             listener.set_anonymous(agent.anonymous());
         }
-        let served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
-        let file = served.write_endpoint_file(io, &runtime, true)?;
+        let mut served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
+        served.write_endpoint_file(io, &runtime, true)?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
         Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
-        drop(file);
         io.say("ended: everything that ran is in the log")
     })
 }

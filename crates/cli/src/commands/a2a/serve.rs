@@ -8,6 +8,7 @@ use chio_edge::{SettingValue, Settings};
 
 use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
+use crate::adoption::AdoptArgs;
 use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
+    adopt: AdoptArgs,
+    #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
     log: LogArgs,
@@ -87,6 +90,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
         trust,
         starting: Some(starting),
+        adopt: args.adopt.adopt,
         ..Plan::new(args.store.location(io)?, args.policy.sources(io), CHOOSE)
     };
     plan.run(io)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chio_edge::{Endpoint, Settings};
 
+use crate::adoption::AdoptArgs;
 use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     tcp: Option<SocketAddr>,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    adopt: AdoptArgs,
     /// Sign receipts with this key [default: a key of the store's own]
     #[arg(long, value_name = "FILE")]
     kernel_key: Option<PathBuf>,
@@ -98,6 +101,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         trust,
         kernel_key,
         deadline: args.deadline.map(Duration::from_secs),
+        adopt: args.adopt.adopt,
         ..Plan::new(location, args.policy.sources(io), "")
     };
     plan.run(io)
