@@ -43,7 +43,8 @@ pub(crate) struct A2aAgent {
     /// Refuse the agent unless it asks for this security scheme; can be repeated
     #[arg(long, value_name = "NAME", requires = "target")]
     pub(crate) require_scheme: Vec<String>,
-    /// Use only interfaces of this origin; can be repeated
+    /// Use only interfaces of this origin, and send credentials there and to a token endpoint there
+    /// [default: any origin, and credentials only to that of the card]; can be repeated
     #[arg(long, value_name = "ORIGIN", requires = "target")]
     pub(crate) allow_origin: Vec<String>,
     /// Let connections go to this address that is not public, such as 10.0.0.0/8 or *.corp.example;
@@ -74,15 +75,15 @@ pub(crate) struct A2aAgent {
     /// Where tokens are asked for [default: as the card says]
     #[arg(long, value_name = "URL", requires = "oauth_client")]
     pub(crate) oauth_token_endpoint: Option<String>,
-    /// A header of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
-    pub(crate) header: Vec<(String, String)>,
-    /// A query parameter of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
-    pub(crate) query: Vec<(String, String)>,
-    /// A cookie of every request; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "target")]
-    pub(crate) cookie: Vec<(String, String)>,
+    /// A header of every request, and the file of its value; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) header_file: Vec<(String, String)>,
+    /// A query parameter of every request, and the file of its value; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) query_file: Vec<(String, String)>,
+    /// A cookie of every request, and the file of its value; can be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair, requires = "target")]
+    pub(crate) cookie_file: Vec<(String, String)>,
     /// Certificates that are trusted besides the system's
     #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) tls_ca: Option<PathBuf>,
@@ -104,6 +105,15 @@ pub(crate) struct A2aAgent {
     /// Let callers ask agents of A2A 1.0 for the history of a task
     #[arg(long, requires = "target")]
     pub(crate) history_length: bool,
+    /// Headers of every request.
+    #[arg(skip)]
+    pub(crate) header: Vec<(String, String)>,
+    /// Query parameters of every request.
+    #[arg(skip)]
+    pub(crate) query: Vec<(String, String)>,
+    /// Cookies of every request.
+    #[arg(skip)]
+    pub(crate) cookie: Vec<(String, String)>,
     /// Its name in grants, calls and receipts.
     #[arg(skip)]
     pub(crate) id: String,
@@ -115,14 +125,13 @@ pub(crate) struct A2aAgent {
     pub(crate) manifest_public_key: Option<PublicKey>,
 }
 
-/// Reads `NAME=VALUE`.
+/// Reads `NAME=FILE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
-        // The value may be a secret, and so may a text without `=`.
-        _ => Err("expected NAME=VALUE".to_owned()),
+        _ => Err("expected NAME=FILE".to_owned()),
     }
 }
 
@@ -178,16 +187,7 @@ impl A2aAgent {
         if let Some(policy) = self.partner_policy() {
             config = config.with_partner_policy(policy);
         }
-        for (name, value) in &self.header {
-            config = config.with_request_header(name, value);
-        }
-        for (name, value) in &self.query {
-            config = config.with_request_query(name, value);
-        }
-        for (name, value) in &self.cookie {
-            config = config.with_request_cookie(name, value);
-        }
-        config = self.with_credentials(config)?;
+        config = self.with_credentials(self.with_extras(config)?)?;
         if let Some(file) = &self.task_registry {
             config = config.with_task_registry_file(file);
         }
@@ -196,6 +196,29 @@ impl A2aAgent {
         }
         for pattern in &self.allow_address {
             config = config.with_allowed_address(pattern.clone());
+        }
+        Ok(config)
+    }
+
+    /// Adds what goes along with every request.
+    fn with_extras(&self, mut config: A2aAdapterConfig) -> Result<A2aAdapterConfig> {
+        for (name, value) in &self.header {
+            config = config.with_request_header(name, value);
+        }
+        for (name, file) in &self.header_file {
+            config = config.with_request_header(name, self.line(file)?.as_str());
+        }
+        for (name, value) in &self.query {
+            config = config.with_request_query(name, value);
+        }
+        for (name, file) in &self.query_file {
+            config = config.with_request_query(name, self.line(file)?.as_str());
+        }
+        for (name, value) in &self.cookie {
+            config = config.with_request_cookie(name, value);
+        }
+        for (name, file) in &self.cookie_file {
+            config = config.with_request_cookie(name, self.line(file)?.as_str());
         }
         Ok(config)
     }

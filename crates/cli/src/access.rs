@@ -1,7 +1,6 @@
 //! What clients over HTTP have to show.
 
 use std::env::{self, VarError};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +13,7 @@ use chio_net::jwt::{IssuerKeys, JwkSet, JwtVerifier, RefreshRules};
 use zeroize::Zeroizing;
 
 use crate::admission::Anonymous;
-use crate::files::{self, shown};
+use crate::files::{self, is_dash, shown};
 use crate::io::Io;
 
 /// The variable that a token may be in.
@@ -29,12 +28,9 @@ const DEFAULT: &str = "default";
 /// Options that say how clients over HTTP authenticate.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AccessArgs {
-    /// The bearer token that clients must send; others on this machine can see it here, so prefer
-    /// a file or the variable CHIO_AUTH_TOKEN
-    #[arg(long, value_name = "TOKEN", requires = "http")]
-    auth_token: Option<Secret>,
-    /// The file of the bearer token that clients must send
-    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "auth_token")]
+    /// The file of the bearer token that clients must send, which may be in the variable
+    /// CHIO_AUTH_TOKEN as well
+    #[arg(long, value_name = "FILE", requires = "http")]
     auth_token_file: Option<PathBuf>,
     /// Let in every client on this machine, with what the policy hands out (`default`) or with
     /// exactly the capability in this file
@@ -42,7 +38,7 @@ pub(crate) struct AccessArgs {
         long,
         value_name = "default|FILE",
         requires = "http",
-        conflicts_with_all = ["auth_token", "auth_token_file"]
+        conflicts_with = "auth_token_file"
     )]
     anonymous: Option<String>,
 }
@@ -133,30 +129,11 @@ impl JwtConfig {
     }
 }
 
-/// A token on the command line, which is never printed.
-#[derive(Clone)]
-struct Secret(String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
 impl AccessArgs {
     /// What clients have to show, if anything was set.
     fn read(&self, io: &mut Io<'_>) -> Result<Option<Access>> {
         if let Some(value) = &self.anonymous {
             return anonymous(io, value).map(Some);
-        }
-        if let Some(Secret(token)) = &self.auth_token {
-            return Access::default().with_token(token, None).map(Some);
         }
         if let Some(file) = &self.auth_token_file {
             let token = read_token(io, file)?;
@@ -214,6 +191,9 @@ fn anonymous(io: &mut Io<'_>, value: &str) -> Result<Access> {
 
 /// Reads the one line of a token file.
 pub(crate) fn read_token(io: &mut Io<'_>, file: &Path) -> Result<Zeroizing<String>> {
+    if !is_dash(file) {
+        io.open_secret(file)?;
+    }
     let bytes = Zeroizing::new(io.read_at_most(file, MAX_TOKEN)?);
     let text = std::str::from_utf8(&bytes).map(str::trim);
     let text = text.with_context(|| format!("{} is not a token file", shown(file)))?;

@@ -1,15 +1,16 @@
-//! Where the process that works on a store can be reached: a file for other commands to read.
+//! Where the process that works on a store can be reached: a file for other commands to read. The
+//! process holds a lock on it as long as it listens, so what a crash leaves is told apart.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::fs::{self, File, TryLockError};
+use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Result;
+use chio_net::address::is_this_machine;
 use serde::{Deserialize, Serialize};
 
-use crate::files::Access;
 use crate::io::Io;
 use crate::text;
 
@@ -17,8 +18,8 @@ use crate::text;
 const NAME: &str = "endpoint.json";
 /// The edge by which commands call tools.
 pub(crate) const CALLS: &str = "mcp";
-/// How long a process may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
+/// The longest file that is read, in bytes.
+const MAX_LEN: u64 = 1 << 20;
 
 /// Where a process can be reached. The token in it is for users who may read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,12 @@ pub(crate) struct EndpointFile {
     pub(crate) edges: BTreeMap<String, String>,
 }
 
+/// A file that was read, and stays open to see whether its process still holds it.
+pub(crate) struct ReadFile {
+    pub(crate) content: EndpointFile,
+    file: File,
+}
+
 impl EndpointFile {
     /// A file of this process, without edges.
     pub(crate) fn new(servers: Vec<String>) -> Self {
@@ -43,13 +50,33 @@ impl EndpointFile {
     }
 
     /// The file in a data directory, if it can be read.
-    pub(crate) fn read_in(data: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(data.join(NAME)).ok()?).ok()
+    pub(crate) fn read_in(data: &Path) -> Option<ReadFile> {
+        let mut file = File::open(data.join(NAME)).ok()?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(MAX_LEN).read_to_end(&mut bytes).ok()?;
+        Some(ReadFile { content: serde_json::from_slice(&bytes).ok()?, file })
+    }
+
+    /// The file of a process that runs.
+    pub(crate) fn running_in(data: &Path) -> Option<Self> {
+        Self::read_in(data).filter(ReadFile::is_held).map(|read| read.content)
     }
 
     /// The URL by which commands call tools.
     pub(crate) fn calls(&self) -> Option<&str> {
         self.edges.get(CALLS).map(String::as_str)
+    }
+
+    /// The URL by which commands of this machine call tools; none where it is not on loopback.
+    pub(crate) fn calls_here(&self) -> Option<String> {
+        let (url, address) = (self.calls()?, self.address()?);
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let here = SocketAddr::new(ip, address.port()).to_string();
+        is_this_machine(ip).then(|| url.replacen(&address.to_string(), &here, 1))
     }
 
     /// The address by which commands call tools.
@@ -62,16 +89,24 @@ impl EndpointFile {
         self.address() == Some(address)
     }
 
-    /// Whether a process listens where the file says.
-    pub(crate) fn is_running(&self) -> bool {
-        self.address().is_some_and(|at| TcpStream::connect_timeout(&at, CONNECT_TIMEOUT).is_ok())
-    }
-
     /// Writes it into a data directory, until what is returned is dropped.
     pub(crate) fn write_in(self, io: &Io<'_>, data: &Path) -> Result<WrittenFile> {
-        let file = data.join(NAME);
-        io.write_file(&file, text::json(&self)?.as_bytes(), Access::Private, true)?;
-        Ok(WrittenFile { data: io.folder.join(data), written: self })
+        let file = io.write_locked(&data.join(NAME), text::json(&self)?.as_bytes())?;
+        Ok(WrittenFile { data: io.folder.join(data), written: self, _lock: file })
+    }
+}
+
+impl ReadFile {
+    /// Whether the process that wrote it still holds it.
+    pub(crate) fn is_held(&self) -> bool {
+        match self.file.try_lock_shared() {
+            Ok(()) => {
+                let _ = self.file.unlock();
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(_)) => false,
+        }
     }
 }
 
@@ -79,11 +114,12 @@ impl EndpointFile {
 pub(crate) struct WrittenFile {
     data: PathBuf,
     written: EndpointFile,
+    _lock: File,
 }
 
 impl Drop for WrittenFile {
     fn drop(&mut self) {
-        if EndpointFile::read_in(&self.data).as_ref() == Some(&self.written) {
+        if EndpointFile::read_in(&self.data).is_some_and(|read| read.content == self.written) {
             let _ = fs::remove_file(self.data.join(NAME));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -49,6 +50,11 @@ impl Out {
         io.field("written to", path.display())
     }
 }
+
+/// The mode of a file that others than its owner can change.
+pub(crate) const CHANGEABLE: u32 = 0o022;
+/// The mode of a file that others than its owner can read.
+pub(crate) const READABLE: u32 = 0o055;
 
 /// Who may read a file that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +105,28 @@ impl Io<'_> {
         File::open(self.folder.join(path)).with_context(|| format!("cannot read {}", shown(path)))
     }
 
+    /// Opens a file with a secret. Says so when others than its owner can read it.
+    ///
+    /// # Errors
+    /// When others can change it, too.
+    pub(crate) fn open_secret(&mut self, path: &Path) -> Result<File> {
+        let file = self.open(path)?;
+        let found = file.metadata().with_context(|| format!("cannot read {}", shown(path)))?;
+        // What is no file, such as a pipe, has nothing to be changed.
+        let mode = if found.is_file() { found.permissions().mode() } else { 0 };
+        let path = shown(path);
+        if mode & CHANGEABLE != 0 {
+            bail!(
+                "expected a file that only its owner can change, found {path}: run `chmod 600` on it"
+            );
+        }
+        if mode & READABLE != 0 {
+            let problem = "can be read by others than its owner: run `chmod 600` on it";
+            self.complain("warning", format_args!("{path} {problem}"));
+        }
+        Ok(file)
+    }
+
     /// Standard input, once.
     pub(crate) fn standard_input(&mut self) -> Result<&mut dyn Read> {
         match self.input.take() {
@@ -117,7 +145,7 @@ impl Io<'_> {
     ) -> Result<()> {
         let target = self.folder.join(path);
         let written = if replace {
-            rewrite(&target, content, access)
+            rewrite(&target, content, access, |_| Ok(()))
         } else {
             write(&target, content, access)
         };
@@ -128,8 +156,15 @@ impl Io<'_> {
                     shown(path)
                 )
             }
-            written => written.with_context(|| format!("cannot write {}", shown(path))),
+            written => written.map(drop).with_context(|| format!("cannot write {}", shown(path))),
         }
+    }
+
+    /// Replaces a file that only its owner can read. From its first moment on it is locked, until
+    /// what is returned is dropped.
+    pub(crate) fn write_locked(&self, path: &Path, content: &[u8]) -> Result<File> {
+        rewrite(&self.folder.join(path), content, Access::Private, File::lock)
+            .with_context(|| format!("cannot write {}", shown(path)))
     }
 }
 
@@ -158,7 +193,7 @@ pub(crate) fn shown(path: &Path) -> String {
 }
 
 /// Makes a file that did not exist.
-fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+fn write(path: &Path, content: &[u8], access: Access) -> io::Result<File> {
     let mut file = create(path, access)?;
     let written = settle_mode(&file, access)
         .and_then(|()| file.write_all(content))
@@ -167,23 +202,27 @@ fn write(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
         // Half a key is worse than none.
         let _ = fs::remove_file(path);
     }
-    written
+    written.map(|()| file)
 }
 
 /// Gives a private file its mode whatever the umask took away.
 fn settle_mode(file: &File, access: Access) -> io::Result<()> {
     #[cfg(unix)]
     if matches!(access, Access::Private) {
-        use std::os::unix::fs::PermissionsExt;
         return file.set_permissions(fs::Permissions::from_mode(0o600));
     }
     let _ = (file, access);
     Ok(())
 }
 
-/// Puts a new file in the place of another: at each moment there is the old or the new. What is
-/// no file (a device, a pipe, a folder, a link) is left alone.
-fn rewrite(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
+/// Puts a new file, which was made `ready`, in the place of another: at each moment there is the old
+/// or the new. What is no file (a device, a pipe, a folder, a link) is left alone.
+fn rewrite(
+    path: &Path,
+    content: &[u8],
+    access: Access,
+    ready: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<File> {
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is not an ordinary file"));
     }
@@ -191,12 +230,12 @@ fn rewrite(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     name.push(path.file_name().ok_or(ErrorKind::InvalidInput)?);
     name.push(format!(".{}", Uuid::now_v7()));
     let beside = path.with_file_name(name);
-    write(&beside, content, access)?;
-    let renamed = fs::rename(&beside, path);
+    let file = write(&beside, content, access)?;
+    let renamed = ready(&file).and_then(|()| fs::rename(&beside, path));
     if renamed.is_err() {
         let _ = fs::remove_file(&beside);
     }
-    renamed
+    renamed.map(|()| file)
 }
 
 /// Creates a file that did not exist. It never has more readers than it should, not even empty.

@@ -1,6 +1,5 @@
 //! Key files: the 64 hex digits of an Ed25519 seed and a newline.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -23,9 +22,8 @@ impl Io<'_> {
         let read = if is_dash(path) {
             self.standard_input()?.take(limit).read_to_end(&mut bytes)
         } else {
-            let mut file = self.open(path)?;
-            self.warn_if_exposed(path, &file);
-            file.by_ref().take(limit).read_to_end(&mut bytes)
+            let file = self.open_secret(path)?;
+            file.take(limit).read_to_end(&mut bytes)
         };
         read.with_context(|| format!("cannot read {}", shown(path)))?;
         let text = std::str::from_utf8(&bytes).map(str::trim);
@@ -65,25 +63,4 @@ impl Io<'_> {
     pub(crate) fn public_keys(&mut self, option: &str, texts: &[String]) -> Result<Vec<PublicKey>> {
         texts.iter().map(|text| self.public_key(option, text)).collect()
     }
-
-    /// Says so when others than the owner can read a key file.
-    #[cfg(unix)]
-    fn warn_if_exposed(&mut self, path: &Path, file: &File) {
-        use std::os::unix::fs::MetadataExt;
-
-        const OTHERS: u32 = 0o077;
-        let exposed = |found: &std::fs::Metadata| found.is_file() && found.mode() & OTHERS != 0;
-        if file.metadata().is_ok_and(|found| exposed(&found)) {
-            let path = shown(path);
-            self.complain(
-                "warning",
-                format_args!(
-                    "{path} can be read or changed by others than its owner: run `chmod 600` on it"
-                ),
-            );
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn warn_if_exposed(&mut self, _path: &Path, _file: &File) {}
 }

@@ -292,7 +292,7 @@ async fn serve_http(
 impl AddressInUse<'_> {
     /// Which process has the address, and what to do.
     fn error(self, address: SocketAddr) -> anyhow::Error {
-        let own = self.data.and_then(EndpointFile::read_in);
+        let own = self.data.and_then(EndpointFile::running_in);
         let (port, choose) = (address.port(), self.choose);
         match own.filter(|own| own.is_at(address)) {
             Some(own) => anyhow!(

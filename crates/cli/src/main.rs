@@ -3,6 +3,7 @@
 mod a2a_agent;
 mod access;
 mod admission;
+mod adoption;
 mod approving;
 mod clock;
 mod commands;
@@ -16,6 +17,7 @@ mod files;
 mod health;
 mod io;
 mod key_file;
+mod key_watch;
 mod listeners;
 mod live;
 mod logging;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use chio_core::crypto::Keypair;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
-use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
+use chio_edge::{Carrier, Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
 use chio_kernel::{
     ChioKernel, Clock, DurableReceipt, KernelConfig, KernelParts, SystemClock, SystemRandomness,
 };
@@ -24,9 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
+use crate::adoption;
 use crate::approving::{ByClientUser, client_user};
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
+use crate::key_watch::watch_keys;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
@@ -60,6 +62,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) starting: Option<String>,
     /// Whether other commands find this process even while another one runs on the store.
     pub(crate) is_main: bool,
+    /// Whether a data directory is used that was not made here.
+    pub(crate) adopt: bool,
 }
 
 /// An edge as it is configured.
@@ -105,6 +109,7 @@ impl<'a> Plan<'a> {
             choose_address,
             starting: None,
             is_main: false,
+            adopt: false,
         }
     }
 
@@ -113,6 +118,10 @@ impl<'a> Plan<'a> {
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
         let policies = self.policies.load(io).await?;
         let data = self.location.data().map(Path::to_owned);
+        if let Some(data) = &data {
+            let may_ask = self.listeners.iter().all(|it| it.carrier() != Carrier::Stdio);
+            adoption::check(io, data, self.adopt, may_ask)?;
+        }
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let (first, later): (Vec<_>, Vec<_>) =
             self.listeners.iter().partition(|listener| listener.is_bound_first());
@@ -142,9 +151,9 @@ impl<'a> Plan<'a> {
             let is_main = self.is_main;
             let (mut runtime, opening, _) = self.start(io).await?;
             runtime.announce();
-            let served = opening.open(&mut runtime, None).await?;
+            let mut served = opening.open(&mut runtime, None).await?;
             // Before it is announced: clients may act on the announcement at once.
-            let _file = served.write_endpoint_file(io, &runtime, is_main)?;
+            served.write_endpoint_file(io, &runtime, is_main)?;
             served.announce();
             runtime.serve(served, shutdown).await
         })
@@ -165,6 +174,8 @@ pub(crate) struct Opening {
 pub(crate) struct Served {
     listeners: Vec<(Listener, Vec<ServedEdge>)>,
     data: Option<PathBuf>,
+    /// Tells other commands where this process can be reached.
+    file: Option<WrittenFile>,
 }
 
 struct ServedEdge {
@@ -193,7 +204,7 @@ impl Opening {
             }
             listeners.push((listener, edges));
         }
-        Ok(Served { listeners, data: self.data })
+        Ok(Served { listeners, data: self.data, file: None })
     }
 }
 
@@ -216,12 +227,12 @@ impl Served {
     /// Tells other commands where this process can be reached. Only the main process of a store
     /// replaces the file of another one that runs.
     pub(crate) fn write_endpoint_file(
-        &self,
+        &mut self,
         io: &Io<'_>,
         runtime: &Runtime,
         is_main: bool,
-    ) -> Result<Option<WrittenFile>> {
-        let Some(data) = &self.data else { return Ok(None) };
+    ) -> Result<()> {
+        let Some(data) = &self.data else { return Ok(()) };
         let mut file = EndpointFile::new(runtime.servers.clone());
         for (listener, edges) in &self.listeners {
             for ServedEdge { config, .. } in edges {
@@ -233,11 +244,10 @@ impl Served {
                 }
             }
         }
-        let other = || EndpointFile::read_in(data).is_some_and(|other| other.is_running());
-        if file.calls().is_none() || (!is_main && other()) {
-            return Ok(None);
+        if file.calls().is_some() && (is_main || EndpointFile::running_in(data).is_none()) {
+            self.file = Some(file.write_in(io, data)?);
         }
-        file.write_in(io, data).map(Some)
+        Ok(())
     }
 
     /// Each edge that has an address, with it, and whether that is over HTTP.
@@ -252,12 +262,21 @@ impl Served {
 
     /// Serves until `shutdown`, or until standard input ends.
     async fn serve(self, shutdown: CancellationToken) {
-        let mut serving = JoinSet::new();
+        let (mut serving, closing) = (JoinSet::new(), CancellationToken::new());
         for (listener, edges) in self.listeners {
             let edges = edges.into_iter().map(|served| served.edge).collect();
-            serving.spawn(listener.serve(edges, shutdown.clone()));
+            serving.spawn(listener.serve(edges, closing.clone()));
         }
-        serving.join_all().await;
+        let mut served = pin!(serving.join_all());
+        tokio::select! {
+            _ = &mut served => {}
+            () = shutdown.cancelled() => {
+                // SECURITY: before another process can listen there, and be sent the token.
+                drop(self.file);
+                closing.cancel();
+                served.await;
+            }
+        }
     }
 }
 
@@ -414,6 +433,7 @@ impl Runtime {
                 let _ = tokio::time::timeout(PATIENCE, serving).await;
             }
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
+            never = watch_keys(&self.store) => match never {},
         }
         close(&self.edges).await;
         self.end().await

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use chio_store::Location;
 
+use crate::adoption::AdoptArgs;
 use crate::io::Io;
 use crate::logging::LogArgs;
 use crate::policy_args::PolicyArgs;
@@ -11,6 +12,8 @@ use crate::trust::TrustArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    adopt: AdoptArgs,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
@@ -32,7 +35,7 @@ impl ServeArgs {
         location: Location,
         choose_address: &'a str,
     ) -> Result<Plan<'a>> {
-        let kernel = self.trust.read(io)?;
-        Ok(Plan { kernel, ..Plan::new(location, self.policy.sources(io), choose_address) })
+        let (adopt, kernel) = (self.adopt.adopt, self.trust.read(io)?);
+        Ok(Plan { adopt, kernel, ..Plan::new(location, self.policy.sources(io), choose_address) })
     }
 }

@@ -1,7 +1,7 @@
 //! Authentication of HTTP requests: where they come from, the principal, the capability and the proof
 //! of possession that they bring, and the rate at which they come.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -134,7 +134,7 @@ impl HttpAuth {
         let from = head.extensions.get::<ClientAddress>().map(|address| address.0.ip());
         let client = match &principal {
             Ok(principal) if principal.is_authenticated() => principal.name.clone(),
-            _ => from.map(|from| from.to_string()).unwrap_or_default(),
+            _ => from.map(|from| network_of(from).to_string()).unwrap_or_default(),
         };
         limiter.pass(&client, Instant::now()).map_err(Refusal::rate_limited)?;
         Ok(RequestHead { from, principal, proof: proof(headers) })
@@ -151,6 +151,14 @@ impl HttpAuth {
             return Err(HeaderError::Several);
         }
         parse_capability(value.as_bytes()).map(Some).ok_or(HeaderError::Capability)
+    }
+}
+
+/// The part of an address that a client does not choose: one host has a whole network of IPv6.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
     }
 }
 
@@ -300,6 +308,18 @@ mod tests {
         assert_eq!((known.is_authenticated(), &*known.name), (true, "alice"));
         let other = of(Some("Bearer 0123456789abcdeX"), true).await;
         assert_eq!(other, Err(AuthError::Unknown.to_string()));
+    }
+
+    #[test]
+    fn one_host_is_one_address() {
+        for (address, network) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:2::", "2001:db8:1:2::"),
+        ] {
+            assert_eq!(network_of(address.parse().unwrap()).to_string(), network);
+        }
     }
 
     #[test]

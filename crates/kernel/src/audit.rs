@@ -43,7 +43,7 @@ pub struct AuditProgress {
 pub struct AuditReport {
     /// Each log.
     pub logs: Vec<LogAudit>,
-    /// What is wrong with logs that are not there.
+    /// What is wrong with logs that are not there, and with the keys of the store.
     pub missing: Vec<String>,
     /// How many problems there are in all.
     pub problems: u64,

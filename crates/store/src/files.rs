@@ -128,7 +128,27 @@ pub(crate) fn write_private(folder: &Path, name: &str, content: &[u8]) -> io::Re
     written.and_then(|()| sync_folder(folder))
 }
 
-/// The text of a small file; none when there is no such file.
+/// Refuses a file that others than its owner can change: what it says may be their word.
+#[cfg(unix)]
+fn check_owned(path: &Path, file: &File) -> StoreResult<()> {
+    use std::os::unix::fs::MetadataExt;
+    let found = file.metadata().map_err(|error| unreachable(path, &error))?;
+    if found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(StoreError::Refused(format!(
+        "expected a file that only its owner can change, found `{shown}`: run `chmod 600` on it"
+    )))
+}
+
+#[cfg(not(unix))]
+fn check_owned(_path: &Path, _file: &File) -> StoreResult<()> {
+    Ok(())
+}
+
+/// The text of a small file; none when there is no such file. Refused when others than its owner can
+/// change it.
 pub(crate) fn read_small(path: &Path) -> StoreResult<Option<Zeroizing<String>>> {
     let mut text = Zeroizing::new(String::with_capacity(MAX_SMALL));
     let file = match File::open(path) {
@@ -136,6 +156,7 @@ pub(crate) fn read_small(path: &Path) -> StoreResult<Option<Zeroizing<String>>> 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreachable(path, &error)),
     };
+    check_owned(path, &file)?;
     // Less than the room that there is, so that the text is never moved.
     let read = file.take(MAX_SMALL as u64 / 2).read_to_string(&mut text);
     read.map_err(|error| unreachable(path, &error))?;

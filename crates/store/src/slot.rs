@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chio_core::certificate::KernelCertificate;
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_kernel::store::{Ledger, StoreError, StoreResult};
+use chio_kernel::store::{Ledger, LogSummary, StoreError, StoreResult};
 use tokio::time::{Instant, sleep};
 
 use crate::OpenStore;
@@ -33,7 +33,36 @@ impl fmt::Debug for Slot {
     }
 }
 
+/// Refuses an authority that certified none of the kernels of its store, where another one did: its
+/// key was replaced, in the store as well.
+fn check_authority(known: &PublicKey, store_id: &str, logs: &[LogSummary]) -> StoreResult<()> {
+    let certificates = logs.iter().flat_map(|log| &log.certificates);
+    let mut authorities =
+        certificates.filter(|it| it.store_id == store_id).map(|it| &it.authority).peekable();
+    let Some(other) = authorities.peek().copied() else { return Ok(()) };
+    if authorities.any(|authority| authority == known) {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "expected the authority key `{other}`, which certified the kernels of this store, found \
+         `{known}`"
+    )))
+}
+
 impl OpenStore {
+    /// Checks that the keys that are here are those that the store knows, and that its authority
+    /// certified its kernels.
+    ///
+    /// # Errors
+    /// When a key is another, or cannot be read.
+    pub async fn check_keys(&self) -> StoreResult<()> {
+        for role in Role::ALL {
+            self.key(role).await?;
+        }
+        let Some(known) = self.authority_public().await? else { return Ok(()) };
+        check_authority(&known, &self.backend.store_id().await?, &self.backend.logs().await?)
+    }
+
     /// Takes the place of a kernel. With a key, it is that kernel's own place, and its secret is
     /// not kept; without, the first that no kernel holds, or a new one.
     ///
@@ -93,6 +122,9 @@ impl OpenStore {
     async fn certify(&self, key: &PublicKey) -> StoreResult<KernelCertificate> {
         let (store_id, authority) = (self.backend.store_id().await?, self.authority().await?);
         let logs = self.backend.logs().await?;
+        if let Some(known) = self.authority_public().await? {
+            check_authority(&known, &store_id, &logs)?;
+        }
         let known = logs.into_iter().find(|log| log.kernel_key == *key);
         let fits = |known: &KernelCertificate| {
             let signer = authority.as_ref().map(Keypair::public_key);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use chio_kernel::KernelConfig;
 
+use crate::adoption::AdoptArgs;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::io::Io;
 use crate::logging::LogArgs;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
     config: PathBuf,
     #[command(flatten)]
+    adopt: AdoptArgs,
+    #[command(flatten)]
     log: LogArgs,
 }
 
@@ -45,6 +48,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         edges: config.edges,
         kernel: KernelConfig { trusted_kernels: config.trusted_kernels, ..KernelConfig::default() },
         is_main: true,
+        adopt: args.adopt.adopt,
         ..Plan::new(config.location, policies, CHOOSE)
     };
     plan.run(io)

@@ -72,12 +72,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         for listener in &mut opening.listeners {
             listener.set_anonymous(agent.anonymous());
         }
-        let served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
-        let file = served.write_endpoint_file(io, &runtime, true)?;
+        let mut served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
+        served.write_endpoint_file(io, &runtime, true)?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
         Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
-        drop(file);
         io.say("ended: everything that ran is in the log")
     })
 }

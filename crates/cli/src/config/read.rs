@@ -437,13 +437,15 @@ mod tests {
     #[test]
     fn servers_are_read_with_all_that_they_are_started_with() {
         let text = "store: data\nservers:\n  - id: files\n    command: [npx, -y, files]\n    \
-                    env: {KEY: value}\n    folder: work\n    shared: true\n  - id: demo\n";
+                    env: {KEY: value}\n    pass_env: [TOKEN]\n    folder: work\n    shared: true\n  \
+                    - id: demo\n";
         let config = read(text).unwrap();
         assert_eq!(config.server_ids(), ["files", "demo"]);
         let files = McpCommand {
             id: "files".to_owned(),
             command: ["npx", "-y", "files"].map(str::to_owned).to_vec(),
             env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+            pass_env: vec!["TOKEN".to_owned()],
             folder: Some("/x/work".into()),
             sharing: Sharing::Shared,
         };

@@ -1,16 +1,17 @@
 //! Messages of one session: JSON-RPC in requests, answers as JSON or as a stream of events.
 
+use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use chio_net::address::{AddressPattern, AddressRules};
-use chio_net::client::{
-    ClientError, ClientOptions, EventStream, HttpClient, Limits, Request, ResponseStream,
-};
+use chio_net::client::{ClientOptions, EventStream, HttpClient, Limits, Request, ResponseStream};
 use chio_net::sse::SseLimits;
 use serde_json::{Value, json};
 
 use super::{Notice, Place};
+use crate::endpoint_file::ReadFile;
 use crate::outcome::Refused;
 
 /// How long a call may take: approvals and tools take their time.
@@ -26,6 +27,8 @@ const LONGEST_PAUSE: u64 = 5000;
 /// How much of a server's complaint is repeated.
 const MAX_COMPLAINT: usize = 300;
 
+/// What to do when the process is gone that said where it is.
+const START: &str = "; start it with `chio up` or `chio serve`";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "mcp-session-id";
 
@@ -34,8 +37,8 @@ pub(super) struct Exchange {
     http: HttpClient,
     url: String,
     bearer: Option<String>,
-    /// What to do when no server answers.
-    way_out: &'static str,
+    /// What the process says that is spoken to; none for an endpoint that was named.
+    said: Option<Arc<ReadFile>>,
     session: Option<String>,
     pub(super) version: Option<String>,
     last_id: u64,
@@ -59,13 +62,17 @@ impl Exchange {
             ..Limits::default()
         };
         let http = HttpClient::new(ClientOptions { rules, limits, ..ClientOptions::default() })?;
-        let (url, bearer) = (place.url.clone(), place.bearer.clone());
-        let way_out = place.way_out;
-        Ok(Self { http, url, bearer, way_out, session: None, version: None, last_id: 0 })
+        let (url, bearer, said) = (place.url.clone(), place.bearer.clone(), place.said.clone());
+        Ok(Self { http, url, bearer, said, session: None, version: None, last_id: 0 })
     }
 
     /// A request with the headers of the session.
     fn dressed(&self, request: Request) -> Result<Request> {
+        // SECURITY: another process may listen by now where the one that said so has listened.
+        if let Some(said) = self.said.as_ref().filter(|said| !said.is_held()) {
+            let process = said.content.process;
+            return Err(self.unreachable(&format_args!("process {process} has ended")));
+        }
         let mut request = request
             .without_redirects()
             .with_header("accept", &format!("application/json, {EVENTS}"))?;
@@ -85,8 +92,9 @@ impl Exchange {
         self.http.open(self.dressed(request)?).await.map_err(|error| self.unreachable(&error))
     }
 
-    fn unreachable(&self, error: &ClientError) -> anyhow::Error {
-        anyhow!("no server answers at {}: {error}{}", self.url, self.way_out)
+    fn unreachable(&self, error: &dyn Display) -> anyhow::Error {
+        let way_out = if self.said.is_some() { START } else { "" };
+        anyhow!("no server answers at {}: {error}{way_out}", self.url)
     }
 
     /// Sends a request and waits for its answer.

@@ -1,11 +1,12 @@
 //! Where an MCP endpoint is, and what it is shown.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
 use crate::access::read_token;
-use crate::endpoint_file::EndpointFile;
+use crate::endpoint_file::{EndpointFile, ReadFile};
 use crate::io::Io;
 use crate::store_args::DEFAULT_FOLDER;
 
@@ -29,12 +30,9 @@ pub(crate) struct Place {
     pub(crate) bearer: Option<String>,
     /// The servers that it offers, where that is known.
     pub(crate) servers: Vec<String>,
-    /// What to do when no server answers.
-    pub(super) way_out: &'static str,
+    /// What the process says that works on the store; none where another endpoint was named.
+    pub(super) said: Option<Arc<ReadFile>>,
 }
-
-/// What to do when the process is gone that said where it is.
-const START: &str = "; start it with `chio up` or `chio serve`";
 
 impl PlaceArgs {
     /// The endpoint that was named, or that of the process that works on the store.
@@ -44,19 +42,24 @@ impl PlaceArgs {
                 Some(file) => Some(read_token(io, file)?.to_string()),
                 None => None,
             };
-            let (url, servers) = (url.clone(), Vec::new());
-            return Ok(Place { url, bearer, servers, way_out: "" });
+            return Ok(Place { url: url.clone(), bearer, servers: Vec::new(), said: None });
         }
         let data = self.data.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER));
-        let Some(found) = EndpointFile::read_in(&io.folder.join(data)) else {
+        let Some(said) = EndpointFile::read_in(&io.folder.join(data)) else {
             let data = data.display();
             bail!(
                 "nothing runs on {data}: start it with `chio up` or `chio serve`, or name an \
                  endpoint with --url"
             );
         };
-        let url = found.calls().unwrap_or_default().to_owned();
-        let EndpointFile { token: bearer, servers, .. } = found;
-        Ok(Place { url, bearer, servers, way_out: START })
+        let Some(url) = said.content.calls_here() else {
+            let found = said.content.calls().unwrap_or_default();
+            bail!(
+                "expected a process that listens on loopback, found `{found}`: name it with --url, \
+                 and its token with --bearer-file"
+            );
+        };
+        let EndpointFile { token: bearer, servers, .. } = said.content.clone();
+        Ok(Place { url, bearer, servers, said: Some(Arc::new(said)) })
     }
 }

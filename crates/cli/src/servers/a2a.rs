@@ -74,7 +74,12 @@ const AGENT: &[Key] = &[
     Key::new("required_tenant", "a text", "any", "the tenant of its interface"),
     Key::new("require_skills", "a list of texts", "[]", "skills that it must have"),
     Key::new("require_schemes", "a list of texts", "[]", "security schemes that it must ask for"),
-    Key::new("allow_origins", "a list of texts", "any", "where its interfaces may be"),
+    Key::new(
+        "allow_origins",
+        "a list of texts",
+        "any; its own for credentials",
+        "where its interfaces may be, and its token endpoint",
+    ),
     Key::new("allow_addresses", "a list of texts", "[]", "where to go although it is not public"),
     Key::new("bearer_file", "a file", "none", "the file of a bearer token"),
     Key::new("basic", "a map", "none", "HTTP Basic").of(BASIC),

@@ -1,6 +1,7 @@
 //! MCP servers that are started as child processes.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub(super) const KIND: ServerKind = ServerKind {
             "the program that speaks MCP, and its arguments",
         ),
         Key::new("env", "a map of texts", "{}", "what is added to its environment"),
+        Key::new("pass_env", "a list of names", "[]", "variables of ours that it sees as well"),
         Key::new("folder", "a folder", "that of the file", "where it works"),
         Key::new("shared", "true or false", "false", "whether all sessions share one child"),
     ],
@@ -52,6 +54,8 @@ pub(crate) struct McpCommand {
     pub(crate) command: Vec<String>,
     /// What is added to the environment.
     pub(crate) env: BTreeMap<String, String>,
+    /// The variables of our environment that it sees besides the usual ones.
+    pub(crate) pass_env: Vec<String>,
     /// The folder that it works in; ours when absent.
     pub(crate) folder: Option<PathBuf>,
     /// Which sessions share a child.
@@ -62,6 +66,12 @@ impl McpCommand {
     async fn connect(&self, public_key: PublicKey) -> Result<McpServer> {
         let mut options = McpServerOptions::new(&self.id, self.command.clone(), public_key);
         options.env = self.env.clone();
+        for name in &self.pass_env {
+            let value = env::var(name).map_err(|error| {
+                anyhow!("the server `{}` is to see the variable `{name}`: {error}", self.id)
+            })?;
+            options.env.insert(name.clone(), value);
+        }
         options.cwd = self.folder.clone();
         options.sharing = self.sharing;
         let started = McpServer::start(options).await;
@@ -161,6 +171,7 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
     }
     let command = texts(section, "command");
     let env = texts_by_name(section, "env").into_iter().collect();
+    let pass_env = texts(section, "pass_env");
     let folder = section.text("folder");
     let folder = folder.map_or(paths.folder.to_owned(), |it| paths.folder.join(it.text));
     let sharing = if section.flag("shared", false) { Sharing::Shared } else { Sharing::PerSession };
@@ -172,5 +183,5 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
     }
     // An empty path is where we are.
     let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
-    Some(McpCommand { id: id.text.to_owned(), command, env, folder, sharing })
+    Some(McpCommand { id: id.text.to_owned(), command, env, pass_env, folder, sharing })
 }

@@ -263,6 +263,44 @@ fn an_agent_whose_card_is_not_as_expected_is_refused_and_why_is_said() {
 }
 
 #[test]
+fn credentials_go_to_another_origin_than_the_card_only_where_that_is_allowed() {
+    let world = World::new();
+    world.folder.write("t", "0123456789abcdef0123456789abcdef\n");
+    // An agent whose card sends its clients to another one.
+    let other = world.up("other", "");
+    world.folder.write(
+        "chio.yaml",
+        format!(
+            "store: there\nservers: [{{id: demo}}]\nlisteners:\n  http: {{listen: \"127.0.0.1:0\", \
+             anonymous: default}}\nedges: {{mcp: {{}}, a2a: {{url: \"{}\"}}}}\n",
+            other.base
+        ),
+    );
+    let agent = world.start(&["serve"], "there");
+    let line = |options: &str| {
+        let base = &agent.base;
+        format!(
+            "a2a serve --target {base} --http 127.0.0.1:0 --data here --anonymous default {options}"
+        )
+    };
+    let refused =
+        ["--bearer-file t", "--header-file X-Key=t", "--basic alice=t", "--query-file k=t"];
+    for secret in refused {
+        let run = world.line(&line(secret)).ends(2);
+        let run = run.complains("of the card's own origin or an allowed one");
+        let run = run.complains(&format!("found `{}`", other.base)).complains("--allow-origin");
+        assert!(!run.stderr.contains("0123456789abcdef"), "{run:?}");
+    }
+    let allowed = format!("--bearer-file t --allow-origin {}", other.base);
+    for options in ["", &allowed] {
+        let words = line(options);
+        let here = world.start(&words.split_whitespace().collect::<Vec<_>>(), "here");
+        let sent = here.send("echo", &json!([{"text": "hello"}]));
+        assert_eq!(sent["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    }
+}
+
+#[test]
 fn an_agent_in_the_configuration_is_checked_by_the_doctor_and_served() {
     let world = World::new();
     let agent = world.up("there", "");

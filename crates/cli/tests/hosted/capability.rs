@@ -10,7 +10,8 @@ use crate::support::World;
 fn a_capability_that_was_issued_opens_a_session_until_it_is_revoked() {
     let world = World::new();
     world.folder.write_key("agent.key", &key(9));
-    let served = world.wrap("--policy permissive --auth-token 0123456789abcdef");
+    world.folder.write("t", "0123456789abcdef\n");
+    let served = world.wrap("--policy permissive --auth-token-file t");
     let issue = "capability issue --data s --subject agent.key --id cap-1 --grant fixture/echo";
     let mut token = world.line(issue).ends(0).json();
     let showing = |token: &Value| served.door.with("X-Chio-Capability", &token.to_string());

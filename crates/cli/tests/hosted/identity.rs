@@ -116,7 +116,8 @@ fn others_than_this_machine_are_never_let_in_without_a_token() {
 #[test]
 fn others_than_this_machine_come_in_with_a_token() {
     let world = World::new();
-    let served = world.wrap_on("0.0.0.0:0", "--policy permissive --auth-token 0123456789abcdef");
+    world.folder.write("t", "0123456789abcdef\n");
+    let served = world.wrap_on("0.0.0.0:0", "--policy permissive --auth-token-file t");
     let hello = Request::post(&initialize(&json!({})));
     served.door.send(hello).is(401);
     let session = served.door.with("Authorization", "Bearer 0123456789abcdef").open();

@@ -101,7 +101,8 @@ fn a_capability_of_somebody_whom_nobody_trusts_opens_no_session() {
 fn each_token_is_a_caller_of_its_own_who_stays_the_same() {
     let world = World::new();
     let subject_of = |token: &str| {
-        let server = serve(&world, &["--auth-token", token]);
+        world.folder.write("t", token);
+        let server = serve(&world, &["--auth-token-file", "t"]);
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
         call(&server.endpoint(), &headers, "echo", &json!({"text": "who am I"}));
@@ -140,7 +141,8 @@ fn whoever_is_on_this_machine_comes_in_only_where_that_was_said() {
 #[test]
 fn a_session_is_of_no_use_to_another_caller() {
     let world = World::new();
-    let server = serve(&world, &["--auth-token", "0123456789abcdef0001"]);
+    world.folder.write("t", "0123456789abcdef0001\n");
+    let server = serve(&world, &["--auth-token-file", "t"]);
     let url = server.endpoint();
     let own = ("authorization", "Bearer 0123456789abcdef0001");
     let (status, _, session) = post(&url, &[own], &hello());

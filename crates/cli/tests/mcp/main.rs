@@ -4,6 +4,7 @@
 mod access;
 mod client;
 mod config;
+mod credentials;
 mod doctor;
 mod readme;
 mod serve;

@@ -172,25 +172,34 @@ fn a_read_leaves_a_receipt_that_can_be_read() {
 }
 
 #[test]
-fn the_variables_of_the_server_are_its_own() {
+fn the_server_sees_the_usual_variables_and_those_that_are_named() {
     let world = World::new();
-    world.folder.write("env.sh", "#!/bin/sh\nenv | grep -E 'CHIO|COLOUR' | sort > env.txt\n");
-    let mut command = world.command(&[
-        "mcp",
-        "serve",
-        "--data",
-        "s",
-        "--env",
-        "COLOUR=blue",
-        "--",
-        "sh",
-        "env.sh",
-    ]);
-    command.env("CHIO_SECRET", "hush").env("CHIO_AUTH_TOKEN", "0123456789abcdef");
-    let run = Run::of(&mut command, b"");
-    assert_ne!(run.code, 0, "it is no MCP server");
+    world.folder.write("env.sh", "#!/bin/sh\nenv > env.txt\n");
+    let words = ["mcp", "serve", "--data", "s", "--env", "COLOUR", "--", "sh", "env.sh"];
+    let start = |colour: Option<&str>| {
+        let mut command = world.command(&words);
+        command.env("CHIO_SECRET", "hush").env("CHIO_AUTH_TOKEN", "0123456789abcdef");
+        command.env("AWS_SECRET_ACCESS_KEY", "hush").env("LC_ALL", "C").env_remove("COLOUR");
+        colour.map(|colour| command.env("COLOUR", colour));
+        Run::of(&mut command, b"")
+    };
+    let run = start(None).ends(2);
+    run.complains("is to see the variable `COLOUR`: environment variable not found");
+    assert!(!world.folder.path("env.txt").exists(), "it was not started");
+    assert_ne!(start(Some("blue")).code, 0, "it is no MCP server");
     until("the variables", || Some(world.folder.read("env.txt")).filter(|it| !it.is_empty()));
-    assert_eq!(world.folder.read("env.txt"), "COLOUR=blue\n");
+    let seen = world.folder.read("env.txt");
+    let has = |name: &str| seen.lines().any(|line| line.starts_with(&format!("{name}=")));
+    assert!(["PATH", "LC_ALL", "TMPDIR"].into_iter().all(has), "{seen}");
+    assert!(seen.contains("COLOUR=blue\n") && !seen.contains("hush"), "{seen}");
+    assert!(!has("CHIO_AUTH_TOKEN"), "{seen}");
+}
+
+#[test]
+fn a_value_on_the_command_line_is_refused_and_not_repeated() {
+    let world = World::new();
+    let run = world.line("mcp serve --data s --env KEY=hunter2hunter2 -- sh env.sh").ends(2);
+    assert!(!run.complains("expected --env NAME").stderr.contains("hunter2"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod card;
 mod card_url;
 mod catalog;
 mod config;
+mod contexts;
 mod convert;
 mod dialect;
 mod error;

@@ -12,20 +12,20 @@ use chio_edge::limits::ConcurrencyPermit;
 use chio_edge::tasks::InsertError;
 use chio_edge::tokens::token_for;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::arguments::Names;
 use crate::bridge::{A2aBridge, A2aEnvelope};
 use crate::call_report::CallReport;
 use crate::caller::A2aCaller;
 use crate::catalog::Skill;
+use crate::contexts::{check_references, claimed};
 use crate::convert::task_outcome;
 use crate::error::{Fault, Kind};
 use crate::message::{Message, Role, SendRequest};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskEntry, TaskRecord};
 use crate::service::EdgeState;
-use crate::tasks::{OwnedTask, find};
+use crate::tasks::{OwnedTask, find, get};
 
 /// The largest message that is remembered in a history, in bytes.
 const MAX_REMEMBERED: usize = 256 << 10;
@@ -36,8 +36,18 @@ pub(crate) struct Sending {
     pub(crate) metadata: CallMetadata,
     /// The skill whose own address was used.
     pub(crate) mounted: Option<String>,
-    /// Whether a task is wanted that runs when it is asked for.
-    pub(crate) deferred: bool,
+    pub(crate) wanted: Wanted,
+}
+
+/// When a message is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// When its call has ended.
+    Result,
+    /// At once, with a task that runs when it is asked for.
+    Task,
+    /// At once, with a task that begins now.
+    Begun,
 }
 
 /// Sends a message to a skill. Gives the task that it came to.
@@ -47,6 +57,7 @@ pub(crate) async fn send_message(
     mut sending: Sending,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let continued = continued(shared, principal, &sending.request.message).await?;
+    check_references(shared, principal, &sending.request.message).await?;
     let skill = resolve(shared, &sending, continued.as_ref())?;
     let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
     let token = token_for(&principal.tokens, &skill.server, &skill.tool);
@@ -56,7 +67,7 @@ pub(crate) async fn send_message(
     let message = &sending.request.message;
     let context_id = match &continued {
         Some(entry) => entry.record.context_id.clone().unwrap_or_default(),
-        None => message.context_id.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
+        None => claimed(shared, principal, message.context_id.clone())?,
     };
     let id = match &continued {
         Some(entry) => entry.record.id.clone(),
@@ -96,13 +107,32 @@ pub(crate) async fn send_message(
     if let Some(asking) = stored {
         take_question(shared, asking, &request.agent).await?;
     }
-    if sending.deferred {
-        // It is stored also when the client disconnects.
-        let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
-        let work = async move { defer(&shared, &principal, request, record, before).await };
-        return DetachOnDrop::new(work).await.unwrap_or_else(|_| Err(Fault::unreleased()));
+    if sending.wanted == Wanted::Result {
+        return call_tool(shared, principal, request, record, before).await;
     }
-    call_tool(shared, principal, request, record, before).await
+    let begins = sending.wanted == Wanted::Begun;
+    let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
+    // It is stored also when the client disconnects.
+    let work = async move { task(&shared, &principal, request, record, (before, begins)).await };
+    DetachOnDrop::new(work).await.unwrap_or_else(|_| Err(Fault::unreleased()))
+}
+
+/// Stores a call as a task, which begins now or when it is asked for.
+async fn task(
+    shared: &Arc<EdgeState>,
+    principal: &Arc<AdmittedPrincipal>,
+    request: OrchestratedRequest,
+    record: TaskRecord,
+    (before, begins): (Option<Arc<TaskRecord>>, bool),
+) -> Result<Arc<TaskRecord>, Fault> {
+    let proof = request.dpop_proof.clone().filter(|_| begins);
+    let task = defer(shared, principal, request, record, before).await?;
+    if begins {
+        let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
+        let id = task.id.clone();
+        tokio::spawn(async move { get(&shared, &principal, &id, proof).await.map(drop) });
+    }
+    Ok(task)
 }
 
 /// Takes a question that the store has, for the message that answers it.

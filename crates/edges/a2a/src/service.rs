@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::card_url;
 use crate::catalog::Catalogs;
 use crate::config::{A2aEdgeConfig, A2aError};
+use crate::contexts::{self, ContextTable};
 use crate::principals::PrincipalCache;
 use crate::record::TaskTable;
 use crate::task_ids::TaskIds;
@@ -94,6 +95,7 @@ pub(crate) struct EdgeState {
     pub(crate) catalogs: Catalogs,
     pub(crate) principals: PrincipalCache,
     pub(crate) tasks: TaskTable,
+    pub(crate) contexts: ContextTable,
     pub(crate) deferred: DeferredTasks,
     pub(crate) task_ids: TaskIds,
     pub(crate) rate_limiter: RateLimiter,
@@ -124,6 +126,7 @@ impl A2aService {
             catalogs: Catalogs::new(&orchestrator, &options)?,
             deferred: DeferredTasks::new((*orchestrator).clone(), task_limits),
             tasks: TaskTable::new(limits.table_limits()),
+            contexts: contexts::table(limits),
             running: ConcurrencyLimit::new(limits.running),
             principals: PrincipalCache::default(),
             task_ids: TaskIds::default(),

@@ -64,6 +64,18 @@ pub(crate) async fn find(
     Ok(OwnedTask::Here(TaskEntry::idle(owner.clone(), Arc::new(record), true, &shared.closing)))
 }
 
+/// The current state of a task. Nothing is run.
+pub(crate) async fn look(
+    shared: &EdgeState,
+    principal: &AdmittedPrincipal,
+    id: &str,
+) -> Result<Arc<TaskRecord>, Fault> {
+    Ok(match find(shared, principal, id).await? {
+        OwnedTask::Here(entry) => entry.record,
+        OwnedTask::Stored(view, history) => Arc::new(record_from_view(*view, history)),
+    })
+}
+
 /// The current state of a task. One that waits is run first.
 pub(crate) async fn get(
     shared: &Arc<EdgeState>,

@@ -4,6 +4,9 @@
 use http::header::{HOST, HeaderMap, ORIGIN};
 use url::{Host, Origin, Url};
 
+/// What browsers say about where a request comes from (W3C Fetch Metadata).
+const SITE: &str = "sec-fetch-site";
+
 /// Which `Host` and `Origin` a request may carry.
 #[derive(Debug, Clone, Default)]
 pub struct OriginRules {
@@ -30,6 +33,9 @@ pub enum OriginError {
     /// A page that may not call this server.
     #[error("expected no `Origin` or an allowed one, found another")]
     Origin,
+    /// A request that a browser makes for a page of another site, without saying which.
+    #[error("expected `Sec-Fetch-Site` of this server's own pages or none, found another")]
+    Site,
 }
 
 impl OriginRules {
@@ -68,7 +74,7 @@ impl OriginRules {
     pub fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), OriginError> {
         self.check_host(headers, authority)?;
         let mut origins = headers.get_all(ORIGIN).iter();
-        let Some(origin) = origins.next() else { return Ok(()) };
+        let Some(origin) = origins.next() else { return check_site(headers) };
         let text = origin.to_str().ok().filter(|_| origins.next().is_none());
         let text = text.ok_or(OriginError::OriginForm)?;
         // `null` is what sandboxed pages and files send, of every origin.
@@ -106,6 +112,13 @@ impl OriginRules {
         }
         Ok(())
     }
+}
+
+/// Refuses what a browser sends for another site and without an `Origin`, such as an image or a link.
+fn check_site(headers: &HeaderMap) -> Result<(), OriginError> {
+    let mut sites = headers.get_all(SITE).iter();
+    let ours = sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+    if ours { Ok(()) } else { Err(OriginError::Site) }
 }
 
 /// Reads `host:port` as URLs are read.

@@ -14,11 +14,13 @@ pub(super) fn from_static_token(name: &str, token: &str) -> Principal {
 
 pub(super) fn from_claims(claims: Claims, token: &str) -> Principal {
     let fingerprint = sha256_hex(token.as_bytes());
-    // A token that names no subject stands for itself alone.
+    // A token that names no subject stands for itself alone. SECURITY: without its signature, of which
+    // ECDSA lets a holder make others.
+    let signed = || sha256_hex(token.rsplit_once('.').map_or(token, |(it, _)| it).as_bytes());
     let subject = match (&claims.subject, &claims.client_id) {
         (Some(subject), _) => format!("sub:{subject}"),
         (None, Some(client)) => format!("client:{client}"),
-        (None, None) => format!("token:{fingerprint}"),
+        (None, None) => format!("token:{}", signed()),
     };
     // SECURITY: one issuer may give several tenants the same subjects. An issuer has no `#`.
     let tenant = claims
@@ -31,4 +33,34 @@ pub(super) fn from_claims(claims: Claims, token: &str) -> Principal {
     let Claims { issuer, scopes, expires_at, tenant, all, .. } = claims;
     let credential = Credential::OauthBearer { issuer, scopes, fingerprint, expires_at };
     Principal { tenant, groups, claims: all, ..Principal::new(name, credential) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::{Claims, from_claims};
+
+    fn claims(subject: Option<&str>) -> Claims {
+        Claims {
+            issuer: "https://issuer.example".to_owned(),
+            subject: subject.map(str::to_owned),
+            audience: "chio".to_owned(),
+            scopes: Vec::new(),
+            client_id: None,
+            tenant: None,
+            token_id: None,
+            expires_at: 1,
+            all: Map::new(),
+        }
+    }
+
+    #[test]
+    fn a_token_without_a_subject_is_one_principal_by_what_was_signed() {
+        let name = |token: &str| from_claims(claims(None), token).name;
+        assert_eq!(name("head.body.one"), name("head.body.other"));
+        assert_ne!(name("head.body.one"), name("head.boby.one"));
+        let named = |token: &str| from_claims(claims(Some("alice")), token).name;
+        assert_eq!(named("head.body.one"), named("another.token.of-hers"));
+    }
 }

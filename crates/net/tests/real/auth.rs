@@ -309,6 +309,32 @@ async fn no_token_is_printed() {
 }
 
 #[test]
+fn what_a_browser_sends_for_another_site_needs_an_origin_that_is_allowed() {
+    let rules = OriginRules::loopback(9090);
+    let site = |values: &[&str], origin: Option<&str>| {
+        let sites = values.iter().map(|value| ("sec-fetch-site", *value));
+        let origin = origin.map(|origin| ("origin", origin));
+        let all = sites.chain(origin).chain([("host", "localhost:9090")]);
+        let all = all.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        rules.check(&all.collect::<HeaderMap>(), None)
+    };
+    for (values, expected) in [
+        (&[][..], Ok(())),
+        (&["none"], Ok(())),
+        (&["same-origin"], Ok(())),
+        (&["cross-site"], Err(OriginError::Site)),
+        (&["same-site"], Err(OriginError::Site)),
+        (&["none", "cross-site"], Err(OriginError::Site)),
+        (&["x"], Err(OriginError::Site)),
+    ] {
+        assert_eq!(site(values, None), expected, "{values:?}");
+        // An allowed page may be of another site; one that is not allowed stays so.
+        assert_eq!(site(values, Some("http://localhost:9090")), Ok(()), "{values:?}");
+        assert_eq!(site(values, Some("http://localhost:3000")), Err(OriginError::Origin));
+    }
+}
+
+#[test]
 fn a_local_server_is_called_by_its_own_names_alone() {
     let rules = OriginRules::loopback(9090);
     let host = "127.0.0.1:9090";

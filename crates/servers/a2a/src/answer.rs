@@ -43,6 +43,14 @@ pub(crate) struct Answer {
     pub(crate) ends: bool,
 }
 
+impl Answer {
+    /// The context that it belongs to, where it says so.
+    pub(crate) fn context_id(&self) -> Option<&str> {
+        let inner = self.value.as_object()?.values().find_map(|inner| inner.get("contextId"))?;
+        inner.as_str().filter(|id| !id.is_empty() && id.len() <= MAX_ID)
+    }
+}
+
 /// A task that an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenTask {

@@ -63,6 +63,14 @@ impl Inner {
         if let Some(task_id) = operation.task_id() {
             self.registry.check(task_id, &bound(agent, tool, context)).await?;
         }
+        if let Operation::Send(send) = &operation {
+            // SECURITY: the agent may remember by these what was said before.
+            let bound = bound(agent, tool, context);
+            self.registry.check_references(&send.reference_task_ids, &bound).await?;
+            if let Some(context_id) = &send.context_id {
+                self.registry.claim(context_id, bound, self.now()).await?;
+            }
+        }
         let capability = self.transport.config().capability.as_deref();
         let envelope = Envelope {
             message_id: format!("chio-{}", invocation.request_id),
@@ -173,12 +181,22 @@ impl Inner {
         }
     }
 
+    fn now(&self) -> u64 {
+        self.transport.config().clock.unix_seconds()
+    }
+
     async fn record(
         &self,
         call: &Call<'_>,
         answer: &Answer,
         context: &CallContext<'_>,
     ) -> Result<(), AgentError> {
+        let now = self.now();
+        if let Some(context_id) = answer.context_id() {
+            // An agent may have one for all its callers, who then cannot name it.
+            let bound = bound(call.agent, call.tool, context);
+            let _ = self.registry.claim(context_id, bound, now).await;
+        }
         let Some(seen_task) = answer.seen_task.clone() else { return Ok(()) };
         let source = match &call.operation {
             Operation::Send(send) if send.stream => Seen::StreamEvent,
@@ -187,7 +205,6 @@ impl Inner {
             Operation::Cancel { .. } => Seen::CancelTask,
             _ => Seen::SendMessage,
         };
-        let now = self.transport.config().clock.unix_seconds();
         self.registry.record(seen_task, bound(call.agent, call.tool, context), source, now).await
     }
 }

@@ -11,8 +11,10 @@ use chio_core::capability::CapabilityToken;
 use chio_core::with_defaults;
 use chio_kernel::{Clock, SystemClock};
 use chio_net::address::AddressPattern;
+use url::Url;
 
 use crate::card::security::KeyPlace;
+use crate::place::origin;
 use crate::policy::A2aPartnerPolicy;
 use crate::secret::Secret;
 
@@ -215,6 +217,18 @@ impl A2aAdapterConfig {
         };
         let extras = extras.iter().map(|(name, value)| (name, value));
         own.chain(extras).find(|(known, _)| same_name(place, known, name)).map(|(_, value)| value)
+    }
+
+    /// Whether anything is to be sent that only the agent may have.
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.capability.is_some() || self.secrets().next().is_some()
+    }
+
+    /// Whether secrets may go to an origin that a card names: the card's own, or one that the
+    /// operator allows.
+    pub(crate) fn trusts(&self, named: &str) -> bool {
+        Url::parse(&self.target).is_ok_and(|own| origin(&own) == named)
+            || self.policy.as_ref().is_some_and(|policy| policy.lists(named))
     }
 
     /// Every secret that could be echoed by a server that gets requests.

@@ -46,7 +46,7 @@ impl DiscoveredAgent {
         let url = transport.places().card(&config.target)?;
         let card = Card::read(&transport.card(&url).await?)?;
         let policy = config.policy.as_ref();
-        let interface = interface::select(&card, transport.places(), policy)?;
+        let interface = interface::select(&card, transport.places(), config)?;
         policy.map_or(Ok(()), |policy| policy.check(&card, &interface))?;
         let label = Label {
             server_id: config.server_id.clone().unwrap_or_else(|| place::server_id(&url)),

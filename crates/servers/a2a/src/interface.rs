@@ -3,10 +3,9 @@
 use chio_core::text::printable;
 
 use crate::card::{Card, Offered};
+use crate::config::A2aAdapterConfig;
 use crate::error::{AgentError, MAX_SHOWN};
 use crate::place::{Places, origin};
-use crate::policy::A2aPartnerPolicy;
-
 /// The interface that is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interface {
@@ -56,20 +55,27 @@ impl Dialect {
 }
 
 /// Chooses the interface: one of 1.x before one of 0.3, then as the card lists them. What cannot
-/// be spoken or read is skipped.
+/// be spoken or read, or must not be sent what is configured, is skipped.
 ///
 /// # Errors
 /// When none is left, by what is wrong with the first.
 pub(crate) fn select(
     card: &Card,
     places: &Places,
-    policy: Option<&A2aPartnerPolicy>,
+    config: &A2aAdapterConfig,
 ) -> Result<Interface, AgentError> {
+    let policy = config.policy.as_ref();
     let numbered = card.interfaces.iter().zip(1..);
     let read: Vec<_> = numbered.map(|(it, number)| understood(it, number, places)).collect();
     let usable = read.iter().filter_map(|read| read.as_ref().ok());
-    let mut allowed: Vec<&Interface> =
-        usable.filter(|it| policy.is_none_or(|policy| policy.allows(&origin_of(it)))).collect();
+    // SECURITY: the author of a card could have what is for the agent sent to another server.
+    let may_get = |origin: &str| !config.has_secrets() || config.trusts(origin);
+    let allows = |origin: &str| policy.is_none_or(|policy| policy.allows(origin));
+    let is_allowed = |it: &&Interface| {
+        let origin = origin_of(it);
+        allows(&origin) && may_get(&origin)
+    };
+    let mut allowed: Vec<&Interface> = usable.filter(is_allowed).collect();
     allowed.sort_by_key(|it| {
         let unfit = policy.is_some_and(|policy| !policy.prefers(it));
         (unfit, it.dialect != Dialect::V1)
@@ -77,9 +83,12 @@ pub(crate) fn select(
     if let Some(first) = allowed.first() {
         return Ok((*first).clone());
     }
-    let first_usable = read.iter().find_map(|read| read.as_ref().ok());
-    if let (Some(interface), Some(policy)) = (first_usable, policy) {
-        return Err(policy.no_origin(&origin_of(interface)));
+    if let Some(interface) = read.iter().find_map(|read| read.as_ref().ok()) {
+        let origin = origin_of(interface);
+        return Err(match policy.filter(|policy| !policy.allows(&origin)) {
+            Some(policy) => policy.no_origin(&origin),
+            None => AgentError::PartnerAdmission(untrusted("an interface", &origin)),
+        });
     }
     Err(read.into_iter().find_map(Result::err).unwrap_or_else(|| {
         AgentError::NoSupportedInterfaces(format!(
@@ -87,6 +96,14 @@ pub(crate) fn select(
             card.name
         ))
     }))
+}
+
+/// Why nothing secret goes to an origin that a card names.
+pub(crate) fn untrusted(what: &str, origin: &str) -> String {
+    format!(
+        "expected {what} of the card's own origin or an allowed one, since credentials would be sent \
+         there, found `{origin}`; `--allow-origin` or `allow_origins` allows it"
+    )
 }
 
 fn origin_of(interface: &Interface) -> String {
@@ -120,16 +137,21 @@ mod tests {
 
     use super::{Dialect, select};
     use crate::card::Card;
+    use crate::config::A2aAdapterConfig;
     use crate::place::Places;
     use crate::policy::A2aPartnerPolicy;
 
-    fn choose(interfaces: &Value, policy: Option<&A2aPartnerPolicy>) -> String {
+    fn config() -> A2aAdapterConfig {
+        A2aAdapterConfig::new("https://a.example", "00")
+    }
+
+    fn choose(interfaces: &Value, config: &A2aAdapterConfig) -> String {
         let card = json!({
             "name": "A", "skills": [{"id": "s"}], "supportedInterfaces": interfaces,
         });
         let card = Card::read(card.to_string().as_bytes()).unwrap();
         let places = Places::new("https://a.example", None, &[]);
-        match select(&card, &places, policy) {
+        match select(&card, &places, config) {
             Ok(it) => format!("{} {} {:?}", it.url, it.binding.into_str(), it.dialect),
             Err(error) => error.to_string(),
         }
@@ -164,7 +186,7 @@ mod tests {
                 "https://a.example/old JSONRPC V03",
             ),
         ] {
-            assert_eq!(choose(&interfaces, None), expected);
+            assert_eq!(choose(&interfaces, &config()), expected);
         }
     }
 
@@ -184,7 +206,7 @@ mod tests {
             ),
             (json!([]), "no supported interfaces:"),
         ] {
-            let found = choose(&interfaces, None);
+            let found = choose(&interfaces, &config());
             assert!(found.starts_with(expected), "{found}");
         }
     }
@@ -199,12 +221,38 @@ mod tests {
             ])
         };
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://A.example:8443/");
-        assert_eq!(choose(&interfaces(), Some(&policy)), "https://a.example:8443/x JSONRPC V1");
+        let config = |policy| config().with_partner_policy(policy);
+        let found = choose(&interfaces(), &config(policy));
+        assert_eq!(found, "https://a.example:8443/x JSONRPC V1");
         let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://a.example");
-        let found = choose(&interfaces(), Some(&policy));
+        let found = choose(&interfaces(), &config(policy));
         let expected = "partner admission failed: partner `p`: expected an interface of one of \
                         `https://a.example`, found only `https://b.example`";
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn credentials_go_to_the_origin_of_the_card_and_to_those_that_are_allowed() {
+        let other = || json!([entry("https://b.example/x", "JSONRPC", "1.0")]);
+        let both = json!([
+            entry("https://b.example/x", "JSONRPC", "1.0"),
+            entry("https://a.example/y", "JSONRPC", "0.3"),
+        ]);
+        assert_eq!(choose(&other(), &config()), "https://b.example/x JSONRPC V1");
+        for config in [
+            config().with_bearer_token("t"),
+            config().with_http_basic("u", "p"),
+            config().with_api_key_query("k", "v"),
+            config().with_request_header("x-a", "v"),
+            config().with_oauth_client_credentials("i", "s"),
+        ] {
+            let found = choose(&other(), &config);
+            assert!(found.contains("own origin or an allowed one"), "{found}");
+            assert_eq!(choose(&both, &config), "https://a.example/y JSONRPC V03");
+            let policy = A2aPartnerPolicy::new("p").allow_interface_origin("https://b.example");
+            let config = config.with_partner_policy(policy);
+            assert_eq!(choose(&other(), &config), "https://b.example/x JSONRPC V1");
+        }
     }
 
     #[test]

@@ -28,7 +28,8 @@ builders! { A2aPartnerPolicy:
         add(&mut self.schemes, scheme.into());
     }
 
-    /// As this, and interfaces of this origin may be used; of no other once there is one.
+    /// As this, and interfaces of this origin may be used; of no other once there is one. What only the
+    /// agent may have goes there as well, and to a token endpoint there.
     allow_interface_origin(self, origin: impl Into<String>) {
         let origin: String = origin.into();
         add(&mut self.origins, origin.trim_end_matches('/').to_ascii_lowercase());
@@ -48,7 +49,12 @@ impl A2aPartnerPolicy {
 
     /// Whether interfaces of an origin may be used.
     pub(crate) fn allows(&self, origin: &str) -> bool {
-        self.origins.is_empty() || self.origins.iter().any(|allowed| allowed == origin)
+        self.origins.is_empty() || self.lists(origin)
+    }
+
+    /// Whether an origin was allowed by its name.
+    pub(crate) fn lists(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed == origin)
     }
 
     /// Whether an interface is of the tenant that is expected.

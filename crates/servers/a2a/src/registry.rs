@@ -1,4 +1,5 @@
-//! Which task belongs to which tool, agent and interface. Follow-ups are for those alone.
+//! Which task belongs to which tool, agent and interface, and which context to which caller. Follow-ups
+//! are for those alone.
 
 mod file;
 
@@ -31,6 +32,7 @@ pub(crate) enum Seen {
     CancelTask,
     StreamEvent,
     SubscribeEvent,
+    Context,
 }
 
 /// What a task belongs to.
@@ -125,6 +127,37 @@ impl Registry {
         self.run(move || inner.check(&id, &bound)).await
     }
 
+    /// Checks that tasks that a message refers to were seen before, and belong to its caller.
+    ///
+    /// # Errors
+    /// When one was not, or belongs to something else.
+    pub(crate) async fn check_references(
+        &self,
+        task_ids: &[String],
+        bound: &Bound,
+    ) -> Result<(), AgentError> {
+        let (inner, ids, bound) = (Arc::clone(&self.0), task_ids.to_vec(), bound.clone());
+        let check = move || ids.iter().try_for_each(|id| inner.check_reference(id, &bound));
+        self.run(check).await
+    }
+
+    /// Writes down that a context belongs to this caller.
+    ///
+    /// # Errors
+    /// When it belongs to another one, or cannot be written down.
+    pub(crate) async fn claim(
+        &self,
+        context_id: &str,
+        bound: Bound,
+        now: u64,
+    ) -> Result<(), AgentError> {
+        // It is of no tool, and nothing more comes of it.
+        let state = Some("TASK_STATE_COMPLETED".to_owned());
+        let context = SeenTask { task_id: format!("context {context_id}"), state };
+        let bound = Bound { tool_name: String::new(), ..bound };
+        self.record(context, bound, Seen::Context, now).await
+    }
+
     /// Writes down that a task was seen.
     ///
     /// # Errors
@@ -182,6 +215,13 @@ impl Inner {
             ))
         })?;
         known.bound.difference(bound).map_or(Ok(()), |what| Err(foreign(what, bound)))
+    }
+
+    fn check_reference(&self, task_id: &str, bound: &Bound) -> Result<(), AgentError> {
+        // The tools of one agent are parts of one conversation.
+        let tool_name = self.row(task_id)?.map(|row| row.bound.tool_name);
+        let tool_name = tool_name.unwrap_or_else(|| bound.tool_name.clone());
+        self.check(task_id, &Bound { tool_name, ..bound.clone() })
     }
 
     fn record(
@@ -248,10 +288,12 @@ impl Drop for Inner {
 }
 
 fn foreign(what: &str, bound: &Bound) -> AgentError {
-    AgentError::Lifecycle(format!(
-        "expected a task of tool `{}` of `{}`, found one of another {what}",
-        bound.tool_name, bound.server_id
-    ))
+    let (tool, server) = (&bound.tool_name, &bound.server_id);
+    let expected = match tool.as_str() {
+        "" => format!("a context of `{server}`"),
+        tool => format!("a task of tool `{tool}` of `{server}`"),
+    };
+    AgentError::Lifecycle(format!("expected {expected}, found one of another {what}"))
 }
 
 /// Notes a task that was seen, and makes room for it.

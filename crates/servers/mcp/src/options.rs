@@ -28,7 +28,7 @@ pub struct McpServerOptions {
     pub server_id: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What is added to the environment, after all of ours has been taken out.
+    /// What is added to its environment, which else has only a few variables of ours.
     pub env: BTreeMap<String, String>,
     /// The folder that it works in; ours when absent.
     pub cwd: Option<PathBuf>,

@@ -4,6 +4,7 @@
 //! brought to [`Conversation::take`]; another transport is another file like this one.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -22,8 +23,39 @@ use crate::conversation::Conversation;
 use crate::error::McpError;
 use crate::options::McpServerOptions;
 
-/// Environment variables of ours; children never see them.
-const OURS: &str = "CHIO_";
+/// The variables of our environment that children see: who and where they are, and how programs that
+/// are fetched on demand find their files and the network. SECURITY: any other may be a secret.
+const PASSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "NVM_DIR",
+    "VOLTA_HOME",
+    "PYENV_ROOT",
+    "UV_CACHE_DIR",
+    "NPM_CONFIG_CACHE",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+];
+/// Variables with the URL of a proxy, in small and in capital letters: seen where no password is in it.
+const PROXIES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 /// How many bytes are read at once.
 const READ_AT_ONCE: usize = 64 * 1024;
 /// From this size on a line is read on a thread of its own: others wait for this one.
@@ -92,12 +124,8 @@ pub(crate) fn open(conversation: &Arc<Conversation>) -> Result<Link, McpError> {
 fn command(program: &str, settings: &McpServerOptions) -> Command {
     let mut command = Command::new(program);
     command.args(settings.command.iter().skip(1));
-    // SECURITY: our own secrets are in variables of this name.
-    let ours = env::vars_os().map(|(name, _)| name);
-    for name in ours.filter(|name| name.as_encoded_bytes().starts_with(OURS.as_bytes())) {
-        command.env_remove(name);
-    }
-    command.envs(&settings.env);
+    let passed = env::vars_os().filter(|(name, value)| is_passed(name, value));
+    command.env_clear().envs(passed).envs(&settings.env);
     if let Some(folder) = &settings.cwd {
         command.current_dir(folder);
     }
@@ -105,6 +133,16 @@ fn command(program: &str, settings: &McpServerOptions) -> Command {
     // What it starts itself ends with it.
     command.process_group(0).kill_on_drop(true);
     command
+}
+
+/// Whether children see a variable of our environment.
+fn is_passed(name: &OsStr, value: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let capital = name.to_ascii_uppercase();
+    PASSED.contains(&name)
+        || name.starts_with("LC_")
+        || name == "npm_config_cache"
+        || (PROXIES.contains(&&*capital) && !value.as_encoded_bytes().contains(&b'@'))
 }
 
 /// A process and everything that it has started, killed when dropped.
@@ -311,6 +349,22 @@ pub(crate) fn harmless(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_see_a_few_variables_and_no_password_of_a_proxy() {
+        for (name, value, expected) in [
+            ("PATH", "/bin", true),
+            ("LC_ALL", "C", true),
+            ("https_proxy", "http://proxy:3128", true),
+            ("HTTPS_PROXY", "http://user:secret@proxy:3128", false),
+            ("GITHUB_TOKEN", "x", false),
+            ("CHIO_AUTH_TOKEN", "x", false),
+            ("path", "/bin", false),
+            ("LD_PRELOAD", "x.so", false),
+        ] {
+            assert_eq!(is_passed(name.as_ref(), value.as_ref()), expected, "{name}");
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped() {

@@ -163,3 +163,34 @@ async fn a_data_directory_is_of_one_store() {
     let existing = OpenStore::open_existing(at(&scratch, "a", "d"), clock()).await.map(drop);
     assert!(matches!(existing, Err(StoreError::Refused(_))));
 }
+
+#[tokio::test]
+async fn an_authority_that_was_replaced_in_the_store_as_well_starts_no_kernel() {
+    let scratch = Scratch::new();
+    let store = open(&scratch, "a", "b").await;
+    store.check_keys().await.unwrap();
+    let own = store.authority().await.unwrap().unwrap().public_key().clone();
+    let (other, kernel) = (Keypair::generate(), Keypair::generate().public_key().clone());
+    let (shared, store_id) = (store.shared(), store.shared().store_id().await.unwrap());
+    // A kernel of another store of that authority says nothing about this one.
+    let foreign = KernelCertificate::issue(&other, kernel.clone(), "elsewhere", 1).unwrap();
+    shared.admit(&foreign).await.unwrap();
+    store.check_keys().await.unwrap();
+    // What is left of the time before: a kernel that the other authority certified.
+    let before = KernelCertificate::issue(&other, kernel, store_id.clone(), 1).unwrap();
+    shared.admit(&before).await.unwrap();
+    let words = format!(
+        "expected the authority key `{}`, which certified the kernels of this store, found `{own}`",
+        other.public_key()
+    );
+    let refused = store.take_slot(None).await.unwrap_err().to_string();
+    assert!(refused.contains(&words), "{refused}");
+    let refused = store.check_keys().await.unwrap_err().to_string();
+    assert!(refused.contains(&words), "{refused}");
+    // Where both did, both were there from the beginning.
+    let kernel = Keypair::generate().public_key().clone();
+    let own = store.authority().await.unwrap().unwrap();
+    shared.admit(&KernelCertificate::issue(&own, kernel, store_id, 1).unwrap()).await.unwrap();
+    store.check_keys().await.unwrap();
+    store.take_slot(None).await.unwrap();
+}

@@ -15,6 +15,7 @@ use chio_net::auth::{Authenticator, check_bind};
 use chio_store::{Location, OpenStore};
 
 use crate::access::AccessConfig;
+use crate::adoption::{SECRETS, foreign};
 use crate::config::Config;
 use crate::endpoint_file::EndpointFile;
 use crate::health::Check;
@@ -24,8 +25,6 @@ use crate::policies::{Source, Unusable};
 
 /// What only the owner may do.
 const OTHERS: u32 = 0o077;
-/// Files that hold secrets, below the data directory.
-const SECRETS: [&str; 3] = ["authority.key", "approver.key", "mcp.token"];
 /// The longest path that a socket may have.
 const MAX_SOCKET: usize = 107;
 
@@ -38,7 +37,7 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
     for server in &config.servers {
         checks.push(server.check().await);
     }
-    let running = config.data().and_then(EndpointFile::read_in);
+    let running = config.data().and_then(EndpointFile::running_in);
     for listener in &config.listeners {
         let edges = config.edges.iter().filter(|edge| edge.listener == listener.name);
         let what = edges.map(|edge| edge.kind.name).next().unwrap_or_default();
@@ -154,6 +153,14 @@ fn folder(data: &Path) -> Check {
     if !data.exists() {
         return Check::note(what, format!("there is no {shown}; the first start makes it"));
     }
+    match foreign(data) {
+        Ok(None) => {}
+        Ok(Some(reason)) => {
+            return Check::wrong(what, format!("{shown} was not made here: {reason}"))
+                .with_advice("--adopt uses it with the keys that are in it");
+        }
+        Err(error) => return Check::wrong(what, format!("{error:#}")),
+    }
     if is_exposed(data) {
         return Check::wrong(what, format!("others can look into {shown}"))
             .with_advice(format!("chmod 700 {shown}"));
@@ -185,9 +192,9 @@ async fn store(location: &Location) -> Check {
     let url = location.store();
     match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
         Ok(store) => {
-            let authority = store.authority().await;
+            let (authority, keys) = (store.authority().await, store.check_keys().await);
             store.close();
-            match authority {
+            match keys.and(authority) {
                 Ok(Some(_)) => Check::fine(what, format!("{url} opens")),
                 Ok(None) => {
                     let known =

@@ -8,7 +8,7 @@ use anyhow::Result;
 use chio_core::bundle::ReceiptBundle;
 use chio_core::checkpoint::log_id;
 use chio_kernel::audit::{AuditProgress, AuditReport, AuditTrust, LogAudit, audit};
-use chio_kernel::store::SharedStore;
+use chio_kernel::store::{SharedStore, StoreError};
 use serde::Serialize;
 
 use crate::io::Io;
@@ -80,6 +80,10 @@ async fn examine(
     let report = audit(&*shared, &trust, |progress| bar.show(progress)).await;
     bar.clear();
     let mut report = report?;
+    if let Err(StoreError::Refused(problem)) = store.check_keys().await {
+        report.problems += 1;
+        report.missing.push(problem);
+    }
     for path in &args.extends {
         let kept = super::super::receipt::read_bundle(io, path)?;
         check_extends(&shared, &kept, &mut report).await?;

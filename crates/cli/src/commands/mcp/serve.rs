@@ -57,9 +57,9 @@ pub(crate) struct Args {
     /// Let all sessions share one child, in place of one for each
     #[arg(long)]
     shared: bool,
-    /// A variable for the server's environment; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    env: Vec<(String, String)>,
+    /// A variable of our environment that the server sees besides the usual ones; can be repeated
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
     /// What the server speaks; `a2a` puts us in front of the agent at --target
     #[arg(long, value_name = "PROTOCOL", value_enum, default_value_t)]
     protocol: Protocol,
@@ -74,15 +74,6 @@ pub(crate) struct Args {
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-}
-
-/// Reads `NAME=VALUE`.
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        // The value may be a secret, and so may a text without `=`.
-        _ => Err("expected NAME=VALUE".to_owned()),
-    }
 }
 
 /// What the server speaks.
@@ -132,7 +123,7 @@ impl Args {
                 bail!("expected --protocol a2a with --target")
             }
             (Protocol::Mcp, false) => {
-                let server = self.child();
+                let server = self.child()?;
                 // Without its arguments, which may hold secrets.
                 let program = self.command.first().map(String::as_str).unwrap_or_default();
                 let starting = format!("starting the server `{}` with `{program}`", server.id);
@@ -142,18 +133,26 @@ impl Args {
     }
 
     /// The server to be started.
-    fn child(&self) -> McpCommand {
+    fn child(&self) -> Result<McpCommand> {
+        if self.env.iter().any(|name| name.contains('=')) {
+            // SECURITY: the value may be a secret, which is not repeated.
+            bail!(
+                "expected --env NAME, found a value, which others on this machine could read: set \
+                 the variable, and name it"
+            );
+        }
         let id = self.server_id.clone();
-        McpCommand {
+        Ok(McpCommand {
             id: id.unwrap_or_else(|| server_name::of_command(&self.command)),
             command: self.command.clone(),
-            env: self.env.iter().cloned().collect::<BTreeMap<_, _>>(),
+            env: BTreeMap::new(),
+            pass_env: self.env.clone(),
             folder: None,
             sharing: match (self.shared, self.http) {
                 (true, _) => Sharing::Shared,
                 (false, Some(_)) => Sharing::PerSession,
                 (false, None) => Sharing::Single,
             },
-        }
+        })
     }
 }

@@ -12,7 +12,7 @@ use crate::card::Mount;
 use crate::dialect::v1::no_push;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
-use crate::send::{Sending, send_message};
+use crate::send::{Sending, Wanted, send_message};
 use crate::tasks;
 
 /// Why there is no result.
@@ -35,11 +35,20 @@ impl From<Refusal> for Stopped {
     }
 }
 
+/// How requests are put into HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// Every operation is a POST.
+    JsonRpc,
+    /// Tasks are read by GET, which must start nothing.
+    HttpJson,
+}
+
 /// Runs an operation for a caller, once it is admitted.
 pub(super) async fn dispatch_operation(
     endpoint: &Endpoint,
     request: RequestHead,
-    dialect: Dialect,
+    (binding, dialect): (Binding, Dialect),
     operation: Operation,
     params: Map<String, Value>,
     mount: Mount,
@@ -56,29 +65,17 @@ pub(super) async fn dispatch_operation(
                 authenticated(&request.principal)?;
                 return Err(no_streams().into());
             }
-            let sent = dialect.read_send(params)?;
-            let mut metadata =
-                call_metadata::read(sent.metadata.as_ref(), sent.message.metadata.as_ref())?;
-            // A client that continues a task reads it as well.
-            let continues = sent.message.task_id.is_some();
-            let principal = endpoint.admit(request, &mut metadata, continues).await?;
-            let (history, deferred) = (sent.history, streams || sent.at_once);
-            let sending = Sending { request: sent, metadata, mounted, deferred };
-            let record = send_message(shared, &principal, sending).await?;
-            Ok(match streams {
-                true => dialect.write_task(&record, history),
-                false => dialect.write_sent(&record, history),
-            })
+            send(endpoint, request, (binding, dialect), params, (mounted, streams)).await
         }
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
             let mut metadata = call_metadata::read(task.metadata.as_ref(), None)?;
             let principal = endpoint.admit(request, &mut metadata, true).await?;
-            let record = if operation == Operation::Get {
-                tasks::get(shared, &principal, &task.id, metadata.proof).await?
-            } else {
-                let again = dialect == Dialect::Seed;
-                tasks::cancel(shared, &principal, &task.id, again).await?
+            let (id, again) = (&*task.id, dialect == Dialect::Seed);
+            let record = match (operation, binding) {
+                (Operation::Cancel, _) => tasks::cancel(shared, &principal, id, again).await?,
+                (_, Binding::HttpJson) => tasks::look(shared, &principal, id).await?,
+                (_, Binding::JsonRpc) => tasks::get(shared, &principal, id, metadata.proof).await?,
             };
             Ok(dialect.write_task(&record, task.history))
         }
@@ -103,6 +100,33 @@ pub(super) async fn dispatch_operation(
             Err(Fault::new(Kind::Unsupported, message).into())
         }
     }
+}
+
+/// Sends a message to a skill.
+async fn send(
+    endpoint: &Endpoint,
+    request: RequestHead,
+    (binding, dialect): (Binding, Dialect),
+    params: Map<String, Value>,
+    (mounted, streams): (Option<String>, bool),
+) -> Result<Body, Stopped> {
+    let sent = dialect.read_send(params)?;
+    let mut metadata = call_metadata::read(sent.metadata.as_ref(), sent.message.metadata.as_ref())?;
+    // A client that continues a task reads it as well.
+    let continues = sent.message.task_id.is_some();
+    let principal = endpoint.admit(request, &mut metadata, continues).await?;
+    let history = sent.history;
+    let wanted = match (streams || sent.at_once, binding) {
+        (false, _) => Wanted::Result,
+        (true, Binding::JsonRpc) => Wanted::Task,
+        (true, Binding::HttpJson) => Wanted::Begun,
+    };
+    let sending = Sending { request: sent, metadata, mounted, wanted };
+    let record = send_message(&endpoint.shared, &principal, sending).await?;
+    Ok(match streams {
+        true => dialect.write_task(&record, history),
+        false => dialect.write_sent(&record, history),
+    })
 }
 
 fn no_streams() -> Fault {

@@ -11,7 +11,7 @@ use chio_net::jsonrpc::Body as Payload;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::Endpoint;
-use super::operations::{Stopped, dispatch_operation};
+use super::operations::{Binding, Stopped, dispatch_operation};
 use super::reply::{A2A_JSON, Reply, is_json, refused_rest, rest};
 use super::rpc::check_version;
 use crate::card::Mount;
@@ -60,7 +60,8 @@ async fn run_operation(
     if let Some(id) = id {
         params.insert("id".to_owned(), json!(id));
     }
-    dispatch_operation(endpoint, request, Dialect::V1, operation, params, mount).await
+    let spoken = (Binding::HttpJson, Dialect::V1);
+    dispatch_operation(endpoint, request, spoken, operation, params, mount).await
 }
 
 /// What a path asks for, and of which task.

@@ -8,7 +8,7 @@ use chio_edge::body::collect;
 use chio_net::jsonrpc::{Body as Payload, Inbound, Message, RequestId, Response, RpcError};
 
 use super::endpoint::Endpoint;
-use super::operations::{Stopped, dispatch_operation};
+use super::operations::{Binding, Stopped, dispatch_operation};
 use super::reply::{Reply, empty, is_json, json, refused_rpc};
 use crate::card::Mount;
 use crate::dialect::{self, Dialect};
@@ -64,7 +64,8 @@ pub(super) async fn answer_json_rpc(
     {
         return Ok(reply(Err(fault.into_v1())));
     }
-    match dispatch_operation(endpoint, request, dialect, operation, params, mount).await {
+    let spoken = (Binding::JsonRpc, dialect);
+    match dispatch_operation(endpoint, request, spoken, operation, params, mount).await {
         Ok(result) => Ok(reply(Ok(result))),
         Err(Stopped::Failed(fault)) => Ok(reply(Err(dialect.write_fault(fault)))),
         Err(Stopped::Refused(refusal)) => Err(Box::new(refused_rpc(&refusal, id))),

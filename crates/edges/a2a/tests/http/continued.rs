@@ -4,7 +4,7 @@ use chio_store::StoreUrl;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
-use crate::world::{Beginning, World, message, receipt};
+use crate::world::{BOB, Beginning, World, message, receipt};
 
 fn to_task(id: &str, task: &Value, context: Option<&str>) -> Value {
     let mut params = message("the second");
@@ -176,4 +176,50 @@ async fn what_stands_beside_a_message_is_in_no_history() {
     let task = world.rpc("SendMessage", params).send().await.result()["task"].clone();
     assert_eq!(task["history"][0]["parts"], json!([{"text": "x"}]));
     assert!(!task["history"].to_string().contains("signature"), "{task}");
+}
+
+#[tokio::test]
+async fn a_context_belongs_to_the_caller_who_named_it_first_or_was_given_it() {
+    let world = World::with(&["echo"]).await;
+    let bob = serde_json::to_string(&world.token(BOB, "cap-b")).unwrap();
+    let within = |context: &Value| {
+        let mut params = message("x");
+        params["message"]["contextId"] = context.clone();
+        world.rpc("SendMessage", params)
+    };
+    let given = world.task("hello").await["contextId"].clone();
+    let named = json!("ctx-of-alice");
+    within(&named).send().await.result();
+    for context in [&given, &named] {
+        let error = within(context).with("X-Chio-Capability", &bob).send().await.error(-32602);
+        assert_eq!(error["message"], "there is no such `contextId` for this caller");
+        let task = within(context).send().await.result()["task"].clone();
+        assert_eq!(task["contextId"], *context, "it is still hers");
+    }
+    assert_eq!(world.told.runs(), 4, "nothing was run for another one");
+    let own = json!("ctx-of-bob");
+    within(&own).with("X-Chio-Capability", &bob).send().await.result();
+    within(&own).send().await.error(-32602);
+}
+
+#[tokio::test]
+async fn a_message_refers_to_tasks_of_its_caller_alone() {
+    let world = World::with(&["echo"]).await;
+    let bob = serde_json::to_string(&world.token(BOB, "cap-b")).unwrap();
+    let mut later = message("later");
+    later["configuration"] = json!({"returnImmediately": true});
+    let waiting = world.rpc("SendMessage", later).send().await.result()["task"].clone();
+    let task = world.task("hello").await;
+    let about = |ids: Vec<Value>| {
+        let mut params = message("x");
+        params["message"]["referenceTaskIds"] = json!(ids);
+        world.rpc("SendMessage", params)
+    };
+    for id in [&task["id"], &waiting["id"], &json!("a2a-task-0")] {
+        about(vec![id.clone()]).with("X-Chio-Capability", &bob).send().await.error(-32001);
+    }
+    about(vec![task["id"].clone(), json!("a2a-task-0")]).send().await.error(-32001);
+    about(vec![task["id"].clone(); 33]).send().await.error(-32602);
+    assert_eq!(world.told.runs(), 1, "nothing was run for them");
+    about(vec![task["id"].clone(), waiting["id"].clone()]).send().await.result();
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Ask, Beginning, World, message, receipt};
+use crate::world::{Ask, Beginning, World, message, receipt, until};
 
 async fn world() -> World {
     let with_rest =
@@ -32,7 +32,7 @@ async fn every_operation_has_its_path() {
     assert!(listed["tasks"][0]["artifacts"].is_array());
     let mut later = message("x");
     later["configuration"] = json!({"returnImmediately": true});
-    let waiting = ask(&world, "POST", "message:send").json(&later).send().await.value();
+    let waiting = world.rpc("SendMessage", later).send().await.result();
     let id = waiting["task"]["id"].as_str().unwrap();
     // An empty body, and one with the id, are both known.
     let off = ask(&world, "POST", &format!("tasks/{id}:cancel")).send().await.is(200).value();
@@ -40,6 +40,34 @@ async fn every_operation_has_its_path() {
     let again = ask(&world, "POST", &format!("tasks/{id}:cancel")).json(&json!({"id": id}));
     let error = again.send().await.is(400).value();
     assert_eq!(error["error"]["details"][0]["reason"], "TASK_NOT_CANCELABLE");
+}
+
+#[tokio::test]
+async fn no_get_runs_a_tool_and_a_task_that_was_posted_runs_by_itself() {
+    let world = world().await;
+    let mut later = message("x");
+    later["configuration"] = json!({"returnImmediately": true});
+    let waiting = world.rpc("SendMessage", later.clone()).send().await.result()["task"].clone();
+    let path = format!("tasks/{}", waiting["id"].as_str().unwrap());
+    for path in [&*path, &format!("{path}:subscribe"), "tasks", &path] {
+        let answer = ask(&world, "GET", path).send().await;
+        assert!(!answer.body.contains("COMPLETED"), "{}", answer.body);
+    }
+    assert_eq!(world.told.runs(), 0);
+    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(ask(&world, "GET", &path).send().await.value()["artifacts"][0]["name"], "echo");
+    let begun = ask(&world, "POST", "message:send").json(&later).send().await.is(200).value();
+    assert_eq!(begun["task"]["status"]["state"], "TASK_STATE_WORKING");
+    until(|| world.told.runs() == 2).await;
+    let path = format!("tasks/{}", begun["task"]["id"].as_str().unwrap());
+    for _ in 0..3000 {
+        let task = ask(&world, "GET", &path).send().await.is(200).value();
+        if task["status"]["state"] == "TASK_STATE_COMPLETED" {
+            assert_eq!(task["artifacts"][0]["parts"], json!([{"text": "echo: x"}]));
+            return;
+        }
+    }
+    panic!("the task has not ended");
 }
 
 #[tokio::test]

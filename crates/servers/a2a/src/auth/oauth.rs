@@ -12,6 +12,8 @@ use tokio::sync::Mutex;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use crate::card::security::Scheme;
+use crate::interface::untrusted;
+use crate::place::origin;
 use crate::secret::Secret;
 use crate::transport::Transport;
 
@@ -142,8 +144,12 @@ impl Tokens {
             }
             Source::Unsaid => return Err("it names no place where tokens are given".to_owned()),
         };
-        let judged = places.judge_named(what, &named);
-        judged.map(|it| it.url().to_string()).map_err(|error| error.to_string())
+        let judged = places.judge_named(what, &named).map_err(|error| error.to_string())?;
+        let origin = origin(judged.url());
+        if !transport.config().trusts(&origin) {
+            return Err(untrusted(what, &origin));
+        }
+        Ok(judged.url().to_string())
     }
 
     async fn named_endpoint(&self, transport: &Transport, url: &str) -> Result<String, String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig};
+use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy};
 use chio_core::manifest::ToolManifest;
 use chio_kernel::ToolServerConnection as _;
 use serde_json::{Value, json};
@@ -220,7 +220,10 @@ async fn a_card_elsewhere_is_fetched_without_what_was_for_here() {
         .with_request_header("X-Key", "hunter2")
         .with_request_query("k", "hunter2")
         .with_request_cookie("c", "hunter2");
-    A2aAdapter::connect(config).await.unwrap();
+    let refused = A2aAdapter::connect(config.clone()).await.unwrap_err().to_string();
+    assert!(refused.contains("of the card's own origin or an allowed one"), "{refused}");
+    let policy = A2aPartnerPolicy::new("p").allow_interface_origin(elsewhere.url(""));
+    A2aAdapter::connect(config.with_partner_policy(policy)).await.unwrap();
     let seen = elsewhere.seen().pop().unwrap();
     assert!(!format!("{seen:?}").contains("hunter2"), "{seen:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chio_a2a_adapter::A2aAdapterConfig;
+use chio_a2a_adapter::{A2aAdapterConfig, A2aPartnerPolicy};
 use serde_json::{Value, json};
 
 use crate::agent::{RPC, card, model, with};
@@ -34,8 +34,14 @@ fn openid(provider: &Provider) -> Value {
     json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": url}})
 }
 
-fn client(server: &Server) -> A2aAdapterConfig {
+fn credentials(server: &Server) -> A2aAdapterConfig {
     config(server).with_oauth_client_credentials("client-id", "client secret")
+}
+
+/// A client that gets its tokens at another origin than the agent's, which is allowed.
+fn client(server: &Server, tokens: &Server) -> A2aAdapterConfig {
+    let policy = A2aPartnerPolicy::new("p").allow_interface_origin(server.url(""));
+    credentials(server).with_partner_policy(policy.allow_interface_origin(tokens.url("")))
 }
 
 fn send() -> Value {
@@ -49,7 +55,7 @@ async fn a_token_is_got_where_the_card_says_and_used_again() {
         let provider = Provider::start(Gives::default()).await;
         let scheme = declare(&provider);
         let server = agent(&provider, scheme, json!(["read", "a2a.invoke"])).await;
-        let config = client(&server)
+        let config = client(&server, &provider.server)
             .with_oauth_scope("a2a.invoke")
             .with_oauth_scope("extra")
             .with_request_header("X-Partner", "p")
@@ -87,7 +93,7 @@ async fn our_secret_goes_to_nobody_while_something_else_is_missing() {
             Reply::json(&with(card, "/security", json!([{"a": [], "b": []}])))
         })
         .await;
-        let world = World::new(client(&server)).await;
+        let world = World::new(client(&server, &provider.server)).await;
         assert!(world.failure(send()).await.contains("auth negotiation failed"));
         assert_eq!(provider.asked().len(), 0, "nobody was shown our secret");
         assert_eq!(server.calls().len(), 0, "nothing went to the agent");
@@ -100,7 +106,7 @@ async fn the_operators_token_endpoint_counts_before_the_cards() {
         (Provider::start(Gives::default()).await, Provider::start(Gives::default()).await);
     for declare in [oauth, openid, |_: &Provider| json!({"oauth2SecurityScheme": {"flows": {}}})] {
         let server = agent(&ours, declare(&theirs), json!([])).await;
-        let config = client(&server).with_oauth_token_endpoint(ours.server.url("/token"));
+        let config = credentials(&server).with_oauth_token_endpoint(ours.server.url("/token"));
         World::new(config).await.value(send()).await;
     }
     assert!(theirs.server.seen().is_empty());
@@ -113,7 +119,7 @@ async fn metadata_of_the_authorization_server_will_do() {
     let url = provider.server.url("/.well-known/openid-configuration");
     let scheme = json!({"oauth2SecurityScheme": {"oauth2MetadataUrl": url, "flows": {}}});
     let server = agent(&provider, scheme, json!([])).await;
-    World::new(client(&server)).await.value(send()).await;
+    World::new(client(&server, &provider.server)).await.value(send()).await;
     assert_eq!(provider.given(), 1);
 }
 
@@ -121,7 +127,7 @@ async fn metadata_of_the_authorization_server_will_do() {
 async fn credentials_go_into_the_body_where_the_header_is_not_taken() {
     let provider = Provider::start(Gives { body_only: true, ..Gives::default() }).await;
     let server = agent(&provider, oauth(&provider), json!([])).await;
-    World::new(client(&server)).await.value(send()).await;
+    World::new(client(&server, &provider.server)).await.value(send()).await;
     let asked = provider.asked();
     assert_eq!(asked.len(), 2);
     assert!(asked[0].header("authorization").is_some());
@@ -141,7 +147,8 @@ async fn a_token_is_kept_for_as_long_as_it_says() {
         let provider = Provider::start(Gives { expires_in, ..Gives::default() }).await;
         let server = agent(&provider, oauth(&provider), json!([])).await;
         let clock = Arc::new(TestClock::default());
-        let world = World::new(client(&server).with_clock(Arc::clone(&clock) as _)).await;
+        let world =
+            World::new(client(&server, &provider.server).with_clock(Arc::clone(&clock) as _)).await;
         for (seconds, given) in calls {
             clock.advance(seconds);
             world.value(send()).await;
@@ -154,7 +161,7 @@ async fn a_token_is_kept_for_as_long_as_it_says() {
 async fn a_token_that_is_not_taken_any_more_is_got_again_once() {
     let provider = Provider::start(Gives::default()).await;
     let server = agent(&provider, oauth(&provider), json!([])).await;
-    let world = World::new(client(&server)).await;
+    let world = World::new(client(&server, &provider.server)).await;
     world.value(send()).await;
     provider.revoke();
     world.value(send()).await;
@@ -171,7 +178,7 @@ async fn an_agent_that_takes_no_token_is_asked_twice_and_no_more() {
         (Provider::start(Gives::default()).await, Provider::start(Gives::default()).await);
     // It takes tokens of another provider.
     let server = agent(&other, oauth(&provider), json!([])).await;
-    let world = World::new(client(&server)).await;
+    let world = World::new(client(&server, &provider.server)).await;
     let failure = world.failure(send()).await;
     assert!(failure.contains("HTTP 401: no good token"), "{failure}");
     assert_eq!((provider.given(), server.calls().len()), (2, 2));
@@ -216,7 +223,7 @@ async fn without_a_token_nothing_goes_to_the_agent() {
     for (gives, declare, expected) in useless() {
         let provider = Provider::start(gives).await;
         let server = agent(&provider, declare(&provider), json!([])).await;
-        let failure = World::new(client(&server)).await.failure(send()).await;
+        let failure = World::new(client(&server, &provider.server)).await.failure(send()).await;
         assert!(failure.contains(expected), "{failure}");
         assert!(failure.contains("scheme `oauthAuth`"), "{failure}");
         assert!(!failure.contains("secret"), "{failure}");
@@ -229,7 +236,8 @@ async fn a_wrong_secret_gets_no_token_and_is_not_repeated() {
     for declare in [oauth, openid] {
         let provider = Provider::start(Gives::default()).await;
         let server = agent(&provider, declare(&provider), json!([])).await;
-        let config = config(&server).with_oauth_client_credentials("client-id", "wrong secret");
+        let config = client(&server, &provider.server)
+            .with_oauth_client_credentials("client-id", "wrong secret");
         let failure = World::new(config).await.failure(send()).await;
         assert!(failure.ends_with("no token: HTTP 401: invalid_client"), "{failure}");
         assert_eq!((provider.asked().len(), provider.given()), (2, 0));
@@ -247,7 +255,7 @@ async fn a_token_endpoint_cannot_send_our_credentials_elsewhere() {
     let scheme =
         json!({"oauth2SecurityScheme": {"flows": {"clientCredentials": {"tokenUrl": url}}}});
     let server = agent(&other, scheme, json!([])).await;
-    let world = World::new(client(&server)).await;
+    let world = World::new(client(&server, &provider)).await;
     let failure = world.failure(send()).await;
     assert!(failure.contains("no token: HTTP 307"), "{failure}");
     assert!(other.server.seen().is_empty());
@@ -255,10 +263,23 @@ async fn a_token_endpoint_cannot_send_our_credentials_elsewhere() {
 }
 
 #[tokio::test]
+async fn our_secret_goes_to_another_origin_than_the_cards_only_where_that_is_allowed() {
+    for declare in [oauth, openid] {
+        let provider = Provider::start(Gives::default()).await;
+        let server = agent(&provider, declare(&provider), json!([])).await;
+        let failure = World::new(credentials(&server)).await.failure(send()).await;
+        assert!(failure.contains("of the card's own origin or an allowed one"), "{failure}");
+        let origin = provider.server.url("");
+        assert!(failure.contains(&format!("found `{origin}`")), "{failure}");
+        assert_eq!((provider.asked().len(), server.calls().len()), (0, 0), "nothing went out");
+    }
+}
+
+#[tokio::test]
 async fn calls_side_by_side_share_one_token() {
     let provider = Provider::start(Gives::default()).await;
     let server = agent(&provider, oauth(&provider), json!([])).await;
-    let world = Arc::new(World::new(client(&server)).await);
+    let world = Arc::new(World::new(client(&server, &provider.server)).await);
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let world = Arc::clone(&world);
@@ -282,7 +303,7 @@ async fn an_agent_that_echoes_our_token_has_it_taken_out_of_the_error() {
         Reply::json(&json!({"jsonrpc": "2.0", "id": seen.json()["id"], "error": error}))
     })
     .await;
-    let world = World::new(client(&server)).await;
+    let world = World::new(client(&server, &provider.server)).await;
     let failure = world.failure(send()).await;
     assert!(failure.contains("-32000: bad") && !failure.contains("token-1"), "{failure}");
 }

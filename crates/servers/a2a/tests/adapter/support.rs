@@ -134,14 +134,22 @@ impl World {
 
     /// A token for every tool of the agent.
     pub(crate) fn cap(&self) -> CapabilityToken {
+        self.cap_of(2, "cap-1")
+    }
+
+    fn cap_of(&self, caller: u8, id: &str) -> CapabilityToken {
         let grant = token::grant(&format!("{}/*", self.server_id));
-        token::token(&key(1), key(2).public_key(), "cap-1", vec![grant], NOW)
+        token::token(&key(1), key(caller).public_key(), id, vec![grant], NOW)
     }
 
     /// Calls a tool, and checks that there is one receipt of the call.
     pub(crate) async fn run(&self, tool: &str, arguments: Value) -> Done {
+        self.run_with(self.cap(), tool, arguments).await
+    }
+
+    async fn run_with(&self, cap: CapabilityToken, tool: &str, arguments: Value) -> Done {
         let request_id = self.kernel.new_request_id();
-        let call = ToolCall::new(request_id.clone(), self.cap(), &*self.server_id, tool, arguments);
+        let call = ToolCall::new(request_id.clone(), cap, &*self.server_id, tool, arguments);
         let caller = Arc::new(TestCaller::new());
         let evaluation = self.kernel.evaluate(call, Arc::clone(&caller) as _).await.unwrap();
         let receipt = evaluation.receipt.open().unwrap();
@@ -165,7 +173,15 @@ impl World {
 
     /// Calls a tool that gives nothing, and tells why.
     pub(crate) async fn failure_of(&self, tool: &str, arguments: Value) -> String {
-        let done = self.run(tool, arguments).await;
+        Self::failed(self.run(tool, arguments).await)
+    }
+
+    /// Calls `research` as another caller, which gives nothing, and tells why.
+    pub(crate) async fn failure_by(&self, caller: u8, arguments: Value) -> String {
+        Self::failed(self.run_with(self.cap_of(caller, "cap-other"), "research", arguments).await)
+    }
+
+    fn failed(done: Done) -> String {
         match done.outcome {
             Outcome::Denied(denial) => denial.reason,
             Outcome::Incomplete { reason, .. } => reason,

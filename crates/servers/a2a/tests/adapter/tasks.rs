@@ -117,7 +117,7 @@ async fn a_task_of_another_interface_binding_or_tenant_is_not_asked_for() {
         ("\"partner\"", "\"tenant\": \"t\", \"partner\"", "tenant"),
         ("\"127.0.0.1\"", "\"somebody\"", "partner"),
     ] {
-        let changed = text.replacen(from, to, 1);
+        let changed = text.replace(from, to);
         assert_ne!(changed, text);
         std::fs::write(&file, changed).unwrap();
         let world = World::new(config(&server).with_task_registry_file(&file)).await;
@@ -230,4 +230,32 @@ async fn an_agent_without_notifications_is_not_asked_for_any() {
         assert!(failure.contains("`capabilities.pushNotifications`"), "{failure}");
     }
     assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn contexts_and_references_belong_to_their_caller_also_after_a_restart() {
+    let folder = Folder::new("contexts");
+    let server = Server::start(|seen| model(seen, RPC)).await;
+    let with_file = || config(&server).with_task_registry_file(folder.file("tasks.json"));
+    let world = World::new(with_file()).await;
+    // The agent answers with `task-1` in `ctx`.
+    begin(&world).await;
+    world.value(json!({"message": "x", "context_id": "own"})).await;
+    drop(world);
+    let world = World::new(with_file()).await;
+    let before = server.calls().len();
+    for context in ["ctx", "own"] {
+        let failure = world.failure_by(9, json!({"message": "x", "context_id": context})).await;
+        assert!(failure.ends_with("found one of another caller"), "{failure}");
+    }
+    let about = |id: &str| json!({"message": "x", "reference_task_ids": [id]});
+    let failure = world.failure_by(9, about("task-1")).await;
+    assert!(failure.ends_with("found one of another caller"), "{failure}");
+    let failure = world.failure(about("task-2")).await;
+    assert!(failure.contains("never recorded"), "{failure}");
+    assert_eq!(server.calls().len(), before, "nothing went out");
+    for context in ["ctx", "own"] {
+        world.value(json!({"message": "x", "context_id": context})).await;
+    }
+    world.value(about("task-1")).await;
 }

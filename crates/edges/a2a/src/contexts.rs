@@ -1,0 +1,79 @@
+//! Whose a context is: that of the caller who named it first, or was given it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chio_core::crypto::PublicKey;
+use chio_edge::tasks::{self, Record, TableLimits, TaskEntry};
+use uuid::Uuid;
+
+use crate::error::Fault;
+use crate::limits::A2aLimits;
+use crate::message::Message;
+use crate::principals::AdmittedPrincipal;
+use crate::service::EdgeState;
+use crate::tasks::find;
+
+/// The most tasks that a message may refer to.
+const MAX_REFERENCES: usize = 32;
+
+/// The name of a context.
+#[derive(Debug, Clone)]
+pub(crate) struct Context(String);
+
+impl Record for Context {
+    fn id(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The contexts of this process, by the keys of their callers. They stay until their owner has too
+/// many newer ones.
+pub(crate) type ContextTable = tasks::TaskTable<PublicKey, Context>;
+
+/// An empty table.
+pub(crate) fn table(limits: &A2aLimits) -> ContextTable {
+    ContextTable::new(TableLimits {
+        lifetime: Duration::MAX,
+        bytes: usize::MAX,
+        ..limits.table_limits()
+    })
+}
+
+/// The context that a message names, taken for this caller if it is no other one's; a new one when
+/// it names none.
+pub(crate) fn claimed(
+    shared: &EdgeState,
+    principal: &AdmittedPrincipal,
+    named: Option<String>,
+) -> Result<String, Fault> {
+    let context_id = named.unwrap_or_else(|| Uuid::now_v7().to_string());
+    // SECURITY: a tool may remember by it what was said before.
+    let refused = || Fault::params("there is no such `contextId` for this caller");
+    let (owner, now) = (principal.owner().ok_or_else(refused)?, shared.orchestrator.now());
+    if shared.contexts.find(&context_id, owner, now).is_none() {
+        let context = Arc::new(Context(context_id.clone()));
+        let entry = TaskEntry::idle(owner.clone(), context, false, &shared.closing);
+        shared.contexts.insert(entry, None, now).map_err(|_| refused())?;
+    }
+    Ok(context_id)
+}
+
+/// Checks that the tasks that a message refers to are this caller's.
+pub(crate) async fn check_references(
+    shared: &EdgeState,
+    principal: &AdmittedPrincipal,
+    message: &Message,
+) -> Result<(), Fault> {
+    let ids = &message.reference_task_ids;
+    if ids.len() > MAX_REFERENCES {
+        let found = ids.len();
+        let message =
+            format!("expected at most {MAX_REFERENCES} `referenceTaskIds`, found {found}");
+        return Err(Fault::params(message));
+    }
+    for id in ids {
+        find(shared, principal, id).await?;
+    }
+    Ok(())
+}
