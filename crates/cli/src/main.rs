@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         errors: &mut std::io::stderr(),
         folder: Path::new(""),
         now: clock::now(),
+        own: std::sync::Arc::default(),
     };
     let result = command_line.run(&mut io);
     ExitCode::from(outcome::finish(result, &mut io))

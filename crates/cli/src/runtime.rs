@@ -2,6 +2,7 @@
 //! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
 //! in the [`Plan`] that they make.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,12 +14,14 @@ use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
 use chio_kernel::{ChioKernel, Clock, DurableReceipt, KernelParts, SystemClock, SystemRandomness};
 use chio_policy::capabilities::DefaultCapability;
+use chio_policy::own::Own;
 use chio_store::{Location, OpenStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
 
 use crate::access::Access;
 use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
@@ -41,6 +44,8 @@ const MOST_FILES: u64 = 16_384;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long answers of calls that have ended may take to be written before their streams end.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
+/// The longest file of a key or token in a data directory, in bytes.
+const MAX_SECRET: u64 = 4096;
 
 /// What a command serves.
 pub(crate) struct Plan<'a> {
@@ -112,8 +117,10 @@ impl<'a> Plan<'a> {
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind. The kernel's receipts come out last.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
-        let policies = self.policies.load(io).await?;
         let data = self.location.data().map(Path::to_owned);
+        let folders = [data.as_deref(), self.location.store().folder()];
+        folders.into_iter().flatten().for_each(|folder| io.own.protect(folder, true));
+        let policies = self.policies.load(io).await?;
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let (first, later): (Vec<_>, Vec<_>) =
             self.listeners.iter().partition(|listener| listener.is_bound_first());
@@ -131,8 +138,9 @@ impl<'a> Plan<'a> {
         if let Some(line) = &self.starting {
             tracing::info!("{line}");
         }
+        listeners.iter().for_each(|listener| listener.keep_back(&io.own));
         let edges = self.edges.clone();
-        let (runtime, receipts) = Runtime::start(self, store, policies).await?;
+        let (runtime, receipts) = Runtime::start(self, store, policies, &io.own).await?;
         Ok((runtime, Opening { listeners, edges, data }, receipts))
     }
 
@@ -149,6 +157,31 @@ impl<'a> Plan<'a> {
             served.announce();
             runtime.serve(served, shutdown).await
         })
+    }
+}
+
+/// How deep keys lie in a data directory.
+const KEY_DEPTH: usize = 3;
+
+/// Withholds the keys and tokens of a data directory wherever output has them. What cannot be read
+/// is no key of ours.
+fn withhold_keys(own: &Own, folder: &Path, depth: usize) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_secret =
+            name == "key" || path.extension().is_some_and(|end| end == "key" || end == "token");
+        match entry.metadata() {
+            Ok(found) if found.is_dir() && depth < KEY_DEPTH => {
+                withhold_keys(own, &path, depth + 1);
+            }
+            Ok(found) if found.is_file() && is_secret && found.len() <= MAX_SECRET => {
+                if let Ok(secret) = fs::read_to_string(&path).map(Zeroizing::new) {
+                    own.withhold(&secret);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -282,6 +315,7 @@ impl Runtime {
         plan: Plan<'_>,
         store: OpenStore,
         policies: Policies,
+        own: &Arc<Own>,
     ) -> Result<(Self, Receipts)> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
@@ -293,11 +327,14 @@ impl Runtime {
         };
         let trust = trust.of_store(&store, own_key).await?;
         let slot = store.take_slot(plan.kernel_key).await?;
+        if let Some(data) = plan.location.data() {
+            withhold_keys(own, data, 0);
+        }
         trust.check_kernel(slot.key.public_key())?;
         let mut config = trust.config();
         config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
         let public_key = slot.key.public_key().clone();
-        let context = ServerContext { public_key, clock: Arc::clone(&clock) };
+        let context = ServerContext { public_key, clock: Arc::clone(&clock), own: Arc::clone(own) };
         let connections = servers::start(&plan.servers, &context).await?;
         let (kernel, receipts) = ChioKernel::start_with_receipts(KernelParts {
             config,

@@ -1,7 +1,7 @@
 //! MCP servers that are started as child processes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
@@ -78,6 +78,16 @@ impl ToolServer for McpCommand {
     }
 
     async fn start(&self, context: ServerContext) -> Result<Connection> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        context.own.serves_in(&self.id, folder);
+        // Some servers take relative paths for paths in a folder that they are told to serve.
+        for argument in self.command.iter().skip(1) {
+            let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
+            let named = folder.join(value);
+            if named.is_dir() {
+                context.own.serves_in(&self.id, &named);
+            }
+        }
         Ok(Box::new(self.connect(context.public_key).await?))
     }
 

@@ -47,7 +47,7 @@ pub(crate) async fn send_message(
     mut sending: Sending,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let continued = continued(shared, principal, &sending.request.message).await?;
-    let skill = resolve(shared, &sending, continued.as_ref())?;
+    let skill = resolve(shared, &sending, continued.as_ref()).await?;
     let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
     let token = token_for(&principal.tokens, &skill.server, &skill.tool);
     let token = token.cloned().ok_or_else(without_token)?;
@@ -153,7 +153,7 @@ fn takes_none(what: &str) -> Fault {
 }
 
 /// The skill that is meant.
-fn resolve(
+async fn resolve(
     shared: &EdgeState,
     sending: &Sending,
     continued: Option<&TaskEntry>,
@@ -169,7 +169,7 @@ fn resolve(
             _ => {}
         }
     }
-    shared.catalogs.find(named, &shared.orchestrator, &shared.options)
+    shared.catalogs.find(named, &shared.orchestrator, &shared.options).await
 }
 
 /// The task before anything is decided.
