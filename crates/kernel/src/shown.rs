@@ -28,8 +28,15 @@ const MAX_REMEMBERED: usize = 16;
 /// Members that are words for readers, and nothing that a call depends on.
 const WORDS: [&str; 6] = ["description", "title", "$comment", "examples", "default", "_meta"];
 
-/// What was looked at before, by whom, and what may be shown of it.
-pub(crate) struct Remembered<T>(Mutex<Vec<(Arc<Pipeline>, Arc<T>, Arc<T>)>>);
+/// What was looked at before.
+pub(crate) struct Remembered<T>(Mutex<Vec<Look<T>>>);
+
+/// One look: by which guards, at what, and what may be shown of it.
+struct Look<T> {
+    by: Arc<Pipeline>,
+    said: Arc<T>,
+    shown: Arc<T>,
+}
 
 impl<T> Default for Remembered<T> {
     fn default() -> Self {
@@ -40,19 +47,20 @@ impl<T> Default for Remembered<T> {
 impl<T: PartialEq> Remembered<T> {
     fn find(&self, pipeline: &Arc<Pipeline>, said: &Arc<T>) -> Option<Arc<T>> {
         let remembered = self.0.lock();
-        let mut by = remembered.iter().filter(|(by, ..)| Arc::ptr_eq(by, pipeline));
-        let same = |known: &Arc<T>| Arc::ptr_eq(known, said) || **known == **said;
-        by.find(|(_, known, _)| same(known)).map(|(.., shown)| Arc::clone(shown))
+        let is_same = |known: &Arc<T>| Arc::ptr_eq(known, said) || **known == **said;
+        let mut looks = remembered.iter().filter(|look| Arc::ptr_eq(&look.by, pipeline));
+        looks.find(|look| is_same(&look.said)).map(|look| Arc::clone(&look.shown))
     }
 
     fn keep(&self, pipeline: &Arc<Pipeline>, said: Arc<T>, shown: &Arc<T>) {
         let mut remembered = self.0.lock();
         // A policy that is not in force any more is not asked again.
-        remembered.retain(|(by, ..)| Arc::ptr_eq(by, pipeline));
+        remembered.retain(|look| Arc::ptr_eq(&look.by, pipeline));
         if remembered.len() >= MAX_REMEMBERED {
             remembered.remove(0);
         }
-        remembered.push((Arc::clone(pipeline), said, Arc::clone(shown)));
+        let (by, shown) = (Arc::clone(pipeline), Arc::clone(shown));
+        remembered.push(Look { by, said, shown });
     }
 }
 

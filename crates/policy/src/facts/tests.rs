@@ -78,27 +78,6 @@ fn a_call_is_told_by_its_tool_and_its_arguments() {
         ("browser_click", json!({"selector": "#a"}), "Browser"),
         ("echo", json!("text"), "Other"),
         ("echo", Value::Null, "Other"),
-        (
-            "read_file",
-            json!({"cwd": "/etc", "path": "shadow"}),
-            "FileRead, Read /etc, Read shadow, Read /etc/shadow",
-        ),
-        ("read_file", json!({"path": "file:///etc/x"}), "FileRead, Read /etc/x"),
-        (
-            "bash",
-            json!({"command": "cat x", "cwd": "/etc"}),
-            "Shell, Read /etc, Read x, Read /etc/x, $ cat x",
-        ),
-        (
-            "bash",
-            json!({"command": "cd /etc; cat x"}),
-            "Shell, Read /etc, Read x, Read /etc/x, $ cd /etc; cat x",
-        ),
-        (
-            "bash",
-            json!({"command": "curl file:///etc/x"}),
-            "Shell, Read /etc/x, $ curl file:///etc/x",
-        ),
     ] {
         assert_eq!(shown(tool, &arguments), expected, "{tool} {arguments}");
     }
@@ -129,6 +108,35 @@ fn arguments_that_cannot_be_read_are_malformed() {
     ] {
         let facts = Facts::of(tool, &arguments);
         assert_eq!(facts.malformed.unwrap_or_default(), why, "{tool}");
+    }
+}
+
+#[test]
+fn a_working_folder_adds_what_a_path_means_there() {
+    for (tool, arguments, expected) in [
+        (
+            "read_file",
+            json!({"cwd": "/etc", "path": "shadow"}),
+            "FileRead, Read /etc, Read shadow, Read /etc/shadow",
+        ),
+        ("read_file", json!({"path": "file:///etc/x"}), "FileRead, Read /etc/x"),
+        (
+            "bash",
+            json!({"command": "cat x", "cwd": "/etc"}),
+            "Shell, Read /etc, Read x, Read /etc/x, $ cat x",
+        ),
+        (
+            "bash",
+            json!({"command": "cd /etc; cat x"}),
+            "Shell, Read /etc, Read x, Read /etc/x, $ cd /etc; cat x",
+        ),
+        (
+            "bash",
+            json!({"command": "curl file:///etc/x"}),
+            "Shell, Read /etc/x, $ curl file:///etc/x",
+        ),
+    ] {
+        assert_eq!(shown(tool, &arguments), expected, "{tool} {arguments}");
     }
 }
 

@@ -14,7 +14,7 @@ use super::secret_patterns::tree::{Cuts, visit, without};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
 use crate::facts::{Access, Facts, has_word, normal_paths, removes};
-use crate::own::paths::Use;
+use crate::own::paths::{Use, absolute};
 use crate::own::{DEFAULT_FOLDER, Known, Own};
 
 pub(crate) const KIND: GuardKind = GuardKind {
@@ -51,36 +51,42 @@ fn build(_: &Section<'_>, building: &Building<'_>) -> Option<Built> {
     Some(Built { guard, forbidden })
 }
 
-/// What a call may touch: paths in their one form, and the folders that they may begin in.
+/// What a call may touch, and the folders that its paths may begin in.
 struct Named<'a> {
     facts: &'a Facts,
-    folders: Vec<String>,
+    /// Where the tool server's paths begin.
+    starts: Vec<Start>,
+    /// Where its texts may begin: there, and in every folder that the call names.
+    folders: Vec<Start>,
     removes: bool,
+}
+
+/// Where relative paths may begin.
+#[derive(Clone)]
+struct Start {
+    folder: String,
+    /// It may be one of ours, or lead to one.
+    may_name: bool,
 }
 
 impl<'a> Named<'a> {
     fn new(known: &Known, input: &GuardInput<'_>, facts: &'a Facts) -> Self {
-        let start = known.folders(input.server_id).map(|it| it.to_string_lossy().into_owned());
-        let mut folders: Vec<String> = start.collect();
+        let start = |folder: String| Start { may_name: known.may_name(&folder), folder };
+        let starts = known.folders(input.server_id).map(|it| it.to_string_lossy().into_owned());
+        let starts: Vec<Start> = starts.map(start).collect();
+        let mut folders = starts.clone();
         for folder in &facts.folders {
-            if folder.starts_with(['/', '~']) {
-                folders.push(folder.clone());
-            } else {
-                let below = |start: &String| format!("{start}/{folder}");
-                let below: Vec<String> = folders.iter().map(below).collect();
-                folders.extend(below);
-            }
-            if folders.len() > MAX_ASKED {
-                break;
-            }
+            let below = starts.iter().map(|it| start(absolute(folder, &it.folder)));
+            folders.extend(below);
         }
-        Self { facts, folders, removes: removes(input.tool_name) }
+        Self { facts, starts, folders, removes: removes(input.tool_name) }
     }
 
     /// Whether a path is ours by its name, wherever it begins. To some servers, the root is the
     /// folder that they serve.
-    fn is_ours(&self, known: &Known, path: &str, uses: Use) -> bool {
-        self.folders.iter().any(|folder| {
+    fn is_ours(known: &Known, path: &str, starts: &[Start], uses: Use) -> bool {
+        let may_be = uses.removes || known.may_name(path);
+        starts.iter().filter(|start| may_be || start.may_name).any(|Start { folder, .. }| {
             let inner = path.strip_prefix('/').filter(|inner| !inner.is_empty());
             known.names(path, folder, uses)
                 || inner.is_some_and(|inner| known.names(inner, folder, uses))
@@ -93,17 +99,19 @@ impl<'a> Named<'a> {
         let facts = self.facts;
         facts.paths.iter().any(|path| {
             let uses = Use { writes: path.access != Access::Read, removes: self.removes };
-            self.is_ours(known, &path.normal, uses) || self.part_is_ours(known, &path.text, reads)
-        }) || facts.named.iter().any(|text| self.part_is_ours(known, text, reads))
+            Self::is_ours(known, &path.normal, &self.starts, uses)
+                || Self::part_is_ours(known, &path.text, &self.starts, reads)
+        }) || facts.named.iter().any(|text| Self::part_is_ours(known, text, &self.folders, reads))
             || self.takes_away(known)
             || unread(facts).any(|text| known.mentions(text))
     }
 
     /// Whether a text is a path of ours, or has one in it behind a sign that divides: `if=/x`,
     /// `unix:/x`, `/x:/y`.
-    fn part_is_ours(&self, known: &Known, text: &str, uses: Use) -> bool {
+    fn part_is_ours(known: &Known, text: &str, starts: &[Start], uses: Use) -> bool {
         let ours = |part: &str| {
-            normal_paths(part).iter().any(|path| path != "." && self.is_ours(known, path, uses))
+            let mut paths = normal_paths(part).into_iter().filter(|path| path != ".");
+            paths.any(|path| Self::is_ours(known, &path, starts, uses))
         };
         let divides = |c: char| matches!(c, ':' | '=' | ',' | '@' | '"' | '\'');
         ours(text) || (text.contains(divides) && text.split(divides).any(ours))
@@ -121,28 +129,25 @@ impl<'a> Named<'a> {
                 words.pop();
             }
             has_word(REMOVERS, &name)
-                && words.iter().any(|word| {
-                    normal_paths(word).iter().any(|path| self.is_ours(known, path, uses))
-                })
+                && words
+                    .iter()
+                    .flat_map(|word| normal_paths(word))
+                    .any(|path| Self::is_ours(known, &path, &self.folders, uses))
         })
     }
 
-    /// The paths to ask the file system about, each with the folder that it may begin in.
-    fn asked(&self) -> Vec<(String, String)> {
-        let paths = self.facts.paths.iter().map(|path| Cow::Borrowed(&*path.normal));
+    /// The paths to ask the file system about.
+    fn asked(&self) -> BTreeSet<String> {
+        let paths =
+            self.facts.paths.iter().map(|path| (Cow::Borrowed(&*path.normal), &self.starts));
         let named = self.facts.named.iter().filter(|text| text.contains(['/', '\\']));
-        let named = named.take(MAX_ASKED).flat_map(|text| normal_paths(text)).map(Cow::Owned);
-        let mut asked = BTreeSet::new();
-        for path in paths.chain(named) {
-            if path.starts_with(['/', '~']) {
-                asked.insert((path.into_owned(), String::new()));
-            } else {
-                for folder in &self.folders {
-                    asked.insert((path.clone().into_owned(), folder.clone()));
-                }
-            }
-        }
-        asked.into_iter().collect()
+        let named = named.take(MAX_ASKED).flat_map(|text| normal_paths(text));
+        let named = named.map(|path| (Cow::Owned(path), &self.folders));
+        let each = paths.chain(named);
+        each.flat_map(|(path, starts)| {
+            starts.iter().map(move |start| absolute(&path, &start.folder))
+        })
+        .collect()
     }
 }
 
@@ -203,7 +208,7 @@ impl Guard for OwnFiles {
             return Ok(Verdict::Allow.into());
         }
         // A file system may be far away.
-        let look = move || asked.iter().any(|(path, folder)| known.is_linked(path, folder));
+        let look = move || asked.iter().any(|path| known.is_linked(path));
         let linked = spawn_blocking(look).await.map_err(|error| error.to_string())?;
         Ok(if linked { Verdict::Deny(NAMED.to_owned()) } else { Verdict::Allow }.into())
     }

@@ -165,7 +165,12 @@ impl Known {
             .any(|place| place.named.iter().any(|named| leads_to(&path, named, place.secret, uses)))
     }
 
-    /// Whether a text that cannot be read has the name of one of ours in it.
+    /// Whether a path may be one of ours by its name: the quick look.
+    pub(crate) fn may_name(&self, path: &str) -> bool {
+        is_wild(path) || self.mentions(path)
+    }
+
+    /// Whether a text has the name of one of ours in it.
     pub(crate) fn mentions(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let mut names = self.places().flat_map(|place| &place.named).filter_map(|it| it.last());
@@ -173,8 +178,7 @@ impl Known {
     }
 
     /// Whether a path is one of ours by another name, as the file system has it. Reads it.
-    pub(crate) fn is_linked(&self, path: &str, folder: &str) -> bool {
-        let whole = absolute(path, folder);
+    pub(crate) fn is_linked(&self, whole: &str) -> bool {
         // What is behind a pattern is not known; what is before it is.
         let end = whole.find(['*', '?', '[']).unwrap_or(whole.len());
         let end = if end < whole.len() {
@@ -225,7 +229,7 @@ fn any_file(path: &Path, holds: &dyn Fn(&Path) -> bool) -> bool {
 }
 
 /// The path from the root on. The home folder is that of this process.
-fn absolute(path: &str, folder: &str) -> String {
+pub(crate) fn absolute(path: &str, folder: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();
     }

@@ -87,7 +87,8 @@ impl Word {
         let start = common(self.text.chars(), bare.chars());
         let end = common(self.text.chars().rev(), bare.chars().rev());
         let behind = self.text.get(self.text.len().checked_sub(end)?..)?;
-        let behind = behind.get(behind.find('/')?..).filter(|it| it.trim_matches('/') != "")?;
+        let behind =
+            behind.get(behind.find('/')?..).filter(|it| !it.trim_matches('/').is_empty())?;
         let before = self.text.get(..start).filter(|before| !before.is_empty()).unwrap_or("/");
         Some(format!("{before}**{behind}"))
     }
