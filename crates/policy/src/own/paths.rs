@@ -161,8 +161,10 @@ impl Known {
                 name => path.push(name),
             }
         }
-        self.places()
-            .any(|place| place.named.iter().any(|named| leads_to(&path, named, place.secret, uses)))
+        // The root is above everything, and no agent takes that away or moves it.
+        let leads = |named: &Vec<String>, secret| leads_to(&path, named, secret, uses);
+        let is_place = |place: &Place| place.named.iter().any(|named| leads(named, place.secret));
+        !path.is_empty() && self.places().any(is_place)
     }
 
     /// Whether a path may be one of ours by its name: the quick look.
