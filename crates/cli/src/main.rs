@@ -21,6 +21,7 @@ mod live;
 mod logging;
 mod mcp_client;
 mod outcome;
+mod own_keys;
 mod policies;
 mod policy_args;
 mod policy_watch;

@@ -2,7 +2,6 @@
 //! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
 //! in the [`Plan`] that they make.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +20,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use zeroize::Zeroizing;
 
 use crate::access::Access;
 use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
@@ -29,6 +27,7 @@ use crate::approving::{ByClientUser, client_user};
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
+use crate::own_keys::OwnKeys;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
@@ -44,8 +43,6 @@ const MOST_FILES: u64 = 16_384;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long answers of calls that have ended may take to be written before their streams end.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
-/// The longest file of a key or token in a data directory, in bytes.
-const MAX_SECRET: u64 = 4096;
 
 /// What a command serves.
 pub(crate) struct Plan<'a> {
@@ -157,31 +154,6 @@ impl<'a> Plan<'a> {
             served.announce();
             runtime.serve(served, shutdown).await
         })
-    }
-}
-
-/// How deep keys lie in a data directory.
-const KEY_DEPTH: usize = 3;
-
-/// Withholds the keys and tokens of a data directory wherever output has them. What cannot be read
-/// is no key of ours.
-fn withhold_keys(own: &Own, folder: &Path, depth: usize) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let is_secret =
-            name == "key" || path.extension().is_some_and(|end| end == "key" || end == "token");
-        match entry.metadata() {
-            Ok(found) if found.is_dir() && depth < KEY_DEPTH => {
-                withhold_keys(own, &path, depth + 1);
-            }
-            Ok(found) if found.is_file() && is_secret && found.len() <= MAX_SECRET => {
-                if let Ok(secret) = fs::read_to_string(&path).map(Zeroizing::new) {
-                    own.withhold(&secret);
-                }
-            }
-            _ => {}
-        }
     }
 }
 
@@ -306,6 +278,7 @@ pub(crate) struct Runtime {
     /// The key that answers for users of clients.
     client_user: Option<Arc<Keypair>>,
     edges: Vec<Arc<dyn Edge>>,
+    own_keys: OwnKeys,
 }
 
 impl Runtime {
@@ -327,9 +300,7 @@ impl Runtime {
         };
         let trust = trust.of_store(&store, own_key).await?;
         let slot = store.take_slot(plan.kernel_key).await?;
-        if let Some(data) = plan.location.data() {
-            withhold_keys(own, data, 0);
-        }
+        let own_keys = OwnKeys::new(own, plan.location.data());
         trust.check_kernel(slot.key.public_key())?;
         let mut config = trust.config();
         config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
@@ -357,6 +328,7 @@ impl Runtime {
             servers: plan.servers.iter().map(|server| server.id().to_owned()).collect(),
             client_user,
             edges: Vec::new(),
+            own_keys,
         };
         Ok((runtime, receipts))
     }
@@ -455,6 +427,7 @@ impl Runtime {
                 let _ = tokio::time::timeout(PATIENCE, serving).await;
             }
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
+            never = self.own_keys.watch() => match never {},
         }
         close(&self.edges).await;
         self.end().await

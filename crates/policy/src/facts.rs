@@ -143,6 +143,13 @@ impl Facts {
         walk.finished(arguments)
     }
 
+    /// Whether there is nothing in it that could be a path, a place or a command.
+    pub(crate) const fn names_nothing(&self) -> bool {
+        let lists = self.paths.is_empty() && self.named.is_empty() && self.patches.is_empty();
+        let places = self.destinations.is_empty() && self.commands.is_empty();
+        lists && places && !self.is_incomplete
+    }
+
     /// What the call that a guard is asked about does.
     ///
     /// # Errors

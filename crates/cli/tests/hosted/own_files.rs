@@ -104,6 +104,14 @@ fn a_key_or_token_is_withheld_by_its_value_whatever_found_it() {
         assert!(echoed.starts_with("[withheld"), "{name}: {echoed}");
     }
     assert!(found.contains("[withheld: a key or token of Chio]"));
+    // Another process on the same data directory adds keys of its own.
+    fs::create_dir(world.folder.path("s/kernels/7")).unwrap();
+    let secret = chio_testkit::key(7).seed_hex().to_string();
+    world.folder.write("s/kernels/7/key", &secret);
+    chio_testkit::process::until("the new key to be known", || {
+        let echoed = session.call("echo", &json!({"text": secret}));
+        text_of(&echoed).starts_with("[withheld").then_some(())
+    });
 }
 
 #[test]
