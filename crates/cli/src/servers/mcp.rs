@@ -80,11 +80,12 @@ impl ToolServer for McpCommand {
     async fn start(&self, context: ServerContext) -> Result<Connection> {
         let folder = self.folder.as_deref().unwrap_or(Path::new(""));
         context.own.serves_in(&self.id, folder);
-        // Some servers take relative paths for paths in a folder that they are told to serve.
-        for argument in self.command.iter().skip(1) {
-            let value = argument.split_once('=').map_or(argument.as_str(), |(_, value)| value);
+        // Some servers take relative paths for paths in a folder that they are told to serve, or
+        // have it at another place.
+        let arguments = self.command.iter().skip(1);
+        for value in arguments.flat_map(|argument| argument.split(['=', ':', ','])) {
             let named = folder.join(value);
-            if named.is_dir() {
+            if !value.is_empty() && named.is_dir() {
                 context.own.serves_in(&self.id, &named);
             }
         }

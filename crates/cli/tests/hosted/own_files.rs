@@ -60,6 +60,7 @@ fn an_agent_cannot_rewrite_the_policy_nor_read_a_key() {
         "sub/dangling",
         "sub/hard",
         "/proc/self/cwd/policy.yaml",
+        "/no-such-root/policy.yaml",
     ] {
         denied(&session, "read_file", &json!({"path": path}));
         denied(&session, "write_file", &json!({"path": path, "content": "x"}));

@@ -105,6 +105,8 @@ impl Walk {
             // `files: {"a/b.txt": …}`
             if matches!(outer, Class::Path | Class::PathRead) && looks_like_path(name) {
                 self.path(name, self.tool.access);
+            } else if outer == Class::Path {
+                self.facts.named.push(name.clone());
             }
         }
         match (program, rest) {

@@ -211,7 +211,10 @@ impl Guard for OwnFiles {
             return Ok(Verdict::Allow.into());
         }
         // A file system may be far away.
-        let look = move || asked.iter().any(|path| known.is_linked(path));
+        let starts: Vec<String> = named.starts.into_iter().map(|start| start.folder).collect();
+        let is_ours =
+            move |path: &String| known.is_linked(path) || known.may_be_mounted(path, &starts);
+        let look = move || asked.iter().any(is_ours);
         let linked = spawn_blocking(look).await.map_err(|error| error.to_string())?;
         Ok(if linked { Verdict::Deny(NAMED.to_owned()) } else { Verdict::Allow }.into())
     }

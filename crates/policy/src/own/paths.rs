@@ -179,6 +179,24 @@ impl Known {
         names.any(|name| text.contains(name.as_str()))
     }
 
+    /// Whether an absolute path may be one of ours to a tool server that sees other folders than
+    /// this machine has, as in a container: some of its names lead on to it from one of these folders.
+    pub(crate) fn may_be_mounted(&self, path: &str, folders: &[String]) -> bool {
+        let top = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        if !self.mentions(path) || Path::new("/").join(top).exists() {
+            return false;
+        }
+        let uses = Use { writes: false, removes: false };
+        let mut below = path.trim_start_matches('/').split_once('/');
+        while let Some((_, rest)) = below {
+            if folders.iter().any(|folder| self.names(rest, folder, uses)) {
+                return true;
+            }
+            below = rest.split_once('/');
+        }
+        false
+    }
+
     /// Whether a path is one of ours by another name, as the file system has it. Reads it.
     pub(crate) fn is_linked(&self, whole: &str) -> bool {
         // What is behind a pattern is not known; what is before it is.
