@@ -135,7 +135,10 @@ impl Inner {
     /// What a server offers to a session.
     pub(crate) async fn shown_offer(&self, server_id: &str, mut offer: Offer) -> Offer {
         let pipeline = self.pipeline();
-        if let Some(text) = offer.instructions.take().filter(|_| pipeline.reviews()) {
+        if !pipeline.reviews() {
+            return offer;
+        }
+        if let Some(text) = offer.instructions.take() {
             let passed = self.passed(&pipeline, server_id, Value::String(text)).await;
             offer.instructions = Some(match passed {
                 Ok(Value::String(text)) => text,
