@@ -11,6 +11,7 @@ use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::strict;
 use chio_net::address::AddressPattern;
+use chio_policy::own::Own;
 use zeroize::Zeroizing;
 
 use crate::duration;
@@ -169,6 +170,25 @@ impl A2aAgent {
         };
         folder.clone_into(&mut self.folder);
         self
+    }
+
+    /// Puts its files out of reach of every call, and what it is shown.
+    pub(crate) fn keep_back(&self, own: &Own) {
+        let pairs = [&self.api_key_header, &self.api_key_query, &self.api_key_cookie];
+        let pairs = pairs.into_iter().flatten().chain(&self.basic).chain(&self.oauth_client);
+        let pairs = pairs.map(|(_, file)| Path::new(file));
+        let secrets = pairs.chain(self.bearer_file.as_deref()).chain(self.client_key.as_deref());
+        for file in secrets {
+            own.protect(&self.folder.join(file), true);
+            // One that cannot be read is told when it is used.
+            if let Ok(secret) = self.line(file) {
+                own.withhold(&secret);
+            }
+        }
+        let files = [&self.tls_ca, &self.client_cert, &self.capability, &self.task_registry];
+        for file in files.into_iter().flatten() {
+            own.protect(&self.folder.join(file), false);
+        }
     }
 
     /// Finds out what it offers.

@@ -96,7 +96,7 @@ impl AccessConfig {
                 for (name, file) in files {
                     let token = read_token(io, file)?;
                     access = access
-                        .with_token(&token, Some(name))
+                        .with_token(io, &token, Some(name))
                         .with_context(|| format!("cannot take the token of `{name}`"))?;
                     // The first is for the commands of users who may read it here.
                     access.bearer.get_or_insert(token);
@@ -137,11 +137,11 @@ impl AccessArgs {
         }
         if let Some(file) = &self.auth_token_file {
             let token = read_token(io, file)?;
-            return Access::default().with_token(&token, None).map(Some);
+            return Access::default().with_token(io, &token, None).map(Some);
         }
         match env::var(VARIABLE) {
             Ok(token) => Access::default()
-                .with_token(&Zeroizing::new(token), None)
+                .with_token(io, &Zeroizing::new(token), None)
                 .map(Some)
                 .with_context(|| format!("cannot take the variable {VARIABLE}")),
             Err(VarError::NotUnicode(_)) => bail!("expected text in the variable {VARIABLE}"),
@@ -165,12 +165,13 @@ impl Access {
             "clients send `Authorization: Bearer TOKEN`; the token is in {}",
             file.display()
         );
-        let access = Self::default().with_token(&token, None)?;
+        let access = Self::default().with_token(io, &token, None)?;
         Ok(Self { note: Some(note), bearer: Some(token), ..access })
     }
 
     /// The same, and a token of a principal, whose name is derived from the token if absent.
-    fn with_token(mut self, token: &str, name: Option<&str>) -> Result<Self> {
+    fn with_token(mut self, io: &Io<'_>, token: &str, name: Option<&str>) -> Result<Self> {
+        io.own.withhold(token);
         let derived = Authenticator::default_principal(token);
         let authenticator = std::mem::take(&mut self.authenticator);
         self.authenticator = authenticator.with_token(name.unwrap_or(&derived), token)?;
@@ -197,6 +198,7 @@ pub(crate) fn read_token(io: &mut Io<'_>, file: &Path) -> Result<Zeroizing<Strin
     let bytes = Zeroizing::new(io.read_at_most(file, MAX_TOKEN)?);
     let text = std::str::from_utf8(&bytes).map(str::trim);
     let text = text.with_context(|| format!("{} is not a token file", shown(file)))?;
+    io.own.protect(&io.folder.join(file), true);
     Ok(Zeroizing::new(text.to_owned()))
 }
 

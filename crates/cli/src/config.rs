@@ -24,7 +24,7 @@ use crate::store_args::DEFAULT_FOLDER;
 use crate::text;
 
 /// The configuration file of the current folder.
-pub(crate) const DEFAULT_FILE: &str = "chio.yaml";
+pub(crate) use chio_policy::own::DEFAULT_FILE;
 /// The default socket of the native transport, below the data directory.
 pub(crate) const NATIVE_SOCKET: &str = "native.sock";
 /// The default address of the HTTP listener.

@@ -102,6 +102,7 @@ impl Io<'_> {
 
     /// Opens a file to read it.
     pub(crate) fn open(&self, path: &Path) -> Result<File> {
+        self.own.protect(&self.folder.join(path), false);
         File::open(self.folder.join(path)).with_context(|| format!("cannot read {}", shown(path)))
     }
 

@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use chio_policy::own::Own;
 use serde::Serialize;
 
 use crate::text;
@@ -24,6 +26,8 @@ pub(crate) struct Io<'a> {
     pub(crate) folder: &'a Path,
     /// Now, in Unix seconds.
     pub(crate) now: u64,
+    /// What no governed call may touch: among others, every file that the command reads.
+    pub(crate) own: Arc<Own>,
 }
 
 impl Io<'_> {

@@ -28,6 +28,8 @@ impl Io<'_> {
         read.with_context(|| format!("cannot read {}", shown(path)))?;
         let text = std::str::from_utf8(&bytes).map(str::trim);
         let text = text.with_context(|| format!("{} is not a key file", shown(path)))?;
+        self.own.protect(&self.folder.join(path), true);
+        self.own.withhold(text);
         let key = Keypair::from_seed_hex(text);
         key.with_context(|| format!("{} is not a key file", shown(path)))
     }

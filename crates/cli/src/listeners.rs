@@ -14,6 +14,7 @@ use chio_edge::{Carrier, Edge, Endpoint, StreamListener, Streams};
 use chio_net::address::is_this_machine;
 use chio_net::auth::{Authenticator, OriginRules, check_bind};
 use chio_net::serve::{ServeLimits, serve};
+use chio_policy::own::Own;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -187,6 +188,18 @@ impl Listener {
         match &self.bound {
             Bound::Socket { listener, .. } => Some(listener.endpoint().to_string()),
             _ => self.url(path),
+        }
+    }
+
+    /// Puts it out of reach of every call.
+    pub(crate) fn keep_back(&self, own: &Own) {
+        match &self.bound {
+            Bound::Http { address, .. } => own.listens_at(*address),
+            Bound::Socket { listener, .. } => match listener.endpoint() {
+                Endpoint::Unix(path) => own.protect(path, true),
+                Endpoint::Tcp(address) => own.listens_at(*address),
+            },
+            Bound::Stdio { .. } => {}
         }
     }
 

@@ -142,6 +142,7 @@ mod tests {
             errors: &mut errors,
             folder: Path::new(""),
             now: 0,
+            own: std::sync::Arc::default(),
         };
         let signing = async move {
             for seq in 1..=count {

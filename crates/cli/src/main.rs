@@ -23,6 +23,7 @@ mod live;
 mod logging;
 mod mcp_client;
 mod outcome;
+mod own_keys;
 mod policies;
 mod policy_args;
 mod policy_watch;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         errors: &mut std::io::stderr(),
         folder: Path::new(""),
         now: clock::now(),
+        own: std::sync::Arc::default(),
     };
     let result = command_line.run(&mut io);
     ExitCode::from(outcome::finish(result, &mut io))

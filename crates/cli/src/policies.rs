@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chio_kernel::Pipeline;
 use chio_policy::capabilities::DefaultCapability;
 use chio_policy::document::RULESETS;
+use chio_policy::own::Own;
 use chio_policy::shadow::Shadow;
 use chio_policy::state::State;
 use chio_policy::{Policy, Unproved};
@@ -55,10 +56,10 @@ impl Unusable {
 }
 
 impl Source {
-    /// A file, looked up in `base`, or a built-in policy.
-    pub(crate) fn new(reference: &str, base: &Path) -> Self {
+    /// A file, looked up in `base`, or a built-in policy, of a program to which this belongs.
+    pub(crate) fn new(reference: &str, base: &Path, own: &Arc<Own>) -> Self {
         let (reference, base) = (reference.to_owned(), base.to_owned());
-        Self { reference, base, state: Arc::default() }
+        Self { reference, base, state: Arc::new(State::of(Arc::clone(own))) }
     }
 
     /// Whether it is what is in force unless the operator names another.
@@ -186,5 +187,9 @@ impl Policies {
         let policy = &self.in_force.policy;
         self.asks_client.store(policy.asks_client(), Ordering::Relaxed);
         self.capabilities.set(policy.capabilities());
+        let own = self.in_force.source.state.own();
+        own.protect_policy("policy", policy.files());
+        let trial = self.on_trial.as_ref().map(|trial| trial.policy.files());
+        own.protect_policy("shadow policy", trial.unwrap_or_default());
     }
 }

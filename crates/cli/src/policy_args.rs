@@ -1,8 +1,10 @@
 //! Which policy a kernel judges calls by.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use chio_policy::own::Own;
 use chio_yaml::Problem;
 
 use crate::files::shown;
@@ -33,14 +35,19 @@ pub(crate) struct PolicySources {
 impl PolicyArgs {
     /// The policies that are named, by paths that begin in the current folder.
     pub(crate) fn sources(&self, io: &Io<'_>) -> PolicySources {
-        PolicySources::new(&self.policy, self.shadow_policy.as_ref(), io.folder)
+        PolicySources::new(&self.policy, self.shadow_policy.as_ref(), io.folder, &io.own)
     }
 }
 
 impl PolicySources {
-    pub(crate) fn new(in_force: &str, on_trial: Option<&String>, folder: &Path) -> Self {
-        let on_trial = on_trial.map(|it| Source::new(it, folder));
-        Self { in_force: Source::new(in_force, folder), on_trial }
+    pub(crate) fn new(
+        in_force: &str,
+        on_trial: Option<&String>,
+        folder: &Path,
+        own: &Arc<Own>,
+    ) -> Self {
+        let on_trial = on_trial.map(|it| Source::new(it, folder, own));
+        Self { in_force: Source::new(in_force, folder, own), on_trial }
     }
 
     /// Reads the policies. One that is broken, or does not hold, is not served under.

@@ -15,6 +15,7 @@ use chio_kernel::{
     ChioKernel, Clock, DurableReceipt, KernelConfig, KernelParts, SystemClock, SystemRandomness,
 };
 use chio_policy::capabilities::DefaultCapability;
+use chio_policy::own::Own;
 use chio_store::{Location, OpenStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,6 +31,7 @@ use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::key_watch::watch_keys;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
+use crate::own_keys::OwnKeys;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
@@ -116,8 +118,10 @@ impl<'a> Plan<'a> {
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind. The kernel's receipts come out last.
     pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
-        let policies = self.policies.load(io).await?;
         let data = self.location.data().map(Path::to_owned);
+        let folders = [data.as_deref(), self.location.store().folder()];
+        folders.into_iter().flatten().for_each(|folder| io.own.protect(folder, true));
+        let policies = self.policies.load(io).await?;
         if let Some(data) = &data {
             let may_ask = self.listeners.iter().all(|it| it.carrier() != Carrier::Stdio);
             adoption::check(io, data, self.adopt, may_ask)?;
@@ -139,8 +143,9 @@ impl<'a> Plan<'a> {
         if let Some(line) = &self.starting {
             tracing::info!("{line}");
         }
+        listeners.iter().for_each(|listener| listener.keep_back(&io.own));
         let edges = self.edges.clone();
-        let (runtime, receipts) = Runtime::start(self, store, policies).await?;
+        let (runtime, receipts) = Runtime::start(self, store, policies, &io.own).await?;
         Ok((runtime, Opening { listeners, edges, data }, receipts))
     }
 
@@ -291,6 +296,7 @@ pub(crate) struct Runtime {
     /// The key that answers for users of clients.
     client_user: Option<Arc<Keypair>>,
     edges: Vec<Arc<dyn Edge>>,
+    own_keys: OwnKeys,
 }
 
 impl Runtime {
@@ -300,6 +306,7 @@ impl Runtime {
         plan: Plan<'_>,
         store: OpenStore,
         policies: Policies,
+        own: &Arc<Own>,
     ) -> Result<(Self, Receipts)> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let own_key = plan.kernel_key.as_ref().map(Keypair::public_key);
@@ -310,9 +317,10 @@ impl Runtime {
         trust_store(&mut config, &store).await?;
         own_key.map_or(Ok(()), |key| check_kernel(&config, key))?;
         let slot = store.take_slot(plan.kernel_key).await?;
+        let own_keys = OwnKeys::new(own, plan.location.data());
         check_kernel(&config, slot.key.public_key())?;
         let public_key = slot.key.public_key().clone();
-        let context = ServerContext { public_key, clock: Arc::clone(&clock) };
+        let context = ServerContext { public_key, clock: Arc::clone(&clock), own: Arc::clone(own) };
         let connections = servers::start(&plan.servers, &context).await?;
         let (kernel, receipts) = ChioKernel::start_with_receipts(KernelParts {
             config,
@@ -335,6 +343,7 @@ impl Runtime {
             servers: plan.servers.iter().map(|server| server.id().to_owned()).collect(),
             client_user,
             edges: Vec::new(),
+            own_keys,
         };
         Ok((runtime, receipts))
     }
@@ -434,6 +443,7 @@ impl Runtime {
             }
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
             never = watch_keys(&self.store) => match never {},
+            never = self.own_keys.watch() => match never {},
         }
         close(&self.edges).await;
         self.end().await

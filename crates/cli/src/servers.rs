@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_kernel::{Clock, ToolServerConnection};
+use chio_policy::own::Own;
 use chio_yaml::{Item, Key, NodeKind, Section};
 use tokio::task::JoinSet;
 
@@ -41,6 +42,8 @@ pub(crate) struct ServerContext {
     /// The kernel's key, which signs for its manifest.
     pub(crate) public_key: PublicKey,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What no call may touch; a server adds its files and secrets, and where it works.
+    pub(crate) own: Arc<Own>,
 }
 
 /// An entry of the list: a kind of tool server, as `servers` in chio.yaml configures it.

@@ -13,7 +13,7 @@ use crate::io::Io;
 use crate::outcome::Refused;
 
 /// Where state is kept when the operator does not say.
-pub(crate) const DEFAULT_FOLDER: &str = ".chio";
+pub(crate) use chio_policy::own::DEFAULT_FOLDER;
 
 /// Which store a command works on.
 #[derive(Debug, Clone, Default, clap::Args)]

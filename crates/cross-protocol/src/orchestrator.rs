@@ -9,7 +9,7 @@ use chio_core::crypto::PublicKey;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::principal::Principal;
-use chio_core::signed::Signed;
+use chio_core::signed::{ArtifactError, Signed};
 use chio_kernel::store::StoreResult;
 use chio_kernel::{Caller, ChioKernel, KernelError, Session};
 use tokio::sync::broadcast;
@@ -217,8 +217,20 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         self.kernel.tool(server_id, tool_name)
     }
 
-    /// What every tool server offers.
-    pub fn manifests(&self) -> Vec<ToolManifest> {
-        self.kernel.manifests()
+    /// Whether what these tool servers offer is as manifests have to be.
+    ///
+    /// # Errors
+    /// With the first that is not, and why.
+    pub fn check_manifests(&self, servers: &[String]) -> Result<(), (String, ArtifactError)> {
+        let mut manifests = self.kernel.manifests();
+        manifests.retain(|manifest| servers.contains(&manifest.server_id));
+        manifests.iter().try_for_each(|manifest| {
+            manifest.check().map_err(|error| (manifest.server_id.clone(), error))
+        })
+    }
+
+    /// What every tool server offers, as far as the output guards let it be shown.
+    pub async fn manifests(&self) -> Vec<ToolManifest> {
+        self.kernel.shown_manifests().await
     }
 }

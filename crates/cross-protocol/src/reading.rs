@@ -44,7 +44,8 @@ impl CrossProtocolOrchestrator<'_> {
         self.kernel().close_session(server_id, session_id).await;
     }
 
-    /// All entries of one kind that a server has, as it writes them. None for a server that has only tools.
+    /// All entries of one kind that a server has, as it writes them and as far as the output guards
+    /// let them be shown. None for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.
@@ -53,7 +54,7 @@ impl CrossProtocolOrchestrator<'_> {
         server_id: &str,
         session: &Session,
         kind: ListKind,
-    ) -> Result<Option<Vec<Value>>, KernelError> {
+    ) -> Result<Option<Arc<Vec<Value>>>, KernelError> {
         self.kernel().list(server_id, session, kind).await
     }
 

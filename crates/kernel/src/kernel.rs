@@ -247,7 +247,8 @@ impl ChioKernel {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
         let Some(provider) = server.connection().resources() else { return Ok(None) };
         let context = SessionContext::new(&self.inner, caller, token, client);
-        provider.open(context).await.map(Some)
+        let offer = provider.open(context).await?;
+        Ok(Some(self.inner.shown_offer(server_id, offer).await))
     }
 
     /// Ends a session with a server.
@@ -259,7 +260,8 @@ impl ChioKernel {
         }
     }
 
-    /// All entries of one kind that a server has, as it writes them; none for a server that has only tools.
+    /// All entries of one kind that a server has, as it writes them and as far as the output guards
+    /// let them be shown; none for a server that has only tools.
     ///
     /// # Errors
     /// When the server does not say.
@@ -268,10 +270,11 @@ impl ChioKernel {
         server_id: &str,
         session: &Session,
         kind: ListKind,
-    ) -> Result<Option<Vec<Value>>, KernelError> {
+    ) -> Result<Option<Arc<Vec<Value>>>, KernelError> {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
         let Some(provider) = server.connection().resources() else { return Ok(None) };
-        provider.list(session, kind).await.map(Some)
+        let said = provider.list(session, kind).await?;
+        Ok(Some(self.inner.shown_list(server_id, &server, said).await))
     }
 
     /// Sends a server a notice.
@@ -338,7 +341,20 @@ impl ChioKernel {
         &*self.inner.clock
     }
 
-    /// What every registered server offers, by name.
+    /// What every registered server offers, by name, as far as the output guards let it be shown.
+    pub async fn shown_manifests(&self) -> Vec<ToolManifest> {
+        let servers: Vec<Arc<Server>> = self.inner.servers.read().values().cloned().collect();
+        let mut manifests = Vec::with_capacity(servers.len());
+        for server in &servers {
+            let shown = self.inner.shown_manifest(server).await;
+            manifests.push(Arc::unwrap_or_clone(shown));
+        }
+        manifests.sort_by(|one, other| one.server_id.cmp(&other.server_id));
+        manifests
+    }
+
+    /// What every registered server offers, by name, in its own words: for the operator, not for
+    /// models.
     pub fn manifests(&self) -> Vec<ToolManifest> {
         let servers = self.inner.servers.read();
         let mut manifests: Vec<ToolManifest> =

@@ -28,6 +28,7 @@ mod road;
 mod running;
 mod servers;
 mod session_context;
+mod shown;
 pub mod store;
 mod tool_server;
 

@@ -1,6 +1,8 @@
 //! What a tool server may have besides tools: resources, prompts and completions; and sessions that
 //! tell it whom it works for.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chio_core::receipt::OperationKind;
 use serde_json::{Map, Value};
@@ -107,7 +109,8 @@ pub trait ResourceProvider: Send + Sync {
     ///
     /// # Errors
     /// [`KernelError::ToolServerError`] when the server does not say.
-    async fn list(&self, session: &Session, kind: ListKind) -> Result<Vec<Value>, KernelError>;
+    async fn list(&self, session: &Session, kind: ListKind)
+    -> Result<Arc<Vec<Value>>, KernelError>;
 
     /// Looks something up. The permit is the kernel's word that this may be.
     ///

@@ -9,14 +9,25 @@ use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
 use parking_lot::RwLock;
+use serde_json::Value;
 
 use crate::error::KernelError;
+use crate::shown::Remembered;
 use crate::tool_server::ToolServerConnection;
 
 /// A registered tool server.
 pub(crate) struct Server {
     connection: Box<dyn ToolServerConnection>,
     catalogue: RwLock<Arc<Catalogue>>,
+    /// What may be shown of what it says.
+    pub(crate) shown: Shown,
+}
+
+/// What was looked at of what a server says.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub(crate) manifests: Remembered<ToolManifest>,
+    pub(crate) lists: Remembered<Vec<Value>>,
 }
 
 /// What is known of the tools of one manifest.
@@ -96,7 +107,7 @@ impl Server {
         let facts = |tool: &ToolDefinition| Ok((tool.name.clone(), ToolFacts::of(tool)?));
         let tools = manifest.tools.iter().map(facts).collect::<Result<_, KernelError>>()?;
         let catalogue = RwLock::new(Arc::new(Catalogue { manifest, tools }));
-        Ok(Self { connection, catalogue })
+        Ok(Self { connection, catalogue, shown: Shown::default() })
     }
 
     pub(crate) fn connection(&self) -> &dyn ToolServerConnection {

@@ -7,6 +7,7 @@
 mod code;
 mod destination;
 pub(crate) mod fold;
+mod folders;
 pub(crate) mod glob;
 mod members;
 mod names;
@@ -102,6 +103,14 @@ pub struct Facts {
     pub code: Vec<(Option<String>, String)>,
     /// Why the arguments of this action cannot be read. Never an argument's value.
     pub malformed: Option<String>,
+    /// The folders that relative paths may begin in, besides that of the tool server.
+    pub(crate) folders: Vec<String>,
+    /// Texts that may be paths to the tool, though nothing says so.
+    pub(crate) named: Vec<String>,
+    /// Readers of URLs take a destination for different places.
+    pub(crate) is_ambiguous: bool,
+    /// There is more in the arguments than was looked at.
+    pub(crate) is_incomplete: bool,
     /// The command lines, read; in the order of `commands`.
     pub(crate) scripts: Vec<Result<shell::Script, shell::Unreadable>>,
 }
@@ -109,6 +118,11 @@ pub struct Facts {
 /// Whether a list of words, which is text with blanks between them, has this word.
 pub(crate) fn has_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+/// Whether a tool takes away, or moves elsewhere, what it names with all that is in it.
+pub(crate) fn removes(tool_name: &str) -> bool {
+    names::removes(tool_name)
 }
 
 /// Every form that a path may be meant as; none where it cannot be read.
@@ -126,6 +140,13 @@ impl Facts {
             walk.only_networks();
         }
         walk.finished(arguments)
+    }
+
+    /// Whether there is nothing in it that could be a path, a place or a command.
+    pub(crate) const fn names_nothing(&self) -> bool {
+        let lists = self.paths.is_empty() && self.named.is_empty() && self.patches.is_empty();
+        let places = self.destinations.is_empty() && self.commands.is_empty();
+        lists && places && !self.is_incomplete
     }
 
     /// What the call that a guard is asked about does.

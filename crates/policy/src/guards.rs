@@ -17,6 +17,7 @@ mod limits;
 mod malformed;
 pub(crate) mod model;
 mod output_rules;
+mod own_files;
 mod patch_integrity;
 mod path_allowlist;
 mod prompt_injection;
@@ -39,6 +40,8 @@ use chio_yaml::{Key, Problems, Section};
 
 use crate::example::ExampleCall;
 use crate::state::State;
+
+pub(crate) use internal_network::embedded::addresses as addresses_in;
 
 /// A kind of guard: what a document can say about it, and how it is made.
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +157,7 @@ pub const KINDS: &[GuardKind] = &[
     forbidden_paths::KIND,
     path_allowlist::KIND,
     shell_commands::KIND,
+    own_files::KIND,
     code_execution::KIND,
     patch_integrity::KIND,
     egress::KIND,

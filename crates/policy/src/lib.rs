@@ -3,7 +3,7 @@
 //!
 //! [`document`] parses documents and reports exactly what is wrong with them. [`facts`] derives what
 //! a call does, from its tool and its arguments. [`guards`] has one file for each guard, [`rules`]
-//! the rules in Cedar.
+//! the rules in Cedar. [`own`] is what belongs to Chio itself.
 
 pub mod capabilities;
 pub mod cases;
@@ -12,6 +12,7 @@ pub mod example;
 pub mod facts;
 pub mod guards;
 pub mod judge;
+pub mod own;
 mod pattern;
 pub mod policy;
 pub mod rules;

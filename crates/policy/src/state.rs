@@ -2,8 +2,11 @@
 //! not renew an allowance.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use crate::own::Own;
 
 /// How many meters there may be. When all are in use, calls that need another are denied.
 const MAX_METERS: usize = 100_000;
@@ -11,6 +14,8 @@ const MAX_METERS: usize = 100_000;
 /// The state of guards.
 #[derive(Debug, Default)]
 pub struct State {
+    /// What belongs to the program itself.
+    own: Arc<Own>,
     meters: Mutex<HashMap<String, Meter>>,
 }
 
@@ -23,6 +28,20 @@ struct Meter {
     at: u64,
     /// In how many seconds all of it flows back; 0 for never.
     window: u64,
+}
+
+impl State {
+    /// A state in which nothing has happened yet, of a program to which this belongs.
+    #[must_use]
+    pub fn of(own: Arc<Own>) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    /// What belongs to the program itself.
+    #[must_use]
+    pub const fn own(&self) -> &Arc<Own> {
+        &self.own
+    }
 }
 
 impl Meter {

@@ -17,13 +17,13 @@ use crate::servers::demo;
 
 async fn runtime() -> Runtime {
     let store = OpenStore::open(&StoreUrl::Memory, Arc::new(SystemClock::default())).await.unwrap();
-    let sources = || PolicySources::new("default", None, Path::new(""));
+    let sources = || PolicySources::new("default", None, Path::new(""), &Arc::default());
     let policies = Policies::load(sources().in_force, None).await.unwrap();
     let plan = Plan {
         servers: vec![demo::server(None)],
         ..Plan::new(Location::from(&StoreUrl::Memory), sources(), "")
     };
-    Runtime::start(plan, store, policies).await.unwrap().0
+    Runtime::start(plan, store, policies, &Arc::default()).await.unwrap().0
 }
 
 async fn admission(runtime: &Runtime, anonymous: Anonymous) -> PolicyAdmission {

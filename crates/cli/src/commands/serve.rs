@@ -40,8 +40,8 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
     let config = Config::load(io, &args.config)?;
-    let policies =
-        PolicySources::new(&config.policy, config.shadow_policy.as_ref(), &config.folder);
+    let trial = config.shadow_policy.as_ref();
+    let policies = PolicySources::new(&config.policy, trial, &config.folder, &io.own);
     let plan = Plan {
         servers: config.servers,
         listeners: config.listeners,

@@ -24,7 +24,7 @@ use crate::servers::demo;
 const CALL: &str = "demo echo {\"text\": \"hello\"}";
 
 async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Opening) {
-    let policies = PolicySources::new("default", None, Path::new(""));
+    let policies = PolicySources::new("default", None, Path::new(""), &std::sync::Arc::default());
     let plan = Plan {
         servers: vec![demo::server(None)],
         edges: vec![EdgeConfig::new(&EDGE, settings).on(&listener.name)],
@@ -38,6 +38,7 @@ async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Openin
         errors: &mut std::io::sink(),
         folder: folder.root(),
         now: 0,
+        own: std::sync::Arc::default(),
     };
     let (runtime, opening, _) = plan.start(&mut io).await.unwrap();
     (runtime, opening)

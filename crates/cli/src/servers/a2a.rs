@@ -49,6 +49,7 @@ impl ToolServer for A2aAgent {
     }
 
     async fn start(&self, context: ServerContext) -> Result<Connection> {
+        self.keep_back(&context.own);
         Ok(Box::new(self.connect(&context.public_key).await?))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
@@ -88,6 +88,17 @@ impl ToolServer for McpCommand {
     }
 
     async fn start(&self, context: ServerContext) -> Result<Connection> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        context.own.serves_in(&self.id, folder);
+        // Some servers take relative paths for paths in a folder that they are told to serve, or
+        // have it at another place.
+        let arguments = self.command.iter().skip(1);
+        for value in arguments.flat_map(|argument| argument.split(['=', ':', ','])) {
+            let named = folder.join(value);
+            if !value.is_empty() && named.is_dir() {
+                context.own.serves_in(&self.id, &named);
+            }
+        }
         Ok(Box::new(self.connect(context.public_key).await?))
     }
 

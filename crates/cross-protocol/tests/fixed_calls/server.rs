@@ -158,8 +158,12 @@ impl ResourceProvider for TestServer {
 
     async fn close(&self, _session_id: &str) {}
 
-    async fn list(&self, _session: &Session, _kind: ListKind) -> Result<Vec<Value>, KernelError> {
-        Ok(Vec::new())
+    async fn list(
+        &self,
+        _session: &Session,
+        _kind: ListKind,
+    ) -> Result<Arc<Vec<Value>>, KernelError> {
+        Ok(Arc::default())
     }
 
     async fn read(

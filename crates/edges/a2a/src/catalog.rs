@@ -13,41 +13,30 @@ use tokio::time::Instant;
 
 pub(crate) use skills::{Catalog, Skill};
 
-use crate::config::{A2aEdgeConfig, A2aError};
+use crate::config::A2aEdgeConfig;
 use crate::error::Fault;
 
 /// For how long messages are taken without a look at what the servers offer.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The skills as they are now.
+/// The skills as they are now, and when that was found out.
 pub(crate) struct Catalogs {
-    current: RwLock<(Arc<Catalog>, Instant)>,
+    current: RwLock<(Arc<Catalog>, Option<Instant>)>,
 }
 
 impl Catalogs {
-    /// The skills of servers that are all as they should be.
-    pub(crate) fn new(
-        orchestrator: &CrossProtocolOrchestrator<'static>,
-        options: &A2aEdgeConfig,
-    ) -> Result<Self, A2aError> {
-        let manifests = offered(orchestrator, options);
-        for manifest in &manifests {
-            manifest.check().map_err(|error| A2aError::Manifest {
-                server: manifest.server_id.clone(),
-                error,
-            })?;
-        }
-        let catalog = Arc::new(Catalog::new(manifests, orchestrator, options));
-        Ok(Self { current: RwLock::new((catalog, Instant::now())) })
+    /// No skill, until the first look at what the servers offer.
+    pub(crate) fn new() -> Self {
+        Self { current: RwLock::new((Arc::new(Catalog::default()), None)) }
     }
 
     /// The skills of this very moment. When nothing has changed, nothing is made anew.
-    pub(crate) fn refreshed(
+    pub(crate) async fn refreshed(
         &self,
         orchestrator: &CrossProtocolOrchestrator<'static>,
         options: &A2aEdgeConfig,
     ) -> Arc<Catalog> {
-        let mut manifests = offered(orchestrator, options);
+        let mut manifests = offered(orchestrator, options).await;
         manifests.retain(|manifest| match manifest.check() {
             Ok(()) => true,
             Err(error) => {
@@ -61,12 +50,12 @@ impl Catalogs {
         if current.0.manifests() != manifests || !current.0.is_current(orchestrator) {
             current.0 = Arc::new(Catalog::new(manifests, orchestrator, options));
         }
-        current.1 = now;
+        current.1 = Some(now);
         Arc::clone(&current.0)
     }
 
     /// The skills as they were a moment ago.
-    fn recent(
+    async fn recent(
         &self,
         orchestrator: &CrossProtocolOrchestrator<'static>,
         options: &A2aEdgeConfig,
@@ -75,34 +64,34 @@ impl Catalogs {
             let current = self.current.read();
             (Arc::clone(&current.0), current.1)
         };
-        if Instant::now().duration_since(looked) < FRESH {
+        if looked.is_some_and(|looked| looked.elapsed() < FRESH) {
             return catalog;
         }
-        self.refreshed(orchestrator, options)
+        self.refreshed(orchestrator, options).await
     }
 
     /// The skill that is meant: the one named, or the only one.
-    pub(crate) fn find(
+    pub(crate) async fn find(
         &self,
         named: Option<&str>,
         orchestrator: &CrossProtocolOrchestrator<'static>,
         options: &A2aEdgeConfig,
     ) -> Result<Arc<Skill>, Fault> {
-        if let Ok(skill) = self.recent(orchestrator, options).find(named)
+        if let Ok(skill) = self.recent(orchestrator, options).await.find(named)
             && skill.is_current(orchestrator)
         {
             return Ok(Arc::clone(skill));
         }
-        self.refreshed(orchestrator, options).find(named).cloned()
+        self.refreshed(orchestrator, options).await.find(named).cloned()
     }
 }
 
 /// What the servers offer that the agent shows.
-fn offered(
+async fn offered(
     orchestrator: &CrossProtocolOrchestrator<'static>,
     options: &A2aEdgeConfig,
 ) -> Vec<ToolManifest> {
-    let mut manifests = orchestrator.manifests();
+    let mut manifests = orchestrator.manifests().await;
     manifests.retain(|manifest| options.servers.contains(&manifest.server_id));
     manifests
 }

@@ -59,7 +59,7 @@ async fn card(
     request: Request,
 ) -> Reply {
     let mount = mount(&request, &params);
-    cards::answer_card(&endpoint, &mount, &request.into_parts().0)
+    cards::answer_card(&endpoint, &mount, &request.into_parts().0).await
 }
 
 async fn json_rpc(

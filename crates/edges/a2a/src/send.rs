@@ -58,7 +58,7 @@ pub(crate) async fn send_message(
 ) -> Result<Arc<TaskRecord>, Fault> {
     let continued = continued(shared, principal, &sending.request.message).await?;
     check_references(shared, principal, &sending.request.message).await?;
-    let skill = resolve(shared, &sending, continued.as_ref())?;
+    let skill = resolve(shared, &sending, continued.as_ref()).await?;
     let without_token = || Fault::new(Kind::Request, "there is no capability for this caller");
     let token = token_for(&principal.tokens, &skill.server, &skill.tool);
     let token = token.cloned().ok_or_else(without_token)?;
@@ -183,7 +183,7 @@ fn takes_none(what: &str) -> Fault {
 }
 
 /// The skill that is meant.
-fn resolve(
+async fn resolve(
     shared: &EdgeState,
     sending: &Sending,
     continued: Option<&TaskEntry>,
@@ -199,7 +199,7 @@ fn resolve(
             _ => {}
         }
     }
-    shared.catalogs.find(named, &shared.orchestrator, &shared.options)
+    shared.catalogs.find(named, &shared.orchestrator, &shared.options).await
 }
 
 /// The task before anything is decided.

@@ -116,6 +116,8 @@ impl A2aService {
         options: A2aEdgeConfig,
     ) -> Result<Self, A2aError> {
         options.check()?;
+        let wrong = |(server, error)| A2aError::Manifest { server, error };
+        orchestrator.check_manifests(&options.servers).map_err(wrong)?;
         let limits = &options.limits;
         let task_limits = TaskLimits {
             most_open: limits.deferred_per_owner,
@@ -123,7 +125,7 @@ impl A2aService {
             max_request: limits.deferred_bytes,
         };
         let shared = EdgeState {
-            catalogs: Catalogs::new(&orchestrator, &options)?,
+            catalogs: Catalogs::new(),
             deferred: DeferredTasks::new((*orchestrator).clone(), task_limits),
             tasks: TaskTable::new(limits.table_limits()),
             contexts: contexts::table(limits),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
 use url::{Host, Url};
 
 use super::fold::folded;
@@ -24,6 +25,73 @@ pub(crate) fn of_url(text: &str) -> Option<DestinationFact> {
     }
     let url = clean.get(start..).unwrap_or(clean);
     Some(parsed(text, url, &scheme)).filter(|fact| fact.host.as_deref() != Some(""))
+}
+
+/// Whether readers of URLs (browsers, RFC 3986, `curl`) go to different places by this text, which
+/// is then no place that can be judged. The text is a URL, or a host as [`of_place`] takes it.
+pub(crate) fn is_ambiguous(text: &str) -> bool {
+    let text = text.trim_matches(' ');
+    let (rest, is_special) = match scheme_of(&clean(text)) {
+        // Names that a server made up: it reads them in its own way.
+        Some((_, scheme)) if !SPECIAL.contains(&scheme.as_str()) && !is_of_network(&scheme) => {
+            return false;
+        }
+        Some((_, scheme)) => {
+            let Some(end) = after_scheme(text, &scheme) else { return true };
+            (text.get(end..).unwrap_or_default(), SPECIAL.contains(&scheme.as_str()))
+        }
+        None => (text, false),
+    };
+    let bare = rest.strip_prefix("//").unwrap_or(rest);
+    // `http:host` and `http:///host` are paths to some.
+    if is_special && (bare.len() == rest.len() || bare.starts_with(['/', '\\'])) {
+        return true;
+    }
+    let end = bare.find(['/', '?', '#']).unwrap_or(bare.len());
+    let (authority, after) = bare.split_at_checked(end).unwrap_or((bare, ""));
+    // `http://one#@two/`: to some, a fragment does not end the host.
+    let first = after.split('/').next().unwrap_or_default();
+    let hidden = first.contains('@') && !first.contains('=');
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    hidden || user.contains('@') || authority.chars().any(divides) || is_odd_host(host)
+}
+
+/// Where a text goes on behind its scheme and the `:`; none where something unseen is between them.
+fn after_scheme(text: &str, scheme: &str) -> Option<usize> {
+    let end = text.find(':')?;
+    if text.get(..end)?.eq_ignore_ascii_case(scheme) {
+        return Some(end + 1);
+    }
+    // Behind what some formats put before it.
+    let mark = format!(":{scheme}:");
+    text.to_ascii_lowercase().find(&mark).map(|start| start + mark.len())
+}
+
+/// Whether a character of an authority ends it for some readers: a `\\`, what cannot be seen, and
+/// what stands for `/`, `@` and the like.
+fn divides(c: char) -> bool {
+    const MARKS: [char; 10] = ['/', '\\', '?', '#', '@', ':', '[', ']', '%', ' '];
+    if c.is_ascii() {
+        return c == '\\' || c == ' ' || c.is_ascii_control();
+    }
+    c.is_whitespace() || c.is_control() || c.nfkc().any(|c| MARKS.contains(&c))
+}
+
+/// Whether readers take a host for different ones: it is encoded, a number that is no plain
+/// address, or has letters that two standards for names read differently.
+fn is_odd_host(host: &str) -> bool {
+    if host.starts_with('[') || host.matches(':').count() > 1 {
+        return host.contains('%');
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    if name.contains(['%', 'ß', 'ς', 'ẞ', '\u{200c}', '\u{200d}']) {
+        return true;
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let hex = last.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("0x"));
+    let number = hex || (!last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()));
+    number && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 /// Schemes by which a server would go to the host that its URI names.
@@ -259,6 +327,59 @@ mod tests {
             ("", "none"),
         ] {
             assert_eq!(shown(of_place(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_readers_take_for_different_places_is_ambiguous() {
+        for text in [
+            "http://example.com\\@127.0.0.1/",
+            "http:\\\\example.com\\x",
+            "http://a@b@127.0.0.1/",
+            "http://example.com#@127.0.0.1/",
+            "http://example.com?@127.0.0.1/",
+            "http://127.0.0.1\t.example.com/",
+            "http://127.0.0.1 @example.com/",
+            "ht\ntp://example.com/",
+            "http:example.com",
+            "http:/example.com/x",
+            "http:///example.com/x",
+            "http://127%2e0.0.1/",
+            "http://010.8.8.8/",
+            "http://0x7f.1/",
+            "http://2130706433/",
+            "http://127.1/",
+            "http://example.com\u{ff0f}@127.0.0.1/",
+            "http://\u{2100}@127.0.0.1/",
+            "http://fa\u{df}.example/",
+            "http://[fe80::1%25eth0]/",
+            "jdbc:postgresql://a\\@10.0.0.1/db",
+            "example.com\\@127.0.0.1",
+            "0177.0.0.1",
+        ] {
+            assert!(is_ambiguous(text), "{text:?}");
+        }
+        for text in [
+            "http://example.com/a\\b@c",
+            " https://example.com/x ",
+            "https://user:p%40ss@example.com:8443/x",
+            "https://example.com/@name?mail=a@b.c#@x",
+            "https://example.com?mail=a@b.c",
+            "http://127.0.0.1:80/",
+            "http://[::1]:80/",
+            "http://1.2.3.4.example/",
+            "http://b\u{fc}cher.example/",
+            "HTTPS://EXAMPLE.COM./",
+            "git@github.com:a/b.git",
+            "//example.com/x",
+            "example.com:8080",
+            "::1",
+            "fe80::1",
+            "postgres://u:p@10.0.0.1/db",
+            "jdbc:postgresql://10.0.0.1:5432/db",
+            "notes://a@b@c",
+        ] {
+            assert!(!is_ambiguous(text), "{text:?}");
         }
     }
 

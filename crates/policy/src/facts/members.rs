@@ -1,7 +1,7 @@
 //! What the name of an argument says about its value.
 
-use super::Action;
 use super::names::Tool;
+use super::{Action, has_word};
 
 /// What a value is, as its name has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
         return class;
     }
     match word.as_str() {
-        "cwd" | "workdir" | "root" | "roots" => Class::PathRead,
+        "cwd" | "workdir" | "wd" | "chdir" | "basedir" | "root" | "roots" => Class::PathRead,
         "path" | "paths" | "file" | "files" | "filename" | "filenames" | "filepath"
         | "filepaths" | "dir" | "dirs" | "directory" | "directories" | "folder" | "folders"
         | "pathname" | "attachment" | "attachments" => {
@@ -95,6 +95,13 @@ pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
         | "title" | "prompt" | "comment" | "summary" | "edit" => Class::Content,
         _ => Class::Other,
     }
+}
+
+/// Whether a member of this name says where a tool works, so that other paths may begin there.
+pub(crate) fn is_folder(name: &str) -> bool {
+    let word = without_number(last_word(name)).to_ascii_lowercase();
+    let folders = "cwd workdir wd chdir root roots base basedir dir dirs directory directories folder folders";
+    has_word(folders, &word)
 }
 
 /// What a member is only because the tool does what it does.

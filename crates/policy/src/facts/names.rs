@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Access, Action};
+use super::{Access, Action, has_word};
 
 /// What a tool's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,12 @@ pub(crate) fn recognised(name: &str) -> Tool {
         globs: has(&["glob"]),
         language: LANGUAGES.iter().find(|(words, _)| has(words)).map(|(_, language)| *language),
     }
+}
+
+/// Whether the name of a tool says that it takes away, or moves elsewhere, what it names.
+pub(crate) fn removes(name: &str) -> bool {
+    let (words, _) = snake(name);
+    words.split('_').any(|word| has_word("delete remove move rename mv rm rmdir destroy", word))
 }
 
 /// The words of a name in lower case with `_` between them, and where its own name begins behind

@@ -110,7 +110,23 @@ pub(crate) struct Script {
 impl Script {
     /// The paths that it names.
     pub(crate) fn paths(&self) -> Vec<(String, Access)> {
-        self.commands.iter().flat_map(named::paths).collect()
+        let found = self.commands.iter().flat_map(|command| named::found(command, self));
+        self.commands.iter().flat_map(named::paths).chain(found).collect()
+    }
+
+    /// The words that may name a file, whatever is done with them.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().flat_map(named::operands)
+    }
+
+    /// The folders that it changes to, in order.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        self.commands.iter().flat_map(named::folders).collect()
+    }
+
+    /// The other names that it gives to files and folders: what each stands for, and the name.
+    pub(crate) fn links(&self) -> Vec<(String, String)> {
+        self.commands.iter().flat_map(named::links).collect()
     }
 
     /// The places in the network that it names.

@@ -112,6 +112,89 @@ fn arguments_that_cannot_be_read_are_malformed() {
 }
 
 #[test]
+fn a_working_folder_adds_what_a_path_means_there() {
+    for (tool, arguments, expected) in [
+        (
+            "read_file",
+            json!({"cwd": "/etc", "path": "shadow"}),
+            "FileRead, Read /etc, Read shadow, Read /etc/shadow",
+        ),
+        ("read_file", json!({"path": "file:///etc/x"}), "FileRead, Read /etc/x"),
+        (
+            "bash",
+            json!({"command": "cat x", "cwd": "/etc"}),
+            "Shell, Read /etc, Read x, Read /etc/x, $ cat x",
+        ),
+        (
+            "bash",
+            json!({"command": "cd /etc; cat x"}),
+            "Shell, Read /etc, Read x, Read /etc/x, $ cd /etc; cat x",
+        ),
+        (
+            "bash",
+            json!({"command": "curl file:///etc/x"}),
+            "Shell, Read /etc/x, $ curl file:///etc/x",
+        ),
+    ] {
+        assert_eq!(shown(tool, &arguments), expected, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn relative_paths_are_resolved_against_every_folder_that_a_call_names() {
+    for (arguments, expected) in [
+        (json!({"command": "cd /etc && cd ssh && cat x"}), "/etc/ssh/x"),
+        (json!({"command": "cd ssh && cat x", "cwd": "/etc"}), "/etc/ssh/x"),
+        (json!({"command": "cd ..; cat x", "workdir": "/etc/ssh"}), "/etc/x"),
+        (json!({"command": "pushd /etc; cat x"}), "/etc/x"),
+        (json!({"command": "tar -C /etc -cf - x"}), "/etc/x"),
+        (json!({"command": "tar --directory=/etc -cf - ./x"}), "/etc/x"),
+        (json!({"command": "tar -C/etc -cf - ./x"}), "/etc/x"),
+        (json!({"command": "git -C /etc show ./x"}), "/etc/x"),
+        (json!({"command": "make -C /etc ./x"}), "/etc/x"),
+        (json!({"command": "env -C /etc cat x"}), "/etc/x"),
+        (json!({"command": "sudo -D /etc cat x"}), "/etc/x"),
+        (json!({"command": "(cd /etc; cat x)"}), "/etc/x"),
+        (json!({"command": "bash -c 'cd /etc; cat x'"}), "/etc/x"),
+        (json!({"command": "cd $D && cat x"}), "/**/x"),
+        (json!({"command": "cd /e$D && cat x"}), "/e**/x"),
+        (json!({"command": "cat $D/a/x"}), "/**/a/x"),
+        (json!({"command": "ln -s /etc l; cat l/x"}), "/etc/x"),
+        (json!({"command": "ln -s /etc; cat etc/x"}), "/etc/x"),
+        (json!({"command": "ln -s /etc l; ln -s l m; cat m/x"}), "/etc/x"),
+        (json!({"command": "cp -r /etc l; cat l/x"}), "/etc/x"),
+        (json!({"command": "find /etc -name x -exec cat {} +"}), "/etc/**/x"),
+        (json!({"command": "find /etc -name x | xargs cat"}), "/etc/**/x"),
+        (json!({"command": "cat $(find /etc -name x)"}), "/etc/**/x"),
+        (json!({"command": "curl -o a --url=file:///etc/x"}), "/etc/x"),
+        (json!({"input": "{\"path\": \"x\", \"cwd\": \"/etc\"}"}), "/etc/x"),
+        (json!({"input": "\"{\\\"path\\\": \\\"/etc/x\\\"}\""}), "/etc/x"),
+        (json!({"directory": "/etc", "filename": "x"}), "/etc/x"),
+    ] {
+        let facts = Facts::of("run", &arguments);
+        let paths: Vec<&str> = facts.paths.iter().map(|path| &*path.normal).collect();
+        assert!(paths.contains(&expected), "{arguments}: {paths:?}");
+    }
+    let cds: String = (0..200).map(|number| format!("cd a{number}; ")).collect();
+    let facts = Facts::of("bash", &json!({"command": format!("{cds}cat x")}));
+    assert!(facts.is_incomplete);
+}
+
+#[test]
+fn json_in_a_long_text_is_looked_into_or_malformed() {
+    let long = "x".repeat(300 * 1024);
+    let text = json!({"path": "/etc/x", "text": long}).to_string();
+    let facts = Facts::of("get_thing", &json!({"input": text}));
+    assert_eq!(facts.paths.len(), 1);
+    let many = json!({"path": "/etc/x", "list": vec![0; 200_000]}).to_string();
+    assert!(Facts::of("get_thing", &json!({"input": many})).is_incomplete);
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    assert!(Facts::of("get_thing", &json!({"input": deep})).is_incomplete);
+    let no_json = format!("[{}", ",".repeat(300 * 1024));
+    assert!(!Facts::of("get_thing", &json!({"input": no_json})).is_incomplete);
+}
+
+#[test]
 fn scripts_stand_beside_their_commands() {
     let facts = Facts::of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
     assert_eq!(facts.commands.len(), facts.scripts.len());

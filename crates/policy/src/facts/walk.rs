@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Class, class_of};
+use super::folders::Folders;
+use super::members::{Class, class_of, is_folder};
 use super::names::Tool;
 use super::path::{self, Unreadable};
 use super::shell::{self, Script};
@@ -12,8 +13,10 @@ use super::{Access, Action, Facts, PathFact, destination, patch};
 const MAX_DEPTH: usize = 32;
 /// How many things of a kind a call may name.
 const MAX_FACTS: usize = 512;
-/// How long a text may be that is looked into for more JSON.
+/// How long JSON in a text may be, in bytes, for its parts not to be counted before it is parsed.
 const MAX_NESTED: usize = 256 * 1024;
+/// How many parts JSON in a longer text may have, to be looked into.
+const MAX_PARTS: usize = 64 * 1024;
 
 /// The state of a walk.
 #[derive(Debug)]
@@ -22,22 +25,29 @@ pub(super) struct Walk {
     tool: Tool,
     language: Option<String>,
     queries: usize,
+    folders: Folders,
 }
 
 impl Walk {
     pub(super) fn new(tool: Tool) -> Self {
         let facts = Facts { action: tool.action, ..Facts::default() };
-        Self { facts, tool, language: None, queries: 0 }
+        Self { facts, tool, language: None, queries: 0, folders: Folders::default() }
     }
 
     pub(super) fn malformed(&mut self, why: &str) {
         self.facts.malformed.get_or_insert_with(|| why.to_owned());
     }
 
+    /// Notes that there is more than was looked at.
+    fn incomplete(&mut self, why: &str) {
+        self.facts.is_incomplete = true;
+        self.malformed(why);
+    }
+
     /// Visits a value.
     pub(super) fn value(&mut self, class: Class, value: &Value, depth: usize) {
         if depth > MAX_DEPTH {
-            return self.malformed("arguments that are nested too deep");
+            return self.incomplete("arguments that are nested too deep");
         }
         match value {
             Value::String(text) => self.text(class, text, depth),
@@ -67,6 +77,9 @@ impl Walk {
                 Class::Other if outer == Class::Path && name == "name" => Class::Path,
                 class => class,
             };
+            if matches!(class, Class::Path | Class::PathRead) && is_folder(name) {
+                self.given_folder(value);
+            }
             match (class, value) {
                 (Class::Command, Value::String(text)) if program.is_none() => program = Some(text),
                 // `commands: [ls, "rm -rf /"]`: lines, whatever they look like.
@@ -92,6 +105,8 @@ impl Walk {
             // `files: {"a/b.txt": …}`
             if matches!(outer, Class::Path | Class::PathRead) && looks_like_path(name) {
                 self.path(name, self.tool.access);
+            } else if outer == Class::Path {
+                self.facts.named.push(name.clone());
             }
         }
         match (program, rest) {
@@ -166,7 +181,11 @@ impl Walk {
             Class::Patch => self.patch(text),
             Class::Code => self.code(text),
             Class::Language => self.language = Some(text.trim().to_ascii_lowercase()),
-            Class::Query => self.queries += usize::from(!text.trim().is_empty()),
+            Class::Query => {
+                self.queries += usize::from(!text.trim().is_empty());
+                let literals = super::code::literals(text).into_iter();
+                self.facts.named.extend(literals.map(|literal| literal.text.to_owned()));
+            }
             // What is written into a file is not visited.
             Class::Content
                 if matches!(
@@ -180,13 +199,16 @@ impl Walk {
     /// A text of unknown meaning: a URL, or JSON that the tool may parse later.
     fn any_text(&mut self, class: Class, text: &str, depth: usize) {
         let begins = text.trim_start();
-        if begins.starts_with(['{', '[']) && text.len() <= MAX_NESTED {
-            if let Ok(nested) = serde_json::from_str::<Value>(text) {
-                self.value(Class::Other, &nested, depth + 1);
-            }
+        if begins.starts_with(['{', '[', '"']) {
+            return self.nested(text, depth);
+        }
+        if text.len() > path::MAX_PATH {
             return;
         }
-        if text.len() > 4096 || !begins.contains(':') {
+        if class != Class::Content && text.contains(['/', '\\']) && !text.contains('\n') {
+            self.facts.named.push(text.to_owned());
+        }
+        if !begins.contains(':') {
             return;
         }
         if destination::is_file(begins) {
@@ -197,7 +219,43 @@ impl Walk {
             && let Some(fact) = destination::of_url(text)
             && (one_word || fact.host.is_some())
         {
-            self.destination(fact);
+            // A text that only begins with a URL is not read as one.
+            if one_word { self.destination(fact) } else { self.note_destination(fact) }
+        }
+    }
+
+    /// JSON in a text, which the tool may parse.
+    fn nested(&mut self, text: &str, depth: usize) {
+        let parts =
+            || text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
+        if text.len() > MAX_NESTED && parts() > MAX_PARTS {
+            // Where it is some, it is too large to be looked into.
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+                self.incomplete("JSON in a text that has more parts than can be looked at");
+            }
+            return;
+        }
+        match serde_json::from_str::<Value>(text) {
+            Ok(nested) => self.value(Class::Other, &nested, depth + 1),
+            Err(error) if error.to_string().starts_with("recursion limit") => {
+                self.incomplete("JSON in a text that is nested too deep");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A folder that the tool works in.
+    fn given_folder(&mut self, value: &Value) {
+        let texts = match value {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        for text in texts.iter().filter_map(Value::as_str).filter(|text| !text.trim().is_empty()) {
+            let forms = path::forms(text).unwrap_or_default();
+            self.folders.given.extend(forms);
+        }
+        if self.folders.given.len() > MAX_FACTS {
+            self.incomplete("more folders than can be looked at");
         }
     }
 
@@ -219,7 +277,7 @@ impl Walk {
             return;
         }
         if self.facts.paths.len() >= MAX_FACTS {
-            return self.malformed("more paths than can be looked at");
+            return self.incomplete("more paths than can be looked at");
         }
         match path::forms(text) {
             Ok(forms) => forms.into_iter().for_each(|normal| {
@@ -271,6 +329,11 @@ impl Walk {
 
     /// Notes a destination.
     pub(super) fn destination(&mut self, fact: super::DestinationFact) {
+        self.facts.is_ambiguous |= destination::is_ambiguous(&fact.text);
+        self.note_destination(fact);
+    }
+
+    fn note_destination(&mut self, fact: super::DestinationFact) {
         if self.facts.destinations.len() >= MAX_FACTS {
             return self.malformed("more destinations than can be looked at");
         }
@@ -291,7 +354,7 @@ impl Walk {
             return self.malformed("a command with a NUL character");
         }
         if self.facts.commands.len() >= MAX_FACTS {
-            return self.malformed("more commands than can be looked at");
+            return self.incomplete("more commands than can be looked at");
         }
         if self.facts.commands.iter().any(|known| known == text) {
             return;
@@ -307,6 +370,11 @@ impl Walk {
     fn script(&mut self, script: &Script) {
         for (text, access) in script.paths() {
             self.path(&text, access);
+        }
+        self.facts.named.extend(script.operands().map(str::to_owned));
+        self.folders.entered.extend(script.folders());
+        for (target, name) in script.links() {
+            self.folders.link(&target, &name);
         }
         for text in script.places() {
             self.place(&text);
@@ -363,6 +431,8 @@ impl Walk {
                 && let Some(fact) = destination::of_url(literal.text)
             {
                 self.destination(fact);
+            } else {
+                self.facts.named.push(literal.text.to_owned());
             }
         }
     }
@@ -380,6 +450,7 @@ impl Walk {
                 codes.iter().for_each(|code| self.command(code));
             }
         }
+        self.settle_folders();
         self.tell_action();
         if self.tool.known
             && let Some(missing) = self.missing(arguments)
@@ -387,6 +458,22 @@ impl Walk {
             self.malformed(missing);
         }
         self.facts
+    }
+
+    /// Adds what the paths mean in the folders that the call names.
+    fn settle_folders(&mut self) {
+        let folders = self.folders.all();
+        let paths = &self.facts.paths;
+        let meant = folders.as_ref().and_then(|folders| self.folders.meant(paths, folders));
+        match meant {
+            Some(meant) => {
+                let fresh = meant.into_iter().filter(|fact| !paths.contains(fact));
+                let fresh: Vec<PathFact> = fresh.collect();
+                self.facts.paths.extend(fresh);
+            }
+            None => self.incomplete("more paths than can be looked at"),
+        }
+        self.facts.folders = folders.unwrap_or_default();
     }
 
     /// Retains the destinations that would be connected to, for a tool whose arguments are URIs of

@@ -1,6 +1,6 @@
 //! Keeps calls away from this machine, from private networks and from cloud metadata.
 
-mod embedded;
+pub(super) mod embedded;
 
 use std::net::IpAddr;
 
@@ -11,8 +11,10 @@ use serde_json::json;
 
 use super::egress::destinations;
 use super::egress::hosts::HostSet;
+use super::malformed::AMBIGUOUS;
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
+use crate::facts::Facts;
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "internal-network",
@@ -83,7 +85,13 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     let forbidden = guard
         .forbidden_host()
         .map(|host| ExampleCall::new("http_request", json!({"url": format!("http://{host}/")})));
-    let refuse = move |input: &GuardInput<'_>| destinations(input, |host| guard.refuses(host));
+    let refuse = move |input: &GuardInput<'_>| {
+        let refused = destinations(input, |host| guard.refuses(host))?;
+        let ambiguous = refused.is_none() && Facts::of_call(input)?.is_ambiguous;
+        Ok(refused.or_else(|| {
+            ambiguous.then(|| format!("it cannot be told where the call goes: {AMBIGUOUS}"))
+        }))
+    };
     Some(Built::refusing(KIND.name, forbidden, refuse))
 }
 

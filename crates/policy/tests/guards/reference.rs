@@ -36,7 +36,8 @@ fn page() -> Result<String> {
     for kind in KINDS {
         let GuardKind { name, section, .. } = kind;
         let always = if kind.always { "yes" } else { "no" };
-        writeln!(page, "| [{name}](#{name}) | `{section}` | {always} |")?;
+        let section = if kind.keys.is_empty() { "none" } else { &format!("`{section}`") };
+        writeln!(page, "| [{name}](#{name}) | {section} | {always} |")?;
     }
     for kind in KINDS {
         guard(&mut page, kind)?;
@@ -45,8 +46,12 @@ fn page() -> Result<String> {
 }
 
 fn guard(page: &mut String, kind: &GuardKind) -> Result<()> {
-    writeln!(page, "\n### {}\n\n`{}`\n\n{}\n", kind.name, kind.section, kind.about)?;
-    keys(page, kind.keys)?;
+    if kind.keys.is_empty() {
+        writeln!(page, "\n### {}\n\nA document has no word on it.\n\n{}\n", kind.name, kind.about)?;
+    } else {
+        writeln!(page, "\n### {}\n\n`{}`\n\n{}\n", kind.name, kind.section, kind.about)?;
+        keys(page, kind.keys)?;
+    }
     writeln!(
         page,
         "Calls, and what comes of them:\n\n```yaml\n{}\n```",

@@ -43,10 +43,13 @@ impl ResourceProvider for McpServer {
         }
     }
 
-    async fn list(&self, session: &Session, kind: ListKind) -> Result<Vec<Value>, KernelError> {
+    async fn list(
+        &self,
+        session: &Session,
+        kind: ListKind,
+    ) -> Result<Arc<Vec<Value>>, KernelError> {
         let child = self.slot(&session.id).child().await?;
-        let entries = child.list(kind).await?;
-        Ok(Arc::unwrap_or_clone(entries))
+        Ok(child.list(kind).await?)
     }
 
     async fn read(

@@ -12,6 +12,7 @@ use anyhow::Result;
 use chio_edge::Endpoint;
 use chio_kernel::SystemClock;
 use chio_net::auth::{Authenticator, check_bind};
+use chio_policy::own::Own;
 use chio_store::{Location, OpenStore};
 
 use crate::access::AccessConfig;
@@ -60,7 +61,7 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
 }
 
 async fn policy(what: &str, reference: &str, config: &Config) -> Check {
-    let source = Source::new(reference, &config.folder);
+    let source = Source::new(reference, &config.folder, &Arc::new(Own::of_folder(&config.folder)));
     let to_do = format!("`chio policy check {reference}` tells more");
     let policy = match source.read() {
         Ok(policy) => policy,

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let source = Source::new(&args.policy, io.folder);
+    let source = Source::new(&args.policy, io.folder, &io.own);
     let policy = match source.read() {
         Ok(policy) => policy,
         Err(problems) if is_there(args, io) => return refuse(args, io, &problems),

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let call = args.call.read(io)?;
-    let source = Source::new(&args.policy, io.folder);
+    let source = Source::new(&args.policy, io.folder, &io.own);
     let policy = source.read().map_err(|problems| broken(io, &args.policy, &problems))?;
     let mut judged = block_on(async { Ok(policy.judge(&call).await) })?;
     tell_what_is_unknown(&mut judged, &call);

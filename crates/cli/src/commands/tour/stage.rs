@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -82,6 +83,7 @@ impl<'s, 'i> Stage<'s, 'i> {
             errors: &mut errors,
             folder: &self.folder,
             now: self.io.now,
+            own: Arc::clone(&self.io.own),
         };
         let result = command.run(&mut io);
         let code = outcome::finish(result, &mut io);
@@ -121,6 +123,7 @@ impl<'s, 'i> Stage<'s, 'i> {
             errors: &mut std::io::sink(),
             folder: &self.folder,
             now: self.io.now,
+            own: Arc::clone(&self.io.own),
         })
     }
 

@@ -38,7 +38,7 @@ impl Skill {
 }
 
 /// The skills of some manifests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Catalog {
     manifests: Vec<ToolManifest>,
     /// Those that are shown, by id.
@@ -73,7 +73,7 @@ impl Catalog {
                 let qualified = counts.get(tool.name.as_str()).is_some_and(|count| *count > 1);
                 // No client can call what the kernel does not understand.
                 let Some(known) = definition(&manifest.server_id, &tool.name) else { continue };
-                let Some(mut skill) = skill(&manifest.server_id, &known, qualified) else {
+                let Some(mut skill) = skill(&manifest.server_id, &known, tool, qualified) else {
                     continue;
                 };
                 number(&mut skill, &skills);
@@ -131,8 +131,13 @@ impl Catalog {
     }
 }
 
-/// A tool as a skill; none when it cannot be shown honestly.
-fn skill(server: &str, tool: &Arc<ToolDefinition>, qualified: bool) -> Option<Skill> {
+/// A tool as a skill, in the words that may be shown; none when it cannot be shown honestly.
+fn skill(
+    server: &str,
+    tool: &Arc<ToolDefinition>,
+    shown: &ToolDefinition,
+    qualified: bool,
+) -> Option<Skill> {
     let target = target_protocol_of(tool).ok()?.unwrap_or(DiscoveryProtocol::Native);
     let facts = Facts::of(tool, true, AcpCategory::default());
     let fidelity = fidelity(Surface::A2a, &facts);
@@ -142,7 +147,7 @@ fn skill(server: &str, tool: &Arc<ToolDefinition>, qualified: bool) -> Option<Sk
     let mut skill = Skill {
         id: tool.name.clone(),
         name: tool.name.clone(),
-        description: tool.description.clone(),
+        description: shown.description.clone(),
         tags: Vec::new(),
         fidelity,
         server: server.to_owned(),

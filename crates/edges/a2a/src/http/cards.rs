@@ -48,12 +48,12 @@ impl Cards {
 }
 
 /// Answers with a card.
-pub(super) fn answer_card(endpoint: &Endpoint, mount: &Mount, head: &Parts) -> Reply {
+pub(super) async fn answer_card(endpoint: &Endpoint, mount: &Mount, head: &Parts) -> Reply {
     if let Err(error) = endpoint.auth.check_origin(head) {
         return refused_rest(&error.into());
     }
     let shared = &endpoint.shared;
-    let catalog = shared.catalogs.refreshed(&shared.orchestrator, &shared.options);
+    let catalog = shared.catalogs.refreshed(&shared.orchestrator, &shared.options).await;
     let auth = AuthRequirements {
         required: endpoint.auth.authenticator.is_required(),
         capabilities: endpoint.auth.capabilities,

@@ -77,15 +77,16 @@ async fn server_entries(
         Some(entries) => entries,
         // A server that has only tools says so in its manifest.
         None if kind == ListKind::Tools => {
-            let manifests = shared.orchestrator.manifests();
+            let manifests = shared.orchestrator.manifests().await;
             let manifest = manifests.into_iter().find(|manifest| manifest.server_id == server);
-            manifest.into_iter().flat_map(|it| it.tools).map(|tool| manifest_entry(&tool)).collect()
+            let tools = manifest.into_iter().flat_map(|it| it.tools);
+            Arc::new(tools.map(|tool| manifest_entry(&tool)).collect())
         }
-        None => Vec::new(),
+        None => Arc::default(),
     };
     let may_use =
-        |entry: &Value| tokens.iter().any(|token| allows(&token.scope, server, kind, entry));
-    let mut visible: Vec<Value> = entries.into_iter().filter(may_use).collect();
+        |entry: &&Value| tokens.iter().any(|token| allows(&token.scope, server, kind, entry));
+    let mut visible: Vec<Value> = entries.iter().filter(may_use).cloned().collect();
     for entry in &mut visible {
         let Value::Object(entry) = entry else { continue };
         if matches!(kind, ListKind::Tools | ListKind::Prompts)

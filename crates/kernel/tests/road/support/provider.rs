@@ -100,8 +100,12 @@ impl ResourceProvider for TestProvider {
         self.journal.note(format!("close {session_id}"));
     }
 
-    async fn list(&self, _session: &Session, kind: ListKind) -> Result<Vec<Value>, KernelError> {
-        Ok(vec![json!(format!("{kind:?}"))])
+    async fn list(
+        &self,
+        _session: &Session,
+        kind: ListKind,
+    ) -> Result<Arc<Vec<Value>>, KernelError> {
+        Ok(Arc::new(vec![json!(format!("{kind:?}"))]))
     }
 
     async fn read(

@@ -60,7 +60,9 @@ pub(super) struct Head<'a> {
 
 /// Every section that is in force where a document has it, by its path.
 fn in_force() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|kind| kind.section).chain(ELSEWHERE.iter().copied())
+    // A guard without keys is none that a document can speak of.
+    let kinds = KINDS.iter().filter(|kind| !kind.keys.is_empty());
+    kinds.map(|kind| kind.section).chain(ELSEWHERE.iter().copied())
 }
 
 /// Every section that a document may have, by its path.

@@ -1,7 +1,7 @@
 //! The paths and the places that a command names, as far as its words show it.
 
-use super::Simple;
 use super::word::Word;
+use super::{Script, Simple};
 use crate::facts::{Access, destination, has_word};
 
 /// Commands whose words are text.
@@ -60,7 +60,10 @@ pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
         } else if std::mem::take(&mut pattern) {
         } else {
             let value = operand(text);
-            if looks_like_path(value) || (bare_names && is_bare_name(value)) {
+            if looks_like_path(value)
+                || destination::is_file(value)
+                || (bare_names && is_bare_name(value))
+            {
                 push(&mut found, word, value, access);
             }
         }
@@ -69,6 +72,9 @@ pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
 }
 
 fn push(found: &mut Vec<(String, Access)>, word: &Word, text: &str, access: Access) {
+    if let Some(wide) = word.widened().filter(|_| text == word.text) {
+        found.push((wide, access));
+    }
     if text.contains("$(…)") || text.contains("<(…)") {
         return;
     }
@@ -78,6 +84,111 @@ fn push(found: &mut Vec<(String, Access)>, word: &Word, text: &str, access: Acce
     {
         found.push((operand(bare).to_owned(), access));
     }
+}
+
+/// The words that may name a file, whatever the command does with them.
+pub(super) fn operands(command: &Simple) -> Vec<&str> {
+    let name = command.name();
+    let mut found: Vec<&str> = command.redirects.iter().map(|(_, word)| &*word.text).collect();
+    if matches!(name.as_str(), "echo" | "printf" | "export" | "alias" | "test" | "[") {
+        return found;
+    }
+    found.extend(command.words.first().map(|word| &*word.text).filter(|text| text.contains('/')));
+    let mut words = command.arguments();
+    while let Some(text) = words.next() {
+        if is_message_flag(&name, text) {
+            words.next();
+        } else {
+            found.push(text);
+        }
+    }
+    found
+}
+
+/// The folders that a command changes to, for itself or for those after it. One that is only known
+/// when it runs may be any.
+pub(super) fn folders(command: &Simple) -> Vec<String> {
+    let name = command.name();
+    let mut words = command.words.iter().skip(1);
+    let mut found = Vec::new();
+    if matches!(name.as_str(), "cd" | "chdir" | "pushd" | "set-location" | "sl") {
+        let target = words.find(|word| !word.text.starts_with('-') || word.bare.is_some());
+        found.push(target.map_or_else(|| "~".to_owned(), Word::as_folder));
+        return found;
+    }
+    let flags = match name.as_str() {
+        "tar" | "bsdtar" | "make" | "gmake" => "-C --directory --cd",
+        "git" => "-C --work-tree --git-dir",
+        "env" => "-C --chdir",
+        "sudo" | "doas" => "-D --chdir",
+        "ninja" | "cargo" | "meson" | "go" | "pnpm" | "terraform" => "-C -chdir --dir",
+        "npm" => "--prefix -C",
+        "find" | "fd" => {
+            // What `-execdir` runs and `{}` stands for is below the folders that are searched.
+            let roots = words.take_while(|word| !word.text.starts_with(['-', '(', '!']));
+            return roots.map(Word::as_folder).collect();
+        }
+        "unzip" => "-d",
+        "systemd-run" => "--working-directory",
+        "docker" | "podman" => "-w --workdir",
+        _ => return found,
+    };
+    while let Some(word) = words.next() {
+        let text = word.text.as_str();
+        if has_word(flags, text) {
+            found.extend(words.next().map(Word::as_folder));
+        } else if let Some((flag, value)) = text.split_once('=').filter(|_| text.starts_with('-')) {
+            found.extend(has_word(flags, flag).then(|| value.to_owned()));
+        } else if let Some(value) = text.strip_prefix("-C").filter(|_| has_word(flags, "-C")) {
+            found.push(value.to_owned());
+        }
+    }
+    found
+}
+
+/// The other names that a command gives to files and folders: what each stands for, and the name.
+pub(super) fn links(command: &Simple) -> Vec<(String, String)> {
+    let takes = "ln cp mv rsync mount install mklink";
+    if !has_word(takes, &command.name()) {
+        return Vec::new();
+    }
+    let plain: Vec<&str> = command.arguments().filter(|text| !text.starts_with('-')).collect();
+    match plain.as_slice() {
+        [] => Vec::new(),
+        [target] => vec![((*target).to_owned(), ".".to_owned())],
+        [targets @ .., name] => {
+            targets.iter().map(|target| ((*target).to_owned(), (*name).to_owned())).collect()
+        }
+    }
+}
+
+/// What `find` finds for another command: files of these names, anywhere below where it looks.
+pub(super) fn found(command: &Simple, script: &Script) -> Vec<(String, Access)> {
+    if command.name() != "find" {
+        return Vec::new();
+    }
+    let acts = ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fls"];
+    let handed = |other: &Simple| {
+        other.sources.iter().any(|source| source == "find")
+            || (other.pipeline == command.pipeline && has_word("xargs parallel", &other.name()))
+    };
+    if !command.has_any(&acts) && !script.commands.iter().any(handed) {
+        return Vec::new();
+    }
+    let mut roots = folders(command);
+    if roots.is_empty() {
+        roots.push(".".to_owned());
+    }
+    let mut names = Vec::new();
+    let mut words = command.arguments();
+    while let Some(text) = words.next() {
+        if has_word("-name -iname -path -ipath -wholename -iwholename", text) {
+            names.extend(words.next());
+        }
+    }
+    let below = |root: &String, name: &str| format!("{}/**/{name}", root.trim_end_matches('/'));
+    let paths = roots.iter().flat_map(|root| names.iter().map(|name| below(root, name)));
+    paths.map(|path| (path, Access::Read)).collect()
 }
 
 fn is_usual_program(text: &str) -> bool {
@@ -99,7 +210,7 @@ fn is_message_flag(name: &str, text: &str) -> bool {
 /// The path in a flag: `--file=/x`, `-f/x`, `-I../x`.
 fn flag_value(text: &str) -> Option<&str> {
     if let Some((_, value)) = text.split_once('=') {
-        return Some(value).filter(|value| looks_like_path(value));
+        return Some(value).filter(|it| looks_like_path(it) || destination::is_file(it));
     }
     let value = text.get(2..).filter(|_| !text.starts_with("--"))?;
     value.starts_with(['/', '~', '.']).then_some(value)

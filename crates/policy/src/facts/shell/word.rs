@@ -76,6 +76,34 @@ impl Word {
         }
     }
 
+    /// The word with `**` for what is only known when it runs, where a name stands behind that.
+    pub(crate) fn widened(&self) -> Option<String> {
+        // What the home folder or the working folder is, is known well enough.
+        let known = ["$HOME", "${HOME", "$PWD", "${PWD"];
+        let bare = self.bare.as_deref()?;
+        if known.iter().any(|start| self.text.starts_with(start)) {
+            return None;
+        }
+        let start = common(self.text.chars(), bare.chars());
+        let end = common(self.text.chars().rev(), bare.chars().rev());
+        let behind = self.text.get(self.text.len().checked_sub(end)?..)?;
+        let behind =
+            behind.get(behind.find('/')?..).filter(|it| !it.trim_matches('/').is_empty())?;
+        let before = self.text.get(..start).filter(|before| !before.is_empty()).unwrap_or("/");
+        Some(format!("{before}**{behind}"))
+    }
+
+    /// The word as a folder; any, where it is only known when it runs.
+    pub(crate) fn as_folder(&self) -> String {
+        let Some(bare) = self.bare.as_deref() else { return self.text.clone() };
+        if self.text.starts_with("$HOME") || self.text.starts_with("$PWD") {
+            return self.text.clone();
+        }
+        let start = common(self.text.chars(), bare.chars());
+        let before = self.text.get(..start).filter(|before| !before.is_empty()).unwrap_or("/");
+        format!("{before}**")
+    }
+
     /// The name of the command that this word runs: without its folder, in lower case.
     pub(crate) fn command_name(&self) -> String {
         let known = self.bare.as_deref().filter(|bare| bare.contains(|c: char| c.is_alphabetic()));
@@ -83,6 +111,11 @@ impl Word {
         let name = text.rsplit(['/', '\\']).next().unwrap_or(text).to_lowercase();
         name.strip_suffix(".exe").map_or(name.clone(), str::to_owned)
     }
+}
+
+/// How many bytes of two texts are the same, from where they begin.
+fn common(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).map(|(c, _)| c.len_utf8()).sum()
 }
 
 /// Every word that braces stand for: `{a,b}c` is `ac` and `bc`.

@@ -30,7 +30,7 @@ const ECHO_DOMAINS: [&str; 9] = [
 ];
 
 /// The addresses that a name may stand for by its own text.
-pub(super) fn addresses(name: &str) -> Vec<IpAddr> {
+pub(crate) fn addresses(name: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     if LOOPBACK_DOMAINS.iter().any(|domain| is_at_or_below(name, domain)) {
         found.push(IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -13,16 +13,16 @@ use serde_json::{Map, Value};
 const MIN_CODES: usize = 12;
 
 /// A text of a value.
-pub(super) struct Leaf<'a> {
-    pub(super) text: Cow<'a, str>,
+pub(crate) struct Leaf<'a> {
+    pub(crate) text: Cow<'a, str>,
     /// The same for neighbours: names of one object, or texts of one object or list.
-    pub(super) group: usize,
+    pub(crate) group: usize,
     /// The name that it has in its object; none for names themselves and for items of lists.
-    pub(super) name: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
 }
 
 /// Shows every text of a value, in order, with its group and its name.
-pub(super) fn visit<'a>(value: &'a Value, see: &mut impl FnMut(Leaf<'a>)) {
+pub(crate) fn visit<'a>(value: &'a Value, see: &mut impl FnMut(Leaf<'a>)) {
     let mut groups = 0;
     visit_below(value, &mut groups, see);
 }
@@ -76,10 +76,10 @@ fn spelled(items: &[Value]) -> Option<String> {
 }
 
 /// What is cut out of a text, and what replaces it.
-pub(super) type Cuts = HashMap<usize, Vec<(Range<usize>, String)>>;
+pub(crate) type Cuts = HashMap<usize, Vec<(Range<usize>, String)>>;
 
 /// The value without what is cut out of its texts, which are counted as [`visit`] shows them.
-pub(super) fn without(value: &Value, cuts: &Cuts) -> Value {
+pub(crate) fn without(value: &Value, cuts: &Cuts) -> Value {
     let mut next = 0;
     without_below(value, cuts, &mut next)
 }

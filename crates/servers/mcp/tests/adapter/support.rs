@@ -307,7 +307,9 @@ impl World {
     }
 
     pub(crate) async fn list(&self, caller: &Arc<TestCaller>, kind: ListKind) -> Vec<Value> {
-        self.kernel.list(SERVER, caller.session(), kind).await.unwrap().unwrap()
+        Arc::unwrap_or_clone(
+            self.kernel.list(SERVER, caller.session(), kind).await.unwrap().unwrap(),
+        )
     }
 
     async fn logged(&self) -> Vec<LoggedReceipt> {
