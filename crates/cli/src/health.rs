@@ -19,14 +19,6 @@ impl State {
             Self::Wrong => "WRONG",
         }
     }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Note => "note",
-            Self::Wrong => "wrong",
-        }
-    }
 }
 
 /// One thing that was looked at.
@@ -59,7 +51,7 @@ impl Check {
     }
 
     pub(crate) fn document(&self) -> Value {
-        json!({"check": self.what, "state": self.state.name(), "found": self.found,
+        json!({"check": self.what, "state": self.state.mark().to_ascii_lowercase(), "found": self.found,
             "todo": self.to_do})
     }
 }

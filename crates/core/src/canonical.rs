@@ -12,7 +12,6 @@ mod written;
 
 use serde::Serialize;
 
-pub use order::utf16_cmp;
 pub use written::Written;
 
 use crate::hash::sha256_hex;
@@ -109,12 +108,6 @@ pub fn size<T: Serialize + ?Sized>(value: &T) -> Result<Size, CanonicalError> {
 /// A buffer for writing several values one after another.
 #[derive(Default)]
 pub struct Scratch(Option<Writer<'static>>);
-
-impl std::fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
-    }
-}
 
 impl Scratch {
     /// The canonical form of a value, until the next is written.

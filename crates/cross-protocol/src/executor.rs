@@ -34,11 +34,6 @@ pub struct CrossProtocolTargetRequest<'a> {
     pub chunks: &'a [Value],
 }
 
-/// The id of the receipt, which every answer names.
-pub(crate) fn receipt_id(evaluation: &Evaluation) -> &str {
-    &evaluation.receipt.id
-}
-
 /// What came of a call, as all executors look at it.
 pub(crate) enum Finish<'a> {
     /// A value.
@@ -88,7 +83,7 @@ impl<'a> Finish<'a> {
 
 /// The `metadata` member that names the receipt.
 pub(crate) fn chio_metadata(evaluation: &Evaluation) -> Value {
-    json!({"chio": {"receiptId": receipt_id(evaluation)}})
+    json!({"chio": {"receiptId": evaluation.receipt.id}})
 }
 
 #[cfg(test)]

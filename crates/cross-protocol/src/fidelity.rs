@@ -30,12 +30,6 @@ pub enum Surface {
     OpenApi,
 }
 
-impl Surface {
-    /// Every surface.
-    pub const ALL: [Self; 7] =
-        [Self::Native, Self::Http, Self::Mcp, Self::A2a, Self::Acp, Self::OpenAi, Self::OpenApi];
-}
-
 impl From<DiscoveryProtocol> for Surface {
     fn from(protocol: DiscoveryProtocol) -> Self {
         match protocol {

@@ -92,11 +92,6 @@ pub struct SettingError {
 pub struct Settings(BTreeMap<&'static str, SettingValue>);
 
 impl Settings {
-    /// Sets a value.
-    pub fn set(&mut self, key: &'static str, value: SettingValue) {
-        self.0.insert(key, value);
-    }
-
     /// The same settings with this value, if there is one.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: Option<SettingValue>) -> Self {

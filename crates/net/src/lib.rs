@@ -1,7 +1,7 @@
 //! What every network-facing crate needs once.
 //!
 //! [`address`] says which addresses may be reached, [`client`] is the one way out over HTTP,
-//! [`sse`] reads and writes server-sent events, [`jsonrpc`] messages of JSON-RPC,
+//! [`sse`] reads server-sent events, [`jsonrpc`] messages of JSON-RPC,
 //! [`jwt`] verifies tokens of authorization servers,
 //! [`serve`] accepts connections, and [`auth`] authenticates requests. Time is an argument. Of the
 //! environment only `SSL_CERT_FILE` and `SSL_CERT_DIR` count, where the system's root certificates

@@ -160,24 +160,17 @@ fn fill(call: &mut ExampleCall, section: &Section<'_>) {
     if let Some(session) = section.text("session") {
         session.text.clone_into(&mut call.session.id);
     }
-    if let Some(protocol) = section.one_of("protocol", &words()) {
-        call.session.protocol = protocol;
-    }
-    if let Some(target) = section.one_of("target", &words()) {
-        call.target = target;
-    }
-    if let Some(fidelity) = fidelity(section) {
-        call.fidelity = Some(fidelity);
-    }
+    let protocol = section.one_of("protocol", &words());
+    call.session.protocol = protocol.unwrap_or(call.session.protocol);
+    call.target = section.one_of("target", &words()).unwrap_or(call.target);
+    call.fidelity = fidelity(section).or(call.fidelity.take());
     let agent = section.text("agent").map_or("agent", |item| item.text);
     call.token.subject = Keypair::from_seed(&sha256(agent.as_bytes())).public_key().clone();
     call.model = section.section("model", MODEL_KEYS).and_then(|model| model_of(&model));
     call.cost = section.section("cost", COST_KEYS).and_then(|cost| cost_of(&cost));
     call.tool = tool_of(section, &call.tool_name);
     call.output = section.node("output").map(Node::to_value);
-    if let Some(at) = time_of(section) {
-        call.now = at;
-    }
+    call.now = time_of(section).unwrap_or(call.now);
 }
 
 fn fidelity(section: &Section<'_>) -> Option<BridgeFidelity> {
@@ -217,15 +210,24 @@ fn tool_of(section: &Section<'_>, tool_name: &str) -> Option<ToolDefinition> {
         None if section.has("side_effects") => Map::new(),
         None => return None,
     };
+    let has_side_effects = section.flag("side_effects", false);
     Some(ToolDefinition {
-        name: tool_name.to_owned(),
-        description: "as the case says".to_owned(),
+        has_side_effects,
+        ..plain_tool(tool_name, "as the case says", input_schema)
+    })
+}
+
+/// A tool of which nothing is known but this.
+pub fn plain_tool(name: &str, about: &str, input_schema: Map<String, Value>) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: about.to_owned(),
         input_schema,
         output_schema: None,
         pricing: None,
-        has_side_effects: section.flag("side_effects", false),
+        has_side_effects: false,
         latency_hint: None,
-    })
+    }
 }
 
 fn time_of(section: &Section<'_>) -> Option<u64> {

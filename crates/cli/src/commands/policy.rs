@@ -4,7 +4,6 @@ mod check;
 mod explain;
 mod init;
 mod list;
-mod place;
 mod shadowed;
 mod show;
 mod test;

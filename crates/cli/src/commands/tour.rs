@@ -53,7 +53,7 @@ fn keys(stage: &mut Stage<'_, '_>) -> Result<()> {
          them, and a kernel that signs receipts.",
     )?;
     for file in ["authority.key", "agent.key", "sub-agent.key", "kernel.key"] {
-        stage.run(&["key", "new", "--out", file])?;
+        stage.run(&format!("key new --out {file}"))?;
     }
     Ok(())
 }
@@ -64,24 +64,13 @@ fn capability(stage: &mut Stage<'_, '_>) -> Result<()> {
         "The authority lets the agent read files below /workspace, ten times within the hour, and \
          hand that on.",
     )?;
-    stage.run(&[
-        "capability",
-        "issue",
-        "--key",
-        "authority.key",
-        "--subject",
-        "agent.key",
-        "--grant",
-        "files/read_file:invoke,delegate",
-        "--constraint",
-        PATH_PREFIX,
-        "--max-invocations",
-        "10",
-        "--out",
-        "agent.json",
-    ])?;
-    stage.run(&["capability", "inspect", "agent.json"])?;
-    stage.run(&["capability", "verify", "agent.json", "--trusted-issuer", "authority.key"])
+    stage.run(&format!(
+        "capability issue --key authority.key --subject agent.key \
+         --grant files/read_file:invoke,delegate --constraint {PATH_PREFIX} \
+         --max-invocations 10 --out agent.json"
+    ))?;
+    stage.run("capability inspect agent.json")?;
+    stage.run("capability verify agent.json --trusted-issuer authority.key")
 }
 
 fn delegation(stage: &mut Stage<'_, '_>) -> Result<()> {
@@ -92,15 +81,12 @@ fn delegation(stage: &mut Stage<'_, '_>) -> Result<()> {
          capability delegate` and `chio capability issue --delegation`.",
     )?;
     let line = "capability delegate --parent agent.json --key agent.key --to sub-agent.key --step";
-    let delegate: Vec<&str> = line.split(' ').collect();
-    let rest =
-        [TO_3_CALLS, "--ttl", "10m", "--issuer-key", "authority.key", "--out", "sub-agent.json"];
-    let narrow = [delegate.as_slice(), &rest].concat();
-    stage.run(&narrow)?;
-    stage.run(&["capability", "verify", "sub-agent.json", "--trusted-issuer", "authority.key"])?;
+    stage.run(&format!(
+        "{line} {TO_3_CALLS} --ttl 10m --issuer-key authority.key --out sub-agent.json"
+    ))?;
+    stage.run("capability verify sub-agent.json --trusted-issuer authority.key")?;
     stage.tell("Authority only narrows. A hundred calls are more than the agent has:")?;
-    let wide = [delegate.as_slice(), &[TO_100_CALLS]].concat();
-    stage.run_expecting(INVALID, &wide)
+    stage.run_expecting(INVALID, &format!("{line} {TO_100_CALLS}"))
 }
 
 fn receipts(stage: &mut Stage<'_, '_>) -> Result<()> {
@@ -111,9 +97,9 @@ fn receipts(stage: &mut Stage<'_, '_>) -> Result<()> {
          one for /etc/passwd, and signs what follows with kernel.key.",
     )?;
     calls::sign(stage)?;
-    stage.run(&["receipt", "verify", "allowed.json", "--trusted-key", "kernel.key"])?;
-    stage.run(&["receipt", "show", "denied.json"])?;
-    stage.run(&["receipt", "verify", "denied.json", "--trusted-key", "kernel.key"])
+    stage.run("receipt verify allowed.json --trusted-key kernel.key")?;
+    stage.run("receipt show denied.json")?;
+    stage.run("receipt verify denied.json --trusted-key kernel.key")
 }
 
 fn tampering(stage: &mut Stage<'_, '_>) -> Result<()> {
@@ -127,10 +113,8 @@ fn tampering(stage: &mut Stage<'_, '_>) -> Result<()> {
         r#""max_invocations": 10"#,
         r#""max_invocations": 90"#,
     )?;
-    stage.run_expecting(
-        INVALID,
-        &["capability", "verify", "tampered.json", "--trusted-issuer", "authority.key"],
-    )
+    let line = "capability verify tampered.json --trusted-issuer authority.key";
+    stage.run_expecting(INVALID, line)
 }
 
 fn next(stage: &mut Stage<'_, '_>) -> Result<()> {

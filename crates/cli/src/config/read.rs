@@ -294,9 +294,8 @@ fn edge(
 ) -> EdgeConfig {
     let mut settings = Settings::default();
     for setting in kind.settings {
-        if let Some(value) = value(section, setting.name, setting.form) {
-            settings.set(setting.name, value);
-        }
+        let value = value(section, setting.name, setting.form);
+        settings = settings.with(setting.name, value);
     }
     let mut edge = EdgeConfig::new(kind, settings);
     if let Some(name) = section.text(LISTENER_KEY) {

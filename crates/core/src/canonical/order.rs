@@ -7,15 +7,10 @@ const LEAD_AFTER_SURROGATES: u8 = 0xEE;
 /// The first lead byte of characters that UTF-16 writes as surrogate pairs (U+10000 and up).
 const LEAD_OF_PAIRS: u8 = 0xF0;
 
-/// Compares two member names as RFC 8785 orders them.
+/// Compares two member names, which are UTF-8, as RFC 8785 orders them.
 ///
 /// UTF-8 bytes sort by code point. UTF-16 agrees, but for characters above U+FFFF: their
 /// surrogates (U+D800 to U+DFFF) sort before U+E000 to U+FFFF.
-pub fn utf16_cmp(left: &str, right: &str) -> Ordering {
-    compare(left.as_bytes(), right.as_bytes())
-}
-
-/// [`utf16_cmp`] on bytes that are known to be UTF-8.
 pub(super) fn compare(left: &[u8], right: &[u8]) -> Ordering {
     // The first difference is between lead bytes, or between continuation bytes of characters
     // with one lead byte; only lead bytes reach the values compared below.

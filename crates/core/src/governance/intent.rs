@@ -21,7 +21,7 @@ const NATIVE_FALLBACK: [&str; 2] = ["allowNativeFallback", "allow_native_fallbac
 const NO_PROJECTION: [&str; 2] = ["disallowProjectedProtocols", "disallow_projected_protocols"];
 
 /// What a caller means to do with one tool, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernedTransactionIntent {
     /// The intent's id, chosen by the caller.
     pub id: String,
@@ -71,14 +71,7 @@ impl GovernedTransactionIntent {
             server_id: server_id.into(),
             tool_name: tool_name.into(),
             purpose: purpose.into(),
-            max_amount: None,
-            commerce: None,
-            metered_billing: None,
-            runtime_attestation: None,
-            call_chain: None,
-            autonomy: None,
-            context: None,
-            body: None,
+            ..Self::default()
         }
     }
 

@@ -5,9 +5,7 @@ use chio_kernel::Evaluation;
 use serde_json::{Value, json};
 
 use crate::DiscoveryProtocol;
-use crate::executor::{
-    CrossProtocolTargetRequest, FailureState, Finish, TargetProtocolExecutor, receipt_id,
-};
+use crate::executor::{CrossProtocolTargetRequest, FailureState, Finish, TargetProtocolExecutor};
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
@@ -41,7 +39,7 @@ impl TargetProtocolExecutor for HttpTargetExecutor {
                 (status, json!({"error": failure.reason}))
             }
         };
-        json!({"status": status, "body": body, "receipt_id": receipt_id(evaluation)})
+        json!({"status": status, "body": body, "receipt_id": evaluation.receipt.id})
     }
 }
 

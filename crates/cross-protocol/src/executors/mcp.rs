@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::DiscoveryProtocol;
 use crate::executor::{
-    CrossProtocolTargetRequest, Failure, FailureState, Finish, TargetProtocolExecutor, receipt_id,
+    CrossProtocolTargetRequest, Failure, FailureState, Finish, TargetProtocolExecutor,
 };
 
 const META: &str = "_meta";
@@ -63,7 +63,7 @@ impl TargetProtocolExecutor for McpTargetExecutor {
             }
             Finish::Failure(failure) => stream_result(failure.chunks, Some(&failure)),
         };
-        let named = json!(receipt_id(evaluation));
+        let named = json!(evaluation.receipt.id);
         match result.get_mut(META).and_then(Value::as_object_mut) {
             Some(meta) => drop(meta.insert(RECEIPT.to_owned(), named)),
             None => drop(result.insert(META.to_owned(), json!({RECEIPT: named}))),

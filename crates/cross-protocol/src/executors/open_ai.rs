@@ -5,7 +5,7 @@ use chio_kernel::Evaluation;
 use serde_json::{Value, json};
 
 use crate::DiscoveryProtocol;
-use crate::executor::{CrossProtocolTargetRequest, Finish, TargetProtocolExecutor, receipt_id};
+use crate::executor::{CrossProtocolTargetRequest, Finish, TargetProtocolExecutor};
 
 /// The output of a call that says nothing.
 const NOTHING: &str = "{}";
@@ -32,7 +32,7 @@ impl TargetProtocolExecutor for OpenAiTargetExecutor {
             "type": "function_call_output",
             "call_id": request.origin_request_id,
             "output": output,
-            "receipt_ref": receipt_id(evaluation),
+            "receipt_ref": evaluation.receipt.id,
         })
     }
 }

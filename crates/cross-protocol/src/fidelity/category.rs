@@ -19,57 +19,27 @@ pub enum AcpCategory {
     Tool,
 }
 
-/// What a name must have.
-enum Sign {
-    Contains(&'static str),
-    StartsWith(&'static str),
-}
-
-impl Sign {
-    fn is_on(&self, name: &str) -> bool {
-        match self {
-            Self::Contains(part) => name.contains(part),
-            Self::StartsWith(beginning) => name.starts_with(beginning),
-        }
-    }
-}
-
-/// The signs of each category. The first category with a sign on the name is the tool's.
-const SIGNS: [(AcpCategory, &[Sign]); 3] = [
-    (
-        AcpCategory::Filesystem,
-        &[
-            Sign::Contains("read_file"),
-            Sign::Contains("write_file"),
-            Sign::Contains("list_dir"),
-            Sign::StartsWith("fs_"),
-        ],
-    ),
-    (
-        AcpCategory::Terminal,
-        &[
-            Sign::Contains("terminal"),
-            Sign::Contains("exec"),
-            Sign::Contains("shell"),
-            Sign::Contains("command"),
-        ],
-    ),
-    (
-        AcpCategory::Browser,
-        &[Sign::Contains("browser"), Sign::Contains("navigate"), Sign::Contains("screenshot")],
-    ),
+/// What stands in the names of each category. The first category with a sign on the name is the
+/// tool's.
+const SIGNS: [(AcpCategory, &[&str]); 3] = [
+    (AcpCategory::Filesystem, &["read_file", "write_file", "list_dir"]),
+    (AcpCategory::Terminal, &["terminal", "exec", "shell", "command"]),
+    (AcpCategory::Browser, &["browser", "navigate", "screenshot"]),
 ];
 
-impl AcpCategory {
-    /// Every category.
-    pub const ALL: [Self; 4] = [Self::Filesystem, Self::Terminal, Self::Browser, Self::Tool];
+/// How names of the first category may begin instead.
+const FILESYSTEM: &str = "fs_";
 
+impl AcpCategory {
     /// The category of a tool with this name, in any case of letters; `default` when it does not
     /// tell.
     pub fn of(tool_name: &str, default: Self) -> Self {
         let name = tool_name.to_lowercase();
+        if name.starts_with(FILESYSTEM) {
+            return Self::Filesystem;
+        }
         let mut categories = SIGNS.iter();
-        let found = categories.find(|(_, signs)| signs.iter().any(|sign| sign.is_on(&name)));
+        let found = categories.find(|(_, signs)| signs.iter().any(|sign| name.contains(sign)));
         found.map_or(default, |(category, _)| *category)
     }
 }
@@ -77,6 +47,8 @@ impl AcpCategory {
 #[cfg(test)]
 mod tests {
     use super::AcpCategory::{self, Browser, Filesystem, Terminal, Tool};
+
+    const ALL: [AcpCategory; 4] = [Filesystem, Terminal, Browser, Tool];
 
     // covers: BRIDGE-117, BRIDGE-118, BRIDGE-119, BRIDGE-120, BRIDGE-121
     #[test]
@@ -103,7 +75,7 @@ mod tests {
             ("browser_exec", Some(Terminal)),
         ];
         for (name, expected) in cases {
-            for default in AcpCategory::ALL {
+            for default in ALL {
                 assert_eq!(AcpCategory::of(name, default), expected.unwrap_or(default), "{name}");
             }
         }
@@ -113,7 +85,7 @@ mod tests {
     // covers: BRIDGE-114
     #[test]
     fn categories_are_written_as_published() {
-        let written = AcpCategory::ALL.map(|category| serde_json::to_value(category).unwrap());
+        let written = ALL.map(|category| serde_json::to_value(category).unwrap());
         assert_eq!(written, ["filesystem", "terminal", "browser", "tool"]);
     }
 }

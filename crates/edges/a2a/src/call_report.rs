@@ -121,17 +121,14 @@ impl CallReport {
                 }
             }
             None => {
-                for member in ["receiptId", "receipt", "capabilityId"] {
-                    chio.insert(member.to_owned(), Value::Null);
-                }
-                let constants = [
-                    ("compatibilityOnly", false),
-                    ("claimEligible", true),
-                    ("receiptBearing", false),
-                ];
-                for (member, value) in constants {
-                    chio.insert(member.to_owned(), json!(value));
-                }
+                chio.extend(members(json!({
+                    "receiptId": null,
+                    "receipt": null,
+                    "capabilityId": null,
+                    "compatibilityOnly": false,
+                    "claimEligible": true,
+                    "receiptBearing": false,
+                })));
                 if self.pending {
                     chio.insert("receiptPending".to_owned(), json!(true));
                 }
@@ -182,34 +179,28 @@ impl CallReport {
         {
             ended.insert("reason".to_owned(), json!(reason));
         }
-        let members = [
-            ("receiptId", json!(id)),
-            ("capabilityId", at("/capability_id")),
-            ("reason", json!(self.reason)),
-            ("terminalState", ended),
-            ("executionNonce", Value::Null),
-            (
-                "receiptRef",
-                json!({
-                    "receiptId": id,
-                    "capabilityId": at("/capability_id"),
-                    "traceId": at("/metadata/chio/bridge/trace/traceId"),
-                    "bridgeId": of_bridge("bridgeId"),
-                    "sourceProtocol": of_bridge("sourceProtocol"),
-                    "targetProtocol": of_bridge("targetProtocol"),
-                }),
-            ),
-            (
-                "targetExecution",
-                json!({
-                    "projectedResult": of_bridge("targetProtocol") != terminal,
-                    "notificationCount": 0,
-                    "routeHopCount": hops,
-                    "multiHop": hops > 2,
-                    "terminalProtocol": terminal,
-                }),
-            ),
-        ];
+        chio.extend(members(json!({
+            "receiptId": id,
+            "capabilityId": at("/capability_id"),
+            "reason": self.reason,
+            "terminalState": ended,
+            "executionNonce": null,
+            "receiptRef": {
+                "receiptId": id,
+                "capabilityId": at("/capability_id"),
+                "traceId": at("/metadata/chio/bridge/trace/traceId"),
+                "bridgeId": of_bridge("bridgeId"),
+                "sourceProtocol": of_bridge("sourceProtocol"),
+                "targetProtocol": of_bridge("targetProtocol"),
+            },
+            "targetExecution": {
+                "projectedResult": of_bridge("targetProtocol") != terminal,
+                "notificationCount": 0,
+                "routeHopCount": hops,
+                "multiHop": hops > 2,
+                "terminalProtocol": terminal,
+            },
+        })));
         if let Value::Object(bridge) = &mut bridge {
             let reference = at("/metadata/chio/bridge/capabilityEnvelope/capabilityRef");
             bridge.insert("capabilityRef".to_owned(), reference);
@@ -220,7 +211,6 @@ impl CallReport {
             });
             bridge.insert("route".to_owned(), way);
         }
-        chio.extend(members.map(|(name, value)| (name.to_owned(), value)));
         chio.insert("routeSelection".to_owned(), route);
         chio.insert("bridge".to_owned(), bridge);
         chio.insert("receipt".to_owned(), receipt);

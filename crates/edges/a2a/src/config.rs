@@ -3,49 +3,41 @@
 use std::collections::BTreeMap;
 
 use chio_core::signed::ArtifactError;
+use chio_core::with_defaults;
 
 use crate::limits::A2aLimits;
 
-/// The configuration of an agent: what its card says, and how clients may call it.
-#[derive(Clone)]
-pub struct A2aEdgeConfig {
-    /// The tool servers that are offered, by id.
-    pub servers: Vec<String>,
-    /// The agent's name.
-    pub agent_name: String,
-    /// What the agent is, for people.
-    pub agent_description: String,
-    /// The agent's version.
-    pub agent_version: String,
-    /// Where the agent is reached, without a slash at the end.
-    pub url: String,
-    /// Whether HTTP+JSON is served, below `/rest`.
-    pub http_json: bool,
-    /// Whether methods of A2A 1.0 are taken without the `A2A-Version` header.
-    pub accept_missing_version: bool,
-    /// Whether files that a skill has no use for are refused.
-    pub check_input_modes: bool,
-    /// How much clients may ask for.
-    pub limits: A2aLimits,
-    /// Tags of skills, by id.
-    pub tags: BTreeMap<String, Vec<String>>,
+with_defaults! {
+    /// The configuration of an agent: what its card says, and how clients may call it.
+    #[derive(Clone)]
+    pub struct A2aEdgeConfig {
+        /// The tool servers that are offered, by id.
+        pub servers: Vec<String> = Vec::new(),
+        /// The agent's name.
+        pub agent_name: String = "Chio A2A Edge".to_owned(),
+        /// What the agent is, for people.
+        pub agent_description: String = "Tools behind a Chio kernel, as skills".to_owned(),
+        /// The agent's version.
+        pub agent_version: String = env!("CARGO_PKG_VERSION").to_owned(),
+        /// Where the agent is reached, without a slash at the end.
+        pub url: String = String::new(),
+        /// Whether HTTP+JSON is served, below `/rest`.
+        pub http_json: bool = false,
+        /// Whether methods of A2A 1.0 are taken without the `A2A-Version` header.
+        pub accept_missing_version: bool = false,
+        /// Whether files that a skill has no use for are refused.
+        pub check_input_modes: bool = false,
+        /// How much clients may ask for.
+        pub limits: A2aLimits = A2aLimits::default(),
+        /// Tags of skills, by id.
+        pub tags: BTreeMap<String, Vec<String>> = BTreeMap::new(),
+    }
 }
 
 impl A2aEdgeConfig {
     /// The usual options for these tool servers.
     pub fn new(servers: Vec<String>, url: impl Into<String>) -> Self {
-        Self {
-            servers,
-            agent_name: "Chio A2A Edge".to_owned(),
-            agent_description: "Tools behind a Chio kernel, as skills".to_owned(),
-            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
-            url: url.into(),
-            http_json: false,
-            accept_missing_version: false,
-            check_input_modes: false,
-            limits: A2aLimits::default(),
-            tags: BTreeMap::new(),
-        }
+        Self { servers, url: url.into(), ..Self::default() }
     }
 
     /// Checks what every card repeats.

@@ -23,8 +23,9 @@ pub(crate) struct TaskOutcome {
 }
 
 impl TaskOutcome {
-    fn failed(state: State, reason: &str) -> Self {
-        Self { state, output: Vec::new(), words: vec![Part::text(reason)], replies: false }
+    /// The task came to nothing, or to nothing yet, for this reason.
+    const fn without_output(state: State, words: Vec<Part>) -> Self {
+        Self { state, output: Vec::new(), words, replies: false }
     }
 }
 
@@ -43,10 +44,14 @@ pub(crate) fn task_outcome(outcome: &Outcome, chunks: &[Value]) -> TaskOutcome {
             let failed =
                 matches!(denial.code, ErrorCode::ToolServerError | ErrorCode::InternalError);
             let state = if failed { State::Failed } else { State::Rejected };
-            TaskOutcome::failed(state, &denial.reason)
+            TaskOutcome::without_output(state, vec![Part::text(&denial.reason)])
         }
-        Outcome::Cancelled { reason, .. } => TaskOutcome::failed(State::Canceled, reason),
-        Outcome::Incomplete { reason, .. } => TaskOutcome::failed(State::Failed, reason),
+        Outcome::Cancelled { reason, .. } => {
+            TaskOutcome::without_output(State::Canceled, vec![Part::text(reason)])
+        }
+        Outcome::Incomplete { reason, .. } => {
+            TaskOutcome::without_output(State::Failed, vec![Part::text(reason)])
+        }
     }
 }
 
@@ -54,7 +59,7 @@ pub(crate) fn task_outcome(outcome: &Outcome, chunks: &[Value]) -> TaskOutcome {
 fn failed(said: &[&str], gave: Vec<Part>) -> TaskOutcome {
     let said = if said.is_empty() { &["the agent's task failed"][..] } else { said };
     let words = said.iter().map(|text| Part::text(*text)).chain(gave).collect();
-    TaskOutcome { state: State::Failed, output: Vec::new(), words, replies: false }
+    TaskOutcome::without_output(State::Failed, words)
 }
 
 fn value_outcome(value: &Value) -> TaskOutcome {
@@ -64,18 +69,13 @@ fn value_outcome(value: &Value) -> TaskOutcome {
         let silent = texts(&parts).is_empty();
         let failed = silent.then(|| Part::text("the tool failed"));
         let words = failed.into_iter().chain(parts).collect();
-        return TaskOutcome { state: State::Failed, output: Vec::new(), words, replies: false };
+        return TaskOutcome::without_output(State::Failed, words);
     }
     if let Some(said) = result.failed_task() {
         return failed(&said, parts);
     }
     match result.reply() {
-        Some("input_required") => TaskOutcome {
-            state: State::InputRequired,
-            output: Vec::new(),
-            words: parts,
-            replies: false,
-        },
+        Some("input_required") => TaskOutcome::without_output(State::InputRequired, parts),
         reply => {
             // A message has at least one part.
             let replies = reply == Some("message") && !parts.is_empty();

@@ -124,7 +124,7 @@ impl Dialect {
         match self {
             Self::V1 => Body::written(&v1::Sent::new(record, history)),
             Self::V03 => v03::write_sent(record, history).into(),
-            Self::Seed => seed::write(record, seed::Surface::Send).into(),
+            Self::Seed => seed::write(record, seed::SENT).into(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Dialect {
         match self {
             Self::V1 => Body::written(&v1::Task::new(record, history, true)),
             Self::V03 => v03::write_task(record, history).into(),
-            Self::Seed => seed::write(record, seed::Surface::Get).into(),
+            Self::Seed => seed::write(record, seed::FETCHED).into(),
         }
     }
 

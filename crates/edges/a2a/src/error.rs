@@ -49,44 +49,29 @@ pub(crate) struct Fault {
 }
 
 impl Kind {
-    const fn code(self) -> i64 {
+    /// The code in JSON-RPC, and the reason that A2A has for it; none for JSON-RPC's own errors.
+    const fn code(self) -> (i64, Option<&'static str>) {
         match self {
-            Self::TaskNotFound => -32001,
-            Self::TaskNotCancelable => -32002,
-            Self::PushNotSupported => -32003,
-            Self::Unsupported => -32004,
-            Self::ContentType | Self::MediaType => -32005,
-            Self::Version => -32009,
-            Self::Parse => RpcError::PARSE_ERROR,
-            Self::Request => RpcError::INVALID_REQUEST,
-            Self::Method => RpcError::METHOD_NOT_FOUND,
-            Self::Params | Self::SkillNotFound => RpcError::INVALID_PARAMS,
-            Self::Internal | Self::Busy => RpcError::INTERNAL_ERROR,
+            Self::TaskNotFound => (-32001, Some("TASK_NOT_FOUND")),
+            Self::TaskNotCancelable => (-32002, Some("TASK_NOT_CANCELABLE")),
+            Self::PushNotSupported => (-32003, Some("PUSH_NOTIFICATION_NOT_SUPPORTED")),
+            Self::Unsupported => (-32004, Some("UNSUPPORTED_OPERATION")),
+            Self::ContentType | Self::MediaType => (-32005, Some("CONTENT_TYPE_NOT_SUPPORTED")),
+            Self::Version => (-32009, Some("VERSION_NOT_SUPPORTED")),
+            Self::Parse => (RpcError::PARSE_ERROR, None),
+            Self::Request => (RpcError::INVALID_REQUEST, None),
+            Self::Method => (RpcError::METHOD_NOT_FOUND, None),
+            Self::Params | Self::SkillNotFound => (RpcError::INVALID_PARAMS, None),
+            Self::Internal | Self::Busy => (RpcError::INTERNAL_ERROR, None),
         }
     }
 
     /// The code in the dialect of Chio's documents, which knows only JSON-RPC's own.
     const fn seed_code(self) -> i64 {
-        match self {
-            Self::TaskNotFound
-            | Self::TaskNotCancelable
-            | Self::PushNotSupported
-            | Self::Unsupported => RpcError::INVALID_PARAMS,
-            Self::ContentType | Self::MediaType | Self::Version => RpcError::INVALID_REQUEST,
-            other => other.code(),
-        }
-    }
-
-    /// The reason that A2A has for it; none for JSON-RPC's own errors.
-    const fn reason(self) -> Option<&'static str> {
-        match self {
-            Self::TaskNotFound => Some("TASK_NOT_FOUND"),
-            Self::TaskNotCancelable => Some("TASK_NOT_CANCELABLE"),
-            Self::PushNotSupported => Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
-            Self::Unsupported => Some("UNSUPPORTED_OPERATION"),
-            Self::ContentType | Self::MediaType => Some("CONTENT_TYPE_NOT_SUPPORTED"),
-            Self::Version => Some("VERSION_NOT_SUPPORTED"),
-            _ => None,
+        match (self, self.code()) {
+            (Self::ContentType | Self::MediaType | Self::Version, _) => RpcError::INVALID_REQUEST,
+            (_, (_, Some(_))) => RpcError::INVALID_PARAMS,
+            (_, (code, None)) => code,
         }
     }
 
@@ -141,7 +126,7 @@ impl Fault {
     /// The error of A2A 1.0: with a reason, where A2A has one.
     pub(crate) fn into_v1(self) -> RpcError {
         let info = self.info();
-        let error = RpcError::new(self.kind.code(), self.full_message());
+        let error = RpcError::new(self.kind.code().0, self.full_message());
         match info {
             Some(info) => error.with_data(json!([info])),
             None => error,
@@ -150,7 +135,7 @@ impl Fault {
 
     /// The error of A2A 0.3.
     pub(crate) fn into_v03(self) -> RpcError {
-        RpcError::new(self.kind.code(), self.full_message())
+        RpcError::new(self.kind.code().0, self.full_message())
     }
 
     /// The error of Chio's documents: a code and a message.
@@ -175,7 +160,7 @@ impl Fault {
     }
 
     fn info(&self) -> Option<Value> {
-        let reason = self.kind.reason()?;
+        let reason = self.kind.code().1?;
         Some(json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": reason,

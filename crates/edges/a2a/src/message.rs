@@ -79,14 +79,15 @@ pub(crate) fn texts(parts: &[Part]) -> String {
 }
 
 /// Who says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Role {
+    #[default]
     User,
     Agent,
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Message {
     /// The sender's name of it; Chio's own dialect has none.
     pub(crate) id: Option<String>,
@@ -100,17 +101,8 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) const fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self {
-            id: None,
-            role,
-            parts,
-            context_id: None,
-            task_id: None,
-            metadata: None,
-            extensions: Vec::new(),
-            reference_task_ids: Vec::new(),
-        }
+    pub(crate) fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, ..Self::default() }
     }
 
     /// About how many bytes it takes.

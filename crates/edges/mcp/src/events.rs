@@ -11,11 +11,16 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::McpLimits;
+
 /// A stream of a session: the number of its first event.
 pub(crate) type StreamId = u64;
 
 /// How many times as many bytes are kept while no client has read them yet.
 const UNREAD: usize = 32;
+
+/// After how many milliseconds a client whose stream was closed should come back.
+const RETRY_MS: u64 = 1000;
 
 /// The stream of what belongs to no request.
 pub(crate) const NOTIFICATIONS: StreamId = 0;
@@ -31,21 +36,11 @@ impl Retained {
     }
 }
 
-/// How much one session keeps.
-#[derive(Debug, Clone)]
-pub(crate) struct Window {
-    pub(crate) events: usize,
-    pub(crate) bytes: usize,
-    /// Beyond this many bytes of all sessions together, each keeps only its newest event.
-    pub(crate) retained: usize,
-    pub(crate) queued: usize,
-}
-
 /// The events of one session.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     session_id: String,
-    window: Window,
+    limits: McpLimits,
     all: Arc<Retained>,
     state: Mutex<State>,
     /// The number of the newest event, for the readers that wait.
@@ -114,14 +109,6 @@ pub(crate) enum Priming {
     Event,
 }
 
-/// How events are written for a client.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
-    pub(crate) priming: Priming,
-    /// After how long a client whose stream was closed should come back.
-    pub(crate) retry_ms: u64,
-}
-
 /// What a reader finds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -134,12 +121,12 @@ pub(crate) enum Next {
 }
 
 impl EventLog {
-    pub(crate) fn new(session_id: String, window: Window, all: Arc<Retained>) -> Self {
+    pub(crate) fn new(session_id: String, limits: McpLimits, all: Arc<Retained>) -> Self {
         let streams = HashMap::from([(NOTIFICATIONS, Open::default())]);
         let state = State { first: 1, events: VecDeque::new(), bytes: 0, streams, notified: 0 };
         let (newest, _) = watch::channel(0);
         let (taken, _) = watch::channel(());
-        Self { session_id, window, all, state: Mutex::new(state), newest, taken }
+        Self { session_id, limits, all, state: Mutex::new(state), newest, taken }
     }
 
     /// Opens the stream of a request. Its first event is a number to go on from.
@@ -161,7 +148,7 @@ impl EventLog {
         let mut state = self.state.lock();
         // What comes after the end of its stream belongs to no request.
         let Some(open) = state.streams.get(&stream) else { return };
-        if may_be_lost && open.unread >= self.window.queued {
+        if may_be_lost && open.unread >= self.limits.queued_notifications {
             return;
         }
         self.push(&mut state, stream, Body::Message(text.into()));
@@ -176,7 +163,7 @@ impl EventLog {
                 let mut state = self.state.lock();
                 match state.streams.get(&stream) {
                     None => return false,
-                    Some(open) if open.unread < self.window.queued => {
+                    Some(open) if open.unread < self.limits.queued_notifications => {
                         self.push(&mut state, stream, Body::Message(text.into()));
                         return true;
                     }
@@ -204,16 +191,17 @@ impl EventLog {
         if let Some(open) = state.streams.get_mut(&stream) {
             open.unread += 1;
         }
-        while state.events.len() > self.window.events.max(1) {
+        while state.events.len() > self.limits.window_events.max(1) {
             if let Some(oldest) = state.events.pop_front() {
                 self.forget(&mut state.bytes, oldest.body.size());
             }
             state.first += 1;
         }
-        let crowded = self.all.0.load(Ordering::Relaxed) > self.window.retained;
-        if crowded || state.bytes > self.window.bytes {
+        let crowded = self.all.0.load(Ordering::Relaxed) > self.limits.retained_bytes;
+        if crowded || state.bytes > self.limits.window_bytes {
             // What was read goes first.
-            let (bytes, unread) = (self.window.bytes, self.window.bytes.saturating_mul(UNREAD));
+            let (bytes, unread) =
+                (self.limits.window_bytes, self.limits.window_bytes.saturating_mul(UNREAD));
             self.drop_bodies(state, if crowded { 0 } else { bytes }, |kept| kept.read);
             self.drop_bodies(state, if crowded { bytes } else { unread }, |_| true);
         }
@@ -381,7 +369,7 @@ pub(crate) struct EventReader {
 
 impl EventReader {
     /// The next event, if it is there already.
-    pub(crate) fn try_next(&mut self, form: Form) -> Option<Next> {
+    pub(crate) fn try_next(&mut self, form: Priming) -> Option<Next> {
         let log = Arc::clone(&self.log);
         let mut state = log.state.lock();
         let is_open = state.streams.contains_key(&self.stream);
@@ -420,10 +408,10 @@ impl EventReader {
     }
 
     /// An event as it goes over the wire; none for what this client is not told.
-    fn written(&self, body: &Body, form: Form) -> Option<Next> {
-        let (session, number, retry) = (&self.log.session_id, self.after, form.retry_ms);
+    fn written(&self, body: &Body, form: Priming) -> Option<Next> {
+        let (session, number, retry) = (&self.log.session_id, self.after, RETRY_MS);
         // Never an empty `data`: some clients give it to their JSON parser.
-        let event = match (body, form.priming) {
+        let event = match (body, form) {
             (Body::Gone, _) => return Some(Next::Lost),
             (Body::Message(text), _) => format!("id: {session}-{number}\ndata: {text}\n\n"),
             (Body::Priming, Priming::Absent) => return None,
@@ -436,7 +424,7 @@ impl EventReader {
     }
 
     /// Waits for the next event.
-    pub(crate) async fn next(&mut self, form: Form) -> Next {
+    pub(crate) async fn next(&mut self, form: Priming) -> Next {
         loop {
             self.news.mark_unchanged();
             if let Some(next) = self.try_next(form) {

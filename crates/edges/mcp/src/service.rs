@@ -15,7 +15,7 @@ use chio_edge::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Retained, Window};
+use crate::events::Retained;
 use crate::http;
 use crate::limits::McpLimits;
 use crate::names::Names;
@@ -60,8 +60,6 @@ pub(crate) struct McpOptions {
     pub(crate) limits: McpLimits,
     /// After how long a stream is closed for its client to come back.
     pub(crate) rotate_streams: Option<Duration>,
-    /// After how long a client whose stream was closed should come back.
-    pub(crate) retry: Duration,
     /// Records the answers of clients' users to approval requests.
     pub(crate) user_approvals: Option<Arc<dyn UserApprovals>>,
 }
@@ -98,20 +96,6 @@ pub(crate) struct EdgeState {
 }
 
 impl EdgeState {
-    pub(crate) fn window(&self) -> Window {
-        let limits = &self.options.limits;
-        Window {
-            events: limits.window_events,
-            bytes: limits.window_bytes,
-            retained: limits.retained_bytes,
-            queued: limits.queued_notifications,
-        }
-    }
-
-    pub(crate) fn retry_ms(&self) -> u64 {
-        u64::try_from(self.options.retry.as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// The table of deferred tasks, which are kept for so long.
     pub(crate) fn deferred(&self, lifetime: Duration) -> DeferredTasks {
         let most_open = self.options.limits.tasks;
@@ -131,7 +115,6 @@ impl McpService {
             versions,
             limits: McpLimits::new(settings),
             rotate_streams: settings.duration("rotate_streams"),
-            retry: Duration::from_millis(1000),
             user_approvals: context.user_approvals,
         };
         let shared = Arc::new(EdgeState {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::invalid;
-use crate::events::{Form, Priming, StreamId};
+use crate::events::{Priming, StreamId};
 use crate::negotiation::primes;
 use crate::outlet::Outlet;
 use crate::service::EdgeState;
@@ -140,9 +140,8 @@ impl McpSession {
     }
 
     /// How events are written for the client.
-    pub(crate) fn form(&self, priming: Priming) -> Form {
-        let priming = if primes(&self.version) { priming } else { Priming::Absent };
-        Form { priming, retry_ms: self.shared.retry_ms() }
+    pub(crate) fn form(&self, priming: Priming) -> Priming {
+        if primes(&self.version) { priming } else { Priming::Absent }
     }
 
     pub(crate) fn stage(&self) -> Stage {

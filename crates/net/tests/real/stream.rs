@@ -9,6 +9,10 @@ use tokio::sync::mpsc;
 
 use super::server::{Server, answer, client, ok, raw_server};
 
+fn message(data: &str) -> Event {
+    Event { data: data.to_owned(), ..Event::default() }
+}
+
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\n\r\n";
 
 #[tokio::test]
@@ -30,9 +34,9 @@ async fn events_come_as_they_are_written_in_whatever_pieces() {
     .await;
     let response = client(Limits::default()).open(Request::get(url)).await.unwrap();
     let mut events = response.events(SseLimits::default()).unwrap();
-    let first = Event { id: Some("1".to_owned()), ..Event::message("a") };
+    let first = Event { id: Some("1".to_owned()), ..message("a") };
     assert_eq!(events.next().await, Ok(Some(first)));
-    assert_eq!(events.next().await, Ok(Some(Event::message("b"))));
+    assert_eq!(events.next().await, Ok(Some(message("b"))));
     // The last one was broken off.
     assert_eq!(events.next().await, Ok(None));
     assert_eq!((events.last_id(), events.last_retry()), (Some("1"), Some(5)));
@@ -58,7 +62,7 @@ async fn a_stream_outlives_the_deadline_of_its_head() {
     let mut events = response.events(SseLimits::default()).unwrap();
     tokio::time::sleep(total).await;
     sender.send("data: late\n\n").await.unwrap();
-    assert_eq!(events.next().await, Ok(Some(Event::message("late"))));
+    assert_eq!(events.next().await, Ok(Some(message("late"))));
 }
 
 #[tokio::test]
@@ -89,7 +93,7 @@ async fn a_dropped_stream_ends_the_connection() {
     .await;
     let response = client(Limits::default()).open(Request::get(url)).await.unwrap();
     let mut events = response.events(SseLimits::default()).unwrap();
-    assert_eq!(events.next().await, Ok(Some(Event::message("a"))));
+    assert_eq!(events.next().await, Ok(Some(message("a"))));
     drop(events);
     assert_eq!(ended.recv().await, Some(true));
 }

@@ -18,33 +18,33 @@ use crate::place::origin;
 use crate::policy::A2aPartnerPolicy;
 use crate::secret::Secret;
 
-/// How long a request may take, unless told otherwise: an agent answers when its task has ended.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What an adapter is configured with. Secrets are wiped when dropped and never printed.
-#[derive(Clone)]
-pub struct A2aAdapterConfig {
-    pub(crate) target: String,
-    pub(crate) public_key: String,
-    pub(crate) root_pems: Vec<String>,
-    pub(crate) identity_pems: Option<(String, Secret)>,
-    pub(crate) headers: Vec<(String, Secret)>,
-    pub(crate) query: Vec<(String, Secret)>,
-    pub(crate) cookies: Vec<(String, Secret)>,
-    pub(crate) bearer: Option<Secret>,
-    pub(crate) basic: Option<(Secret, Secret)>,
-    pub(crate) api_keys: Vec<(KeyPlace, String, Secret)>,
-    pub(crate) oauth: OAuthClient,
-    pub(crate) policy: Option<A2aPartnerPolicy>,
-    pub(crate) registry_file: Option<PathBuf>,
-    pub(crate) timeout: Duration,
-    pub(crate) server_id: Option<String>,
-    pub(crate) server_version: String,
-    pub(crate) history_for_1_0: bool,
-    pub(crate) capability: Option<Box<CapabilityToken>>,
-    pub(crate) addresses: Vec<AddressPattern>,
-    pub(crate) limits: AgentLimits,
-    pub(crate) clock: Arc<dyn Clock>,
+with_defaults! {
+    /// What an adapter is configured with. Secrets are wiped when dropped and never printed.
+    #[derive(Clone)]
+    pub struct A2aAdapterConfig {
+        pub(crate) target: String = String::new(),
+        pub(crate) public_key: String = String::new(),
+        pub(crate) root_pems: Vec<String> = Vec::new(),
+        pub(crate) identity_pems: Option<(String, Secret)> = None,
+        pub(crate) headers: Vec<(String, Secret)> = Vec::new(),
+        pub(crate) query: Vec<(String, Secret)> = Vec::new(),
+        pub(crate) cookies: Vec<(String, Secret)> = Vec::new(),
+        pub(crate) bearer: Option<Secret> = None,
+        pub(crate) basic: Option<(Secret, Secret)> = None,
+        pub(crate) api_keys: Vec<(KeyPlace, String, Secret)> = Vec::new(),
+        pub(crate) oauth: OAuthClient = OAuthClient::default(),
+        pub(crate) policy: Option<A2aPartnerPolicy> = None,
+        pub(crate) registry_file: Option<PathBuf> = None,
+        /// How long a request may take: an agent answers when its task has ended.
+        pub(crate) timeout: Duration = Duration::from_secs(60),
+        pub(crate) server_id: Option<String> = None,
+        pub(crate) server_version: String = "0.1.0".to_owned(),
+        pub(crate) history_for_1_0: bool = false,
+        pub(crate) capability: Option<Box<CapabilityToken>> = None,
+        pub(crate) addresses: Vec<AddressPattern> = Vec::new(),
+        pub(crate) limits: AgentLimits = AgentLimits::default(),
+        pub(crate) clock: Arc<dyn Clock> = Arc::new(SystemClock::default()),
+    }
 }
 
 /// Who we are to authorization servers.
@@ -78,29 +78,8 @@ with_defaults! {
 impl A2aAdapterConfig {
     /// An adapter for the agent at a base URL or a card URL, with the key of its manifest in hex.
     pub fn new(card_or_base_url: impl Into<String>, public_key_hex: impl Into<String>) -> Self {
-        Self {
-            target: card_or_base_url.into(),
-            public_key: public_key_hex.into(),
-            root_pems: Vec::new(),
-            identity_pems: None,
-            headers: Vec::new(),
-            query: Vec::new(),
-            cookies: Vec::new(),
-            bearer: None,
-            basic: None,
-            api_keys: Vec::new(),
-            oauth: OAuthClient::default(),
-            policy: None,
-            registry_file: None,
-            timeout: TIMEOUT,
-            server_id: None,
-            server_version: "0.1.0".to_owned(),
-            history_for_1_0: false,
-            capability: None,
-            addresses: Vec::new(),
-            limits: AgentLimits::default(),
-            clock: Arc::new(SystemClock::default()),
-        }
+        let (target, public_key) = (card_or_base_url.into(), public_key_hex.into());
+        Self { target, public_key, ..Self::default() }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::card::security::Requirements;
 use crate::card::{Accepts, Card};
 use crate::error::AgentError;
 use crate::interface::{self, Interface};
-use crate::manifest::{self, Abilities, Label};
+use crate::manifest::{self, Abilities};
 use crate::place;
 use crate::transport::Transport;
 
@@ -48,16 +48,12 @@ impl DiscoveredAgent {
         let policy = config.policy.as_ref();
         let interface = interface::select(&card, transport.places(), config)?;
         policy.map_or(Ok(()), |policy| policy.check(&card, &interface))?;
-        let label = Label {
-            server_id: config.server_id.clone().unwrap_or_else(|| place::server_id(&url)),
-            version: config.server_version.clone(),
-            public_key: config.manifest_key()?,
-            history_for_1_0: config.history_for_1_0,
-        };
-        let manifest = Arc::new(manifest::manifest(&card, &interface, &label)?);
+        let abilities = Abilities::of(&card, &interface, config.history_for_1_0);
+        let server_id = config.server_id.clone().unwrap_or_else(|| place::server_id(&url));
+        let label = (server_id, &*config.server_version, config.manifest_key()?);
+        let manifest = Arc::new(manifest::manifest(&card, &interface, abilities, label)?);
         let partner = policy.and_then(|policy| policy.partner()).or_else(|| url.host_str());
         let partner = partner.unwrap_or("a2a-partner").to_owned();
-        let abilities = Abilities::of(&card, &interface, config.history_for_1_0);
         Ok(Self { tools: tools(&card), card, interface, abilities, partner, manifest })
     }
 

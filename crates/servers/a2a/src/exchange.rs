@@ -121,7 +121,6 @@ impl Exchange<'_> {
 
     fn result(&self, answer: &Response) -> Result<Option<Value>, AgentError> {
         let status = answer.status.as_u16();
-        let refused = || self.transport.refused(answer, self.credentials).into_error("the agent");
         match self.interface.binding {
             Binding::JsonRpc if answer.status.is_success() => {
                 self.envelope(parsed(&answer.body, "the answer")?)
@@ -138,7 +137,7 @@ impl Exchange<'_> {
                     (Some(error @ Value::Object(_)), _) => Err(self.remote(Some(status), error)),
                     // As 0.3 has it over HTTP+JSON.
                     (None, Some(Value::String(_))) => Err(self.remote(Some(status), &value)),
-                    _ => Err(refused()),
+                    _ => Err(self.transport.refused("the agent", answer, self.credentials)),
                 }
             }
         }

@@ -11,16 +11,6 @@ use crate::interface::{Dialect, Interface};
 /// The most characters of what a card says about anything, in a manifest.
 const MAX_WORDS: usize = 4000;
 
-/// The parts of a manifest that the card does not say.
-#[derive(Debug)]
-pub(crate) struct Label {
-    pub(crate) server_id: String,
-    pub(crate) version: String,
-    pub(crate) public_key: PublicKey,
-    /// Whether interfaces of 1.0 may be asked for histories.
-    pub(crate) history_for_1_0: bool,
-}
-
 /// What an agent can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Abilities {
@@ -39,16 +29,16 @@ impl Abilities {
     }
 }
 
-/// The manifest of an agent.
+/// The manifest of an agent, under the name, the version and the key that the card does not say.
 ///
 /// # Errors
 /// When no skill takes anything that can be sent, or a skill cannot be named.
 pub(crate) fn manifest(
     card: &Card,
     interface: &Interface,
-    label: &Label,
+    abilities: Abilities,
+    (server_id, version, public_key): (String, &str, PublicKey),
 ) -> Result<ToolManifest, AgentError> {
-    let abilities = Abilities::of(card, interface, label.history_for_1_0);
     let fitting = card.skills.iter().map(|skill| (skill, skill.accepts(card)));
     let fitting = fitting.filter(|(_, accepts)| accepts.any());
     let tools: Vec<_> =
@@ -64,11 +54,10 @@ pub(crate) fn manifest(
          does not define.",
         interface.binding.into_str()
     );
-    let Label { server_id, version, public_key, .. } = label;
     let name = format!("{} (A2A)", cut(&card.name));
     let manifest = ToolManifest {
         description: Some(join([cut(&card.description), note])),
-        ..ToolManifest::unsigned(server_id, name, version, tools, public_key.clone())
+        ..ToolManifest::unsigned(server_id, name, version, tools, public_key)
     };
     let wrong = |error| AgentError::Protocol(format!("the agent card makes no manifest: {error}"));
     manifest.check().map_err(wrong)?;

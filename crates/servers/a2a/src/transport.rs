@@ -98,8 +98,7 @@ impl Transport {
         let answer = client.send(request).await;
         let answer = answer.map_err(|error| AgentError::unanswered("the agent card", &error))?;
         if answer.status != StatusCode::OK {
-            let failure = self.refused(&answer, &credentials);
-            return Err(failure.into_error("the agent card"));
+            return Err(self.refused("the agent card", &answer, &credentials));
         }
         Ok(answer.body.to_vec())
     }
@@ -189,32 +188,23 @@ impl Transport {
         self.plain.send(request.with_max_body(MAX_DOCUMENT)).await
     }
 
-    /// An answer that is no success, in words that may be repeated.
-    pub(crate) fn refused(&self, answer: &Response, credentials: &Credentials) -> Refused {
-        let text = String::from_utf8_lossy(&answer.body);
-        Refused { status: answer.status.as_u16(), words: self.words(&text, credentials) }
+    /// The error of an answer that is no success, in words that may be repeated.
+    pub(crate) fn refused(
+        &self,
+        whom: &str,
+        answer: &Response,
+        credentials: &Credentials,
+    ) -> AgentError {
+        let status = answer.status.as_u16();
+        let words = self.words(&String::from_utf8_lossy(&answer.body), credentials);
+        let detail = format!("{whom}: HTTP {status}: {words}");
+        AgentError::RemoteRequestFailed { status: Some(status), code: None, detail }
     }
 
     /// What the agent said, as an error may repeat it.
     pub(crate) fn words(&self, text: &str, credentials: &Credentials) -> String {
         let own = self.config.secrets().chain(&self.capability);
         remote_words(text, own.chain(credentials.secrets()))
-    }
-}
-
-/// An answer that is no success.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) words: String,
-}
-
-impl Refused {
-    /// The error of the server that was asked.
-    pub(crate) fn into_error(self, whom: &str) -> AgentError {
-        let Self { status, words } = self;
-        let detail = format!("{whom}: HTTP {status}: {words}");
-        AgentError::RemoteRequestFailed { status: Some(status), code: None, detail }
     }
 }
 

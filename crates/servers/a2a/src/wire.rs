@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::error::AgentError;
-use crate::input::{CreatePush, Operation, SendRequest};
+use crate::input::{CreatePush, ListPush, OnePush, Operation, SendRequest};
 use crate::interface::{Binding, Dialect, Interface};
 use crate::place::segment;
 
@@ -70,10 +70,7 @@ pub(crate) fn outgoing(
     interface: &Interface,
     id: u64,
 ) -> Result<Outgoing, AgentError> {
-    let form = match interface.dialect {
-        Dialect::V1 => form(operation, envelope)?,
-        Dialect::V03 => v03::form(operation, envelope, interface.binding)?,
-    };
+    let form = form(operation, envelope, interface)?;
     let mut url = Url::parse(&interface.url)
         .map_err(|_| AgentError::InvalidUrl("the interface's URL cannot be read".to_owned()))?;
     let tenant = interface.tenant.as_deref().filter(|_| interface.dialect == Dialect::V1);
@@ -114,32 +111,27 @@ fn text(value: Option<&String>) -> Option<Value> {
     value.map(|value| json!(value))
 }
 
-fn form(operation: &Operation, envelope: &Envelope) -> Result<Form, AgentError> {
-    Ok(match operation {
-        Operation::Send(send) => {
-            let params = send_params(send, message(send, envelope), envelope);
-            let (method, path) = if send.stream {
-                ("SendStreamingMessage", "/message:stream")
-            } else {
-                ("SendMessage", "/message:send")
-            };
-            Form { method, rest: Rest::post(path.to_owned(), params.clone()), params }
-        }
-        _ => match task_form(operation, ["GetTask", "SubscribeToTask", "CancelTask"])? {
-            Some(form) => form,
-            None => push_form(operation)?,
-        },
-    })
-}
-
-/// The operations on one task, which differ from version to version by their methods: to get it, to
-/// subscribe to it and to cancel it.
-fn task_form(
+/// The form of an operation. The versions differ by their methods, and by members here and there.
+fn form(
     operation: &Operation,
-    methods: [&'static str; 3],
-) -> Result<Option<Form>, AgentError> {
-    let [get, subscribe, cancel] = methods;
-    Ok(Some(match operation {
+    envelope: &Envelope,
+    interface: &Interface,
+) -> Result<Form, AgentError> {
+    let dialect = interface.dialect;
+    let method = |v1, v03| if dialect == Dialect::V1 { v1 } else { v03 };
+    let (method, params, rest) = match operation {
+        Operation::Send(send) => {
+            let params = match dialect {
+                Dialect::V1 => send_params(send, envelope),
+                Dialect::V03 => v03::send_params(send, envelope, interface.binding)?,
+            };
+            let (method, path) = if send.stream {
+                (method("SendStreamingMessage", "message/stream"), "/message:stream")
+            } else {
+                (method("SendMessage", "message/send"), "/message:send")
+            };
+            (method, params.clone(), Rest::post(path.to_owned(), params))
+        }
         Operation::Get { id, history_length } => {
             let params = object([
                 ("id", Some(json!(id))),
@@ -147,59 +139,75 @@ fn task_form(
             ]);
             let query = history_length.map(|length| ("historyLength", length.to_string()));
             let rest = Rest::get(task_path(id, "")?, query.into_iter().collect());
-            Form { method: get, params, rest }
+            (method("GetTask", "tasks/get"), params, rest)
         }
         Operation::Subscribe { id } => {
             let rest = Rest { body: None, ..Rest::post(task_path(id, ":subscribe")?, Map::new()) };
-            Form { method: subscribe, params: object([("id", Some(json!(id)))]), rest }
+            let params = object([("id", Some(json!(id)))]);
+            (method("SubscribeToTask", "tasks/resubscribe"), params, rest)
         }
         Operation::Cancel { id, metadata } => {
             let metadata = metadata.clone().map(Value::Object);
             let params = object([("id", Some(json!(id))), ("metadata", metadata)]);
             let rest = Rest::post(task_path(id, ":cancel")?, params.clone());
-            Form { method: cancel, params, rest }
+            (method("CancelTask", "tasks/cancel"), params, rest)
         }
-        _ => return Ok(None),
-    }))
-}
-
-fn push_form(operation: &Operation) -> Result<Form, AgentError> {
-    Ok(match operation {
         Operation::CreatePush(push) => {
-            let params = push_config(push);
-            let rest = Rest::post(push_path(&push.task_id, None)?, params.clone());
-            Form { method: "CreateTaskPushNotificationConfig", params, rest }
+            let (params, rest) = new_push(push, dialect)?;
+            let old = "tasks/pushNotificationConfig/set";
+            (method("CreateTaskPushNotificationConfig", old), params, rest)
         }
-        Operation::GetPush(push) | Operation::DeletePush(push) => {
-            let params =
-                object([("taskId", Some(json!(push.task_id))), ("id", Some(json!(push.id)))]);
-            let rest = Rest::get(push_path(&push.task_id, Some(&push.id))?, Vec::new());
-            if matches!(operation, Operation::GetPush(_)) {
-                Form { method: "GetTaskPushNotificationConfig", params, rest }
-            } else {
-                let rest = Rest { verb: Method::DELETE, ..rest };
-                Form { method: "DeleteTaskPushNotificationConfig", params, rest }
-            }
+        Operation::GetPush(push) => {
+            let (params, rest) = one_push(push, dialect)?;
+            let old = "tasks/pushNotificationConfig/get";
+            (method("GetTaskPushNotificationConfig", old), params, rest)
+        }
+        Operation::DeletePush(push) => {
+            let (params, rest) = one_push(push, dialect)?;
+            let old = "tasks/pushNotificationConfig/delete";
+            let rest = Rest { verb: Method::DELETE, ..rest };
+            (method("DeleteTaskPushNotificationConfig", old), params, rest)
         }
         Operation::ListPush(push) => {
-            let params = object([
-                ("taskId", Some(json!(push.task_id))),
-                ("pageSize", push.page_size.map(|size| json!(size))),
-                ("pageToken", text(push.page_token.as_ref())),
-            ]);
-            let size = push.page_size.map(|size| ("pageSize", size.to_string()));
-            let page = push.page_token.clone().map(|token| ("pageToken", token));
-            let query = size.into_iter().chain(page).collect();
-            let rest = Rest::get(push_path(&push.task_id, None)?, query);
-            Form { method: "ListTaskPushNotificationConfigs", params, rest }
+            let (params, rest) = list_push(push, dialect)?;
+            let old = "tasks/pushNotificationConfig/list";
+            (method("ListTaskPushNotificationConfigs", old), params, rest)
         }
-        other => return form_of_none(other),
-    })
+    };
+    Ok(Form { method, params, rest })
 }
 
-/// INVARIANT: every other operation has its form already.
-fn form_of_none(operation: &Operation) -> Result<Form, AgentError> {
-    Err(AgentError::InvalidToolInput(format!("`{}` has no form", operation.name())))
+fn new_push(push: &CreatePush, dialect: Dialect) -> Result<(Map<String, Value>, Rest), AgentError> {
+    let (params, body) = match dialect {
+        Dialect::V1 => (push_config(push), push_config(push)),
+        Dialect::V03 => (v03::set_push(push), v03::proto_push(push)),
+    };
+    Ok((params, Rest::post(push_path(&push.task_id, None)?, body)))
+}
+
+fn one_push(push: &OnePush, dialect: Dialect) -> Result<(Map<String, Value>, Rest), AgentError> {
+    let [task, config] = match dialect {
+        Dialect::V1 => ["taskId", "id"],
+        Dialect::V03 => ["id", "pushNotificationConfigId"],
+    };
+    let params = object([(task, Some(json!(push.task_id))), (config, Some(json!(push.id)))]);
+    Ok((params, Rest::get(push_path(&push.task_id, Some(&push.id))?, Vec::new())))
+}
+
+fn list_push(push: &ListPush, dialect: Dialect) -> Result<(Map<String, Value>, Rest), AgentError> {
+    let path = push_path(&push.task_id, None)?;
+    // There are no pages in 0.3.
+    if dialect == Dialect::V03 {
+        return Ok((object([("id", Some(json!(push.task_id)))]), Rest::get(path, Vec::new())));
+    }
+    let params = object([
+        ("taskId", Some(json!(push.task_id))),
+        ("pageSize", push.page_size.map(|size| json!(size))),
+        ("pageToken", text(push.page_token.as_ref())),
+    ]);
+    let size = push.page_size.map(|size| ("pageSize", size.to_string()));
+    let page = push.page_token.clone().map(|token| ("pageToken", token));
+    Ok((params, Rest::get(path, size.into_iter().chain(page).collect())))
 }
 
 fn task_path(id: &str, verb: &str) -> Result<String, AgentError> {
@@ -226,15 +234,17 @@ fn push_config(push: &CreatePush) -> Map<String, Value> {
     ])
 }
 
-fn message(send: &SendRequest, envelope: &Envelope) -> Map<String, Value> {
-    let said = send.text.as_ref().map(|text| json!({"text": text, "mediaType": "text/plain"}));
-    let given = send.data.as_ref();
-    let given = given.map(|data| json!({"data": data, "mediaType": "application/json"}));
-    let parts: Vec<Value> = said.into_iter().chain(given).collect();
+/// What the messages of all versions have in common, around what is said.
+fn message(
+    send: &SendRequest,
+    envelope: &Envelope,
+    role: &str,
+    (name, said): (&str, impl IntoIterator<Item = Value>),
+) -> Map<String, Value> {
     object([
         ("messageId", Some(json!(envelope.message_id))),
-        ("role", Some(json!("ROLE_USER"))),
-        ("parts", Some(Value::Array(parts))),
+        ("role", Some(json!(role))),
+        (name, Some(said.into_iter().collect())),
         ("contextId", text(send.context_id.as_ref())),
         ("taskId", text(send.task_id.as_ref())),
         ("metadata", send.message_metadata.clone().map(Value::Object)),
@@ -246,11 +256,11 @@ fn listed(entries: &[String]) -> Option<Value> {
     (!entries.is_empty()).then(|| json!(entries))
 }
 
-fn send_params(
-    send: &SendRequest,
-    message: Map<String, Value>,
-    envelope: &Envelope,
-) -> Map<String, Value> {
+fn send_params(send: &SendRequest, envelope: &Envelope) -> Map<String, Value> {
+    let said = send.text.as_ref().map(|text| json!({"text": text, "mediaType": "text/plain"}));
+    let given = send.data.as_ref();
+    let given = given.map(|data| json!({"data": data, "mediaType": "application/json"}));
+    let message = message(send, envelope, "ROLE_USER", ("parts", said.into_iter().chain(given)));
     let configuration = object([
         ("acceptedOutputModes", listed(&envelope.output_modes)),
         ("historyLength", send.history_length.map(|length| json!(length))),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -164,16 +165,10 @@ impl Lines {
 }
 
 fn open_lines(folder: &Path) -> io::Result<Lines> {
-    let mut builder = DirBuilder::new();
+    DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        builder.mode(0o700);
-        options.mode(0o600);
-    }
-    builder.recursive(true).create(folder)?;
-    let file = options.read(true).append(true).create(true).open(folder.join(FILE))?;
+    options.mode(0o600).read(true).append(true).create(true);
+    let file = options.open(folder.join(FILE))?;
     Ok(Lines { file, read: 0 })
 }
 

@@ -5,7 +5,6 @@ use chio_policy::{Policy, Unproved};
 use chio_yaml::Problem;
 use serde_json::{Value, json};
 
-use super::place::documents;
 use crate::date::span;
 use crate::io::Io;
 use crate::outcome::Outcome;
@@ -62,7 +61,8 @@ fn is_there(args: &Args, io: &Io<'_>) -> bool {
 
 fn refuse(args: &Args, io: &mut Io<'_>, problems: &[Problem]) -> Result<Outcome> {
     if args.json {
-        io.json(&json!({"valid": false, "problems": documents(problems)}))?;
+        let problems: Vec<Value> = problems.iter().map(in_place).collect();
+        io.json(&json!({"valid": false, "problems": problems}))?;
         return Ok(Outcome::Invalid);
     }
     for problem in problems {
@@ -70,6 +70,11 @@ fn refuse(args: &Args, io: &mut Io<'_>, problems: &[Problem]) -> Result<Outcome>
     }
     io.field("result", format_args!("NOT VALID, {}", text::count(problems.len(), "problem")))?;
     Ok(Outcome::Invalid)
+}
+
+/// Something that is wrong, or may surprise, for scripts.
+fn in_place(Problem { place, message }: &Problem) -> Value {
+    json!({"file": *place.file, "line": place.line, "column": place.column, "message": message})
 }
 
 fn document(name: &str, policy: &Policy, proof: &Result<(), Unproved>) -> Value {
@@ -88,7 +93,7 @@ fn document(name: &str, policy: &Policy, proof: &Result<(), Unproved>) -> Value 
         "files": files,
         "guards": guards,
         "capabilities": capabilities,
-        "notes": documents(policy.notes()),
+        "notes": policy.notes().iter().map(in_place).collect::<Vec<_>>(),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::io::Io;
 use crate::receipt_summary::Summary;
 use crate::store_args::{StoreArgs, block_on};
 use look_up::Act;
-use tree::{Found, Line, Tree};
+use tree::{Found, Line, lines};
 
 /// How many receipts of one trace are drawn.
 const MOST: usize = 10_000;
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     if !args.bundle.is_empty() {
         let all = exports::read(io, &args.bundle)?;
         let (trace_id, found) = exports::act(all, &args.id)?;
-        return tell(args, io, trace_id.as_deref(), (&Tree::new(found), &[], false));
+        return tell(args, io, trace_id.as_deref(), (&found, &[], false));
     }
     let (trace_id, rows, cut) = block_on(async {
         let store = args.store.open_existing(io).await?.shared();
@@ -74,26 +74,26 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             Act::Alone(row) => Ok((None, vec![*row], false)),
         }
     })?;
-    let (tree, unread) = read(rows);
-    tell(args, io, trace_id.as_deref(), (&tree, &unread, cut))
+    let (found, unread) = read(rows);
+    tell(args, io, trace_id.as_deref(), (&found, &unread, cut))
 }
 
-/// Prints a tree, what could not be read, and whether there is more.
+/// Prints receipts as a tree, what could not be read, and whether there is more.
 fn tell(
     args: &Args,
     io: &mut Io<'_>,
     trace_id: Option<&str>,
-    (tree, unread, cut): (&Tree, &[(ReceiptRow, Error)], bool),
+    (found, unread, cut): (&[Found], &[(ReceiptRow, Error)], bool),
 ) -> Result<()> {
+    let lines = lines(found);
     if args.json {
-        let lines = tree.lines();
         let unread = unread.iter().map(unread_document);
         let receipts: Vec<Value> = lines.iter().map(document).chain(unread).collect();
         return io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}));
     }
     io.field("trace", trace_id.unwrap_or("none: it was part of no call"))?;
-    for line in tree.lines() {
-        io.say(drawn(&line))?;
+    for line in &lines {
+        io.say(drawn(line))?;
     }
     for (_, error) in unread {
         io.say(row::unreadable(error))?;
@@ -106,8 +106,8 @@ fn tell(
     Ok(())
 }
 
-/// The tree of the rows, and those that cannot be read: where they stand in it is unknown.
-fn read(rows: Vec<ReceiptRow>) -> (Tree, Vec<(ReceiptRow, Error)>) {
+/// The receipts of the rows, and the rows that cannot be read: where they stand is unknown.
+fn read(rows: Vec<ReceiptRow>) -> (Vec<Found>, Vec<(ReceiptRow, Error)>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for row in rows {
         match row::read(&row) {
@@ -115,7 +115,7 @@ fn read(rows: Vec<ReceiptRow>) -> (Tree, Vec<(ReceiptRow, Error)>) {
             Err(error) => unread.push((row, error)),
         }
     }
-    (Tree::new(found), unread)
+    (found, unread)
 }
 
 /// A row that cannot be read, for scripts.

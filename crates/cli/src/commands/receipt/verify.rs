@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use chio_core::bundle::BundleTrust;
 use chio_core::crypto::PublicKey;
-use chio_core::receipt::{ChildReceipt, ChioReceipt, LoggedReceipt};
+use chio_core::receipt::LoggedReceipt;
 use chio_core::signed::Signed;
 use serde::Serialize;
 
@@ -49,37 +49,27 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `--json` prints, besides `valid` and `errors`.
+/// What `--json` prints, besides `valid` and `errors`. The checks that only a call's receipt has
+/// are `null` for a child's.
 #[derive(Debug, Serialize)]
 struct Report {
     kind: &'static str,
     signature_valid: bool,
-    #[serde(flatten)]
-    call: CallReport,
+    receipt_id_valid: Option<bool>,
+    parameter_hash_valid: Option<bool>,
+    coherent: Option<bool>,
     signer_trusted: bool,
 }
 
 impl Default for Report {
     fn default() -> Self {
-        let call = CallReport::of([false; 3]);
-        Self { kind: "receipt", signature_valid: false, call, signer_trusted: false }
-    }
-}
-
-/// The checks that only a call's receipt has; `null` for a child's.
-#[derive(Debug, Default, Serialize)]
-struct CallReport {
-    receipt_id_valid: Option<bool>,
-    parameter_hash_valid: Option<bool>,
-    coherent: Option<bool>,
-}
-
-impl CallReport {
-    fn of([id, parameters, coherent]: [bool; 3]) -> Self {
         Self {
-            receipt_id_valid: Some(id),
-            parameter_hash_valid: Some(parameters),
-            coherent: Some(coherent),
+            kind: "receipt",
+            signature_valid: false,
+            receipt_id_valid: Some(false),
+            parameter_hash_valid: Some(false),
+            coherent: Some(false),
+            signer_trusted: false,
         }
     }
 }
@@ -102,38 +92,33 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 }
 
 fn examine(receipt: &LoggedReceipt, trusted: &[PublicKey], checks: &mut Checks) -> Report {
-    let (signature_valid, call, signer) = match receipt {
+    let mut report = Report { kind: kind(receipt), ..Report::default() };
+    match receipt {
         LoggedReceipt::Call(receipt) => {
-            let (signature_valid, call) = examine_call(receipt, checks);
-            (signature_valid, call, &receipt.kernel_key)
+            let found = receipt.examine();
+            checks.note("receipt", &receipt.id);
+            report.signature_valid = checks.add("signature", found.signature.map(|()| "valid"));
+            report.receipt_id_valid = Some(checks.add("receipt id", found.id.map(|()| "valid")));
+            let parameters = found.parameter_hash.map(|()| "valid");
+            report.parameter_hash_valid = Some(checks.add("parameters", parameters));
+            report.coherent = Some(checks.add("coherence", found.coherence.map(|()| "valid")));
         }
         LoggedReceipt::Child(receipt) => {
-            (examine_child(receipt, checks), CallReport::default(), &receipt.kernel_key)
+            checks.note("receipt", format_args!("{} (child)", receipt.id));
+            let signature = receipt.check_signature().map(|()| "valid");
+            report.signature_valid = checks.add("signature", signature);
+            report.receipt_id_valid = None;
+            report.parameter_hash_valid = None;
+            report.coherent = None;
         }
-    };
-    let signer_trusted = trusted.contains(signer);
+    }
+    let signer = receipt.kernel_key();
+    report.signer_trusted = trusted.contains(signer);
     if trusted.is_empty() {
         checks.note("signer", format_args!("{signer} (not checked: no --trusted-key is given)"));
     } else {
         let problem = format!("signed by `{signer}`, which is not among the trusted keys");
-        checks.trust("signer", signer_trusted, problem);
+        checks.trust("signer", report.signer_trusted, problem);
     }
-    Report { kind: kind(receipt), signature_valid, call, signer_trusted }
-}
-
-fn examine_call(receipt: &ChioReceipt, checks: &mut Checks) -> (bool, CallReport) {
-    let found = receipt.examine();
-    checks.note("receipt", &receipt.id);
-    let signature_valid = checks.add("signature", found.signature.map(|()| "valid"));
-    let call = CallReport::of([
-        checks.add("receipt id", found.id.map(|()| "valid")),
-        checks.add("parameters", found.parameter_hash.map(|()| "valid")),
-        checks.add("coherence", found.coherence.map(|()| "valid")),
-    ]);
-    (signature_valid, call)
-}
-
-fn examine_child(receipt: &ChildReceipt, checks: &mut Checks) -> bool {
-    checks.note("receipt", format_args!("{} (child)", receipt.id));
-    checks.add("signature", receipt.check_signature().map(|()| "valid"))
+    report
 }

@@ -1,6 +1,7 @@
 //! Where the tour takes place: a folder, and the commands that run in it.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,17 +66,18 @@ impl<'s, 'i> Stage<'s, 'i> {
     }
 
     /// Shows a command and runs it; it must succeed.
-    pub(super) fn run(&mut self, words: &[&str]) -> Result<()> {
-        self.run_expecting(0, words)
+    pub(super) fn run(&mut self, line: &str) -> Result<()> {
+        self.run_expecting(0, line)
     }
 
     /// Shows a command and runs it; it must end with this exit code.
-    pub(super) fn run_expecting(&mut self, expected: u8, words: &[&str]) -> Result<()> {
+    pub(super) fn run_expecting(&mut self, expected: u8, line: &str) -> Result<()> {
+        let words: Vec<&str> = line.split(' ').collect();
         self.line("")?;
-        for line in as_typed(words) {
+        for line in as_typed(&words) {
             self.line(&line)?;
         }
-        let command = CommandLine::try_parse_from(std::iter::once(&"chio").chain(words))?;
+        let command = CommandLine::try_parse_from(std::iter::once(&"chio").chain(&words))?;
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         let mut io = Io {
             input: None,
@@ -87,11 +89,10 @@ impl<'s, 'i> Stage<'s, 'i> {
         };
         let result = command.run(&mut io);
         let code = outcome::finish(result, &mut io);
-        for line in String::from_utf8_lossy(&output).lines() {
-            self.line(&format!("  {line}"))?;
-        }
-        for line in String::from_utf8_lossy(&errors).lines() {
-            self.line(&format!("  {line}"))?;
+        for text in [output, errors] {
+            for line in String::from_utf8_lossy(&text).lines() {
+                self.line(&format!("  {line}"))?;
+            }
         }
         if code != expected {
             bail!("the tour went wrong: expected exit code {expected}, found {code}");
@@ -149,10 +150,7 @@ impl Drop for Stage<'_, '_> {
 /// Makes a folder that only its owner can look into.
 fn fresh_folder() -> Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("chio-tour-{}", Uuid::now_v7()));
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder).with_context(|| {
+    fs::DirBuilder::new().mode(0o700).create(&folder).with_context(|| {
         let folder = folder.display();
         format!("cannot make the folder `{folder}`: name one with --dir")
     })?;

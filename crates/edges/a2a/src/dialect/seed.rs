@@ -1,7 +1,7 @@
 //! The dialect of Chio's own documents: `message/send`, `message/stream`, `task/get`,
 //! `task/cancel`.
 
-use chio_core::text::is_sound;
+use chio_core::text::{is_sound, members};
 use serde_json::{Map, Value, json};
 
 use super::v1::MAX_PARTS;
@@ -9,14 +9,10 @@ use crate::error::Fault;
 use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef, texts};
 use crate::record::{State, TaskRecord};
 
-/// The method that a response is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Surface {
-    /// `message/send`.
-    Send,
-    /// `task/get`, or another whose result is a task.
-    Get,
-}
+/// What an answer to `message/send` calls its surface.
+pub(crate) const SENT: &str = "authoritative_blocking_send";
+/// What every other answer does.
+pub(crate) const FETCHED: &str = "authoritative_deferred_task";
 
 /// Reads the params of `message/send` and `message/stream`.
 pub(crate) fn read_send(mut params: Map<String, Value>) -> Result<SendRequest, Fault> {
@@ -97,14 +93,8 @@ fn write_part(part: &Part) -> Option<Value> {
 }
 
 /// A `TaskResponse`.
-pub(crate) fn write(record: &TaskRecord, surface: Surface) -> Value {
-    let surface = match surface {
-        Surface::Send => "authoritative_blocking_send",
-        Surface::Get => "authoritative_deferred_task",
-    };
-    let mut task = Map::new();
-    task.insert("id".to_owned(), json!(record.id));
-    task.insert("status".to_owned(), json!(status(record.state)));
+pub(crate) fn write(record: &TaskRecord, surface: &'static str) -> Value {
+    let mut task = members(json!({"id": record.id, "status": status(record.state)}));
     if record.state == State::Completed {
         let parts: Vec<Value> = record.output.iter().filter_map(write_part).collect();
         task.insert("message".to_owned(), json!({"role": "agent", "parts": parts}));

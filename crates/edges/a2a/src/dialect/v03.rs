@@ -1,6 +1,7 @@
 //! A2A 0.3: parts, messages and tasks say what kind of thing they are.
 
 use chio_core::calendar::rfc3339_millis;
+use chio_core::text::members;
 use serde_json::{Map, Value, json};
 
 use super::Fields;
@@ -93,11 +94,12 @@ fn write_parts(parts: &[Part]) -> Vec<Value> {
 
 /// A message of the agent.
 fn agent_message(record: &TaskRecord, suffix: &str, parts: &[Part]) -> Map<String, Value> {
-    let mut members = Map::new();
-    members.insert("kind".to_owned(), json!("message"));
-    members.insert("messageId".to_owned(), json!(format!("{}-{suffix}", record.id)));
-    members.insert("role".to_owned(), json!("agent"));
-    members.insert("parts".to_owned(), json!(write_parts(parts)));
+    let mut members = members(json!({
+        "kind": "message",
+        "messageId": format!("{}-{suffix}", record.id),
+        "role": "agent",
+        "parts": write_parts(parts),
+    }));
     set(&mut members, "contextId", record.context_id.as_ref());
     members
 }
@@ -127,20 +129,19 @@ pub(crate) fn write_sent(record: &TaskRecord, history: Option<usize>) -> Value {
 
 /// A task.
 pub(crate) fn write_task(record: &TaskRecord, history: Option<usize>) -> Value {
-    let mut status = Map::new();
-    status.insert("state".to_owned(), json!(state(record.state)));
-    status.insert("timestamp".to_owned(), json!(rfc3339_millis(record.updated_at)));
+    let timestamp = rfc3339_millis(record.updated_at);
+    let mut status = members(json!({"state": state(record.state), "timestamp": timestamp}));
     if !record.words.is_empty() {
         let mut message = agent_message(record, "status", &record.words);
         message.insert("taskId".to_owned(), json!(record.id));
         status.insert("message".to_owned(), Value::Object(message));
     }
-    let mut task = Map::new();
-    task.insert("kind".to_owned(), json!("task"));
-    task.insert("id".to_owned(), json!(record.id));
-    // 0.3 has it in every task.
-    let context = record.context_id.as_deref().unwrap_or_default();
-    task.insert("contextId".to_owned(), json!(context));
+    let mut task = members(json!({
+        "kind": "task",
+        "id": record.id,
+        // 0.3 has it in every task.
+        "contextId": record.context_id.as_deref().unwrap_or_default(),
+    }));
     task.insert("status".to_owned(), Value::Object(status));
     let output = write_parts(&record.output);
     if !output.is_empty() {

@@ -1,16 +1,23 @@
 //! What is kept, for whom, and for how long.
 
-use super::{
-    Conflict, EventLog, EventReader, Form, NOTIFICATIONS, Next, Priming, Retained, Window,
-};
+use super::{Conflict, EventLog, EventReader, NOTIFICATIONS, Next, Priming, Retained};
+use crate::limits::McpLimits;
 use std::sync::Arc;
 
-const WINDOW: Window = Window { events: 8, bytes: 64, retained: 1 << 20, queued: 4 };
+fn limits() -> McpLimits {
+    McpLimits {
+        window_events: 8,
+        window_bytes: 64,
+        retained_bytes: 1 << 20,
+        queued_notifications: 4,
+        ..McpLimits::default()
+    }
+}
 
-const BARE: Form = Form { priming: Priming::Bare, retry_ms: 7 };
+const BARE: Priming = Priming::Bare;
 
 fn log() -> Arc<EventLog> {
-    Arc::new(EventLog::new("s-1".to_owned(), WINDOW, Arc::default()))
+    Arc::new(EventLog::new("s-1".to_owned(), limits(), Arc::default()))
 }
 
 /// What is there now, by `data`; `+` for a number to go on from.
@@ -42,7 +49,7 @@ fn events_are_numbered_over_all_streams_and_written_without_empty_data() {
     log.send(other, "b", false);
     log.send(one, "a", false);
     let mut reader = log.read(one);
-    assert_eq!(reader.try_next(BARE), Some(Next::Event("id: s-1-1\nretry: 7\n\n".to_owned())));
+    assert_eq!(reader.try_next(BARE), Some(Next::Event("id: s-1-1\nretry: 1000\n\n".to_owned())));
     assert_eq!(reader.try_next(BARE), Some(Next::Event("id: s-1-4\ndata: a\n\n".to_owned())));
     assert_eq!(reader.try_next(BARE), None);
     log.end(one);
@@ -75,7 +82,7 @@ fn only_numbers_of_events_that_are_kept_can_be_gone_on_from() {
     {
         assert_eq!(log.resume(id).unwrap_err(), Conflict::Outside, "{id}");
     }
-    for _ in 0..WINDOW.events {
+    for _ in 0..limits().window_events {
         log.send(stream, "c", false);
     }
     assert_eq!(log.resume("s-1-1").unwrap_err(), Conflict::Outside);
@@ -140,7 +147,7 @@ fn what_was_read_makes_room_first_and_the_newest_event_is_always_kept() {
 #[test]
 fn all_sessions_together_keep_so_much_and_each_its_newest_event() {
     let all: Arc<Retained> = Arc::default();
-    let window = Window { retained: 100, ..WINDOW };
+    let window = McpLimits { retained_bytes: 100, ..limits() };
     let make = || Arc::new(EventLog::new("s-1".to_owned(), window.clone(), Arc::clone(&all)));
     let (one, other) = (make(), make());
     let stream = one.open();
@@ -180,12 +187,12 @@ async fn a_reader_waits_for_what_comes_and_for_the_end() {
 fn a_number_to_go_on_from_is_written_as_the_client_can_take_it() {
     for (priming, expected) in [
         (Priming::Absent, None),
-        (Priming::Bare, Some("id: s-1-1\nretry: 7\n\n")),
-        (Priming::Event, Some("id: s-1-1\nretry: 7\nevent: prime\ndata: {}\n\n")),
+        (Priming::Bare, Some("id: s-1-1\nretry: 1000\n\n")),
+        (Priming::Event, Some("id: s-1-1\nretry: 1000\nevent: prime\ndata: {}\n\n")),
     ] {
         let log = log();
         let mut reader = log.read(log.open());
-        let found = reader.try_next(Form { priming, retry_ms: 7 });
+        let found = reader.try_next(priming);
         assert_eq!(found, expected.map(|event| Next::Event(event.to_owned())));
         assert_eq!(reader.try_next(BARE), None);
     }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{EventReader, Form, Next, Priming};
+use crate::events::{EventReader, Next, Priming};
 
 /// How often a stream without events shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -20,7 +20,7 @@ pub(super) struct Sending {
     /// After how long the stream is closed for its client to come back.
     pub(super) rotate: Option<Duration>,
     /// How events are written for the client.
-    pub(super) form: Form,
+    pub(super) form: Priming,
     /// Cancelled when the stream has to end.
     pub(super) until: CancellationToken,
 }
@@ -35,7 +35,7 @@ pub(super) fn stream(reader: EventReader, sending: Sending) -> Body {
 
 async fn pump(mut reader: EventReader, sending: Sending, sender: mpsc::Sender<Bytes>) {
     // A client that has no number to go on from cannot come back.
-    let rotate = sending.rotate.filter(|_| sending.form.priming != Priming::Absent);
+    let rotate = sending.rotate.filter(|_| sending.form != Priming::Absent);
     let close_at = rotate.map(|rotate| Instant::now() + rotate);
     loop {
         let closing = async {

@@ -104,9 +104,9 @@ async fn initialize(endpoint: &Endpoint, principal: Principal, request: RpcReque
     let opener = Arc::clone(shared);
     // A client that leaves meanwhile leaves a session that expires, and nothing half open.
     let opening = tokio::spawn(async move {
-        let (window, retained) = (opener.window(), Arc::clone(&opener.retained));
+        let (limits, retained) = (opener.options.limits.clone(), Arc::clone(&opener.retained));
         let events_of = |session_id: &str| {
-            Outlet::Events(Arc::new(EventLog::new(session_id.to_owned(), window, retained)))
+            Outlet::Events(Arc::new(EventLog::new(session_id.to_owned(), limits, retained)))
         };
         methods::open(&opener, principal, params, events_of).await
     });

@@ -57,19 +57,20 @@ fn denied(denial: &Denial, receipt: &Value) -> RpcError {
     RpcError::new(code, crate::answer::words(denial)).with_data(data)
 }
 
+/// Where the URI or the name of what is read stands.
+fn reference(kind: ReadKind, params: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    match kind {
+        ReadKind::Completion => params.get("ref").and_then(Value::as_object),
+        _ => Some(params),
+    }
+}
+
 /// Whether a scope grants what is read, so that its token is the one to present.
 fn grants(scope: &ChioScope, kind: ReadKind, params: &Map<String, Value>) -> bool {
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let reference = params.get("ref");
-    let (uri, name) = match kind {
-        ReadKind::Completion => (
-            text(reference.and_then(|it| it.get("uri"))),
-            text(reference.and_then(|it| it.get("name"))),
-        ),
-        _ => (text(params.get("uri")), text(params.get("name"))),
-    };
-    uri.is_some_and(|uri| scope.resource_grants.iter().any(|grant| grant.covers(&uri)))
-        || name.is_some_and(|name| scope.prompt_grants.iter().any(|grant| grant.covers(&name)))
+    let about = reference(kind, params);
+    let text = |name: &str| about.and_then(|about| about.get(name)).and_then(Value::as_str);
+    text("uri").is_some_and(|uri| scope.resource_grants.iter().any(|grant| grant.covers(uri)))
+        || text("name").is_some_and(|name| scope.prompt_grants.iter().any(|it| it.covers(name)))
 }
 
 /// The server of a resource or prompt. A prompt's public name becomes the server's own.
@@ -106,10 +107,7 @@ async fn server_of_resource(
     params: &Map<String, Value>,
 ) -> Result<String, RpcError> {
     let servers = session.shared.names.servers();
-    let uri = match kind {
-        ReadKind::Completion => params.get("ref").and_then(|it| it.get("uri")),
-        _ => params.get("uri"),
-    };
+    let uri = reference(kind, params).and_then(|about| about.get("uri"));
     let Some(uri) = uri.and_then(Value::as_str) else {
         return Err(invalid_params("expected a `uri` that is a string"));
     };

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -19,6 +20,8 @@ use crate::error::AgentError;
 const VERSION: &str = "chio.a2a-task-registry.v1";
 /// The most bytes that are read of it.
 const MAX_BYTES: u64 = 32 << 20;
+/// Only the owner may read it: ids of tasks are half of what is needed to ask for them.
+const PRIVATE: u32 = 0o600;
 
 /// Tasks in a file.
 #[derive(Debug)]
@@ -95,8 +98,7 @@ impl RegistryFile {
             fs::create_dir_all(folder)?;
         }
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        private(&mut options);
+        options.write(true).create(true).truncate(false).mode(PRIVATE);
         let file = options.open(self.beside(".lock")?)?;
         file.lock()?;
         Ok(file)
@@ -114,9 +116,7 @@ impl RegistryFile {
         let number = u64::from_le_bytes(random_bytes());
         let draft = self.beside(&format!(".{number:016x}"))?;
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        private(&mut options);
-        let mut file = options.open(&draft)?;
+        let mut file = options.write(true).create_new(true).mode(PRIVATE).open(&draft)?;
         let written = file
             .write_all(text)
             .and_then(|()| file.sync_all())
@@ -128,32 +128,17 @@ impl RegistryFile {
     }
 }
 
-/// Only the owner may read it: ids of tasks are half of what is needed to ask for them.
-fn private(options: &mut OpenOptions) {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    #[cfg(not(unix))]
-    let _ = options;
-}
-
 /// Makes the new name durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(folder) = path.parent() {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        return File::open(folder)?.sync_all();
-    }
-    let _ = path;
-    Ok(())
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
 }
 
 fn stamp(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
-    #[cfg(unix)]
-    let node = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let node = 0;
-    Ok(Stamp { length: metadata.len(), modified: metadata.modified().ok(), node })
+    let (length, modified) = (metadata.len(), metadata.modified().ok());
+    Ok(Stamp { length, modified, node: metadata.ino() })
 }
 
 fn parse(file: File) -> Result<Rows, AgentError> {

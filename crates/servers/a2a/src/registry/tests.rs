@@ -1,5 +1,6 @@
 //! The registry by itself: bounds, bindings, and files that several share.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::{Bound, MAX_TASKS, Registry, Rows, Seen, note};
@@ -99,12 +100,8 @@ async fn a_file_keeps_what_is_known_of_each_task() {
         }},
     });
     assert_eq!(found, expected);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
+    let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     let names: Vec<_> = std::fs::read_dir(&folder.0).unwrap().flatten().collect();
     assert_eq!(names.len(), 2, "the file and its lock, and no drafts");
 }

@@ -14,6 +14,7 @@ use chio_core::protocol::DiscoveryProtocol;
 use chio_core::strict::{self, StrictError};
 use chio_demo::{DemoOptions, DemoServer};
 use chio_kernel::{SystemClock, ToolServerConnection as _};
+use chio_policy::cases::plain_tool;
 use chio_policy::example::ExampleCall;
 use serde_json::{Map, Value};
 
@@ -92,12 +93,9 @@ impl CallArgs {
         call.target = self.target.unwrap_or(call.target);
         let agent = self.agent.as_deref().unwrap_or("agent");
         call.token.subject = Keypair::from_seed(&sha256(agent.as_bytes())).public_key().clone();
-        if let Some(fidelity) = self.fidelity {
-            call.fidelity = Some(fidelity.value());
-        }
-        if let Some(output) = &self.output {
-            call.output = Some(json(output.as_bytes(), "JSON output")?);
-        }
+        call.fidelity = self.fidelity.map(Fidelity::value).or(call.fidelity);
+        let output = self.output.as_ref();
+        call.output = output.map(|it| json(it.as_bytes(), "JSON output")).transpose()?;
         if let Some(model) = &self.model {
             let read = strict_input::from_slice::<ModelMetadata>(model.as_bytes());
             call.model = Some(read.map_err(|error| not_run("a model", &error))?);
@@ -126,7 +124,8 @@ impl CallArgs {
         if self.schema.is_none() && self.side_effects.is_none() {
             return Ok(known);
         }
-        let mut tool = known.unwrap_or_else(|| unknown_tool(&call.tool_name));
+        let unknown = || plain_tool(&call.tool_name, "as the command line says", Map::new());
+        let mut tool = known.unwrap_or_else(unknown);
         if let Some(schema) = &self.schema {
             let read = strict::from_slice(schema.as_bytes());
             tool.input_schema = read.map_err(|error| not_run("a JSON Schema", &error))?;
@@ -168,19 +167,6 @@ fn demo_tool(call: &ExampleCall) -> Result<Option<ToolDefinition>> {
     })?;
     let manifest = server.manifest();
     Ok(manifest.tools.iter().find(|tool| tool.name == call.tool_name).cloned())
-}
-
-/// A tool about which nothing is known.
-fn unknown_tool(name: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: "as the command line says".to_owned(),
-        input_schema: Map::new(),
-        output_schema: None,
-        pricing: None,
-        has_side_effects: false,
-        latency_hint: None,
-    }
 }
 
 fn not_blank(text: &str) -> Result<String, String> {

@@ -39,12 +39,6 @@ pub(super) struct Line<'a> {
     pub(super) found: Option<&'a Found>,
 }
 
-/// The receipts of one trace.
-#[derive(Debug)]
-pub(super) struct Tree {
-    found: Vec<Found>,
-}
-
 fn trace(receipt: &ChioReceipt) -> Option<&Value> {
     let chio = receipt.metadata.as_ref()?.get("chio")?;
     // A call that crossed no bridge has its trace beside the place of one.
@@ -112,41 +106,37 @@ struct Waiting<'a> {
     found: Option<&'a Found>,
 }
 
-impl Tree {
-    pub(super) fn new(found: Vec<Found>) -> Self {
-        Self { found }
+/// The receipts of one trace as a tree, line by line, each before those below it.
+pub(super) fn lines(all: &[Found]) -> Vec<Line<'_>> {
+    let mut shape = Shape::new(all);
+    let mut lines = Vec::with_capacity(all.len());
+    for (request_id, found) in std::mem::take(&mut shape.roots) {
+        let root = Waiting { depth: 0, stem: String::new(), is_last: true, request_id, found };
+        shape.draw(root, &mut lines);
     }
-
-    /// The tree, line by line, each before those below it.
-    pub(super) fn lines(&self) -> Vec<Line<'_>> {
-        let mut shape = self.shape();
-        let mut lines = Vec::with_capacity(self.found.len());
-        for (request_id, found) in std::mem::take(&mut shape.roots) {
-            let root = Waiting { depth: 0, stem: String::new(), is_last: true, request_id, found };
-            shape.draw(root, &mut lines);
-        }
-        // Requests that name one another in a circle are below no root.
-        for found in &self.found {
-            let (Some(request_id), Some(parent)) = (&found.request_id, &found.parent) else {
-                continue;
-            };
-            let Some(left) = shape.below.get_mut(&*parent.request_id) else { continue };
-            let Some(place) = left.iter().position(|other| std::ptr::eq(*other, found)) else {
-                continue;
-            };
-            left.remove(place);
-            let (stem, found) = (String::new(), Some(found));
-            shape.draw(Waiting { depth: 0, stem, is_last: true, request_id, found }, &mut lines);
-        }
-        lines
+    // Requests that name one another in a circle are below no root.
+    for found in all {
+        let (Some(request_id), Some(parent)) = (&found.request_id, &found.parent) else {
+            continue;
+        };
+        let Some(left) = shape.below.get_mut(&*parent.request_id) else { continue };
+        let Some(place) = left.iter().position(|other| std::ptr::eq(*other, found)) else {
+            continue;
+        };
+        left.remove(place);
+        let (stem, found) = (String::new(), Some(found));
+        shape.draw(Waiting { depth: 0, stem, is_last: true, request_id, found }, &mut lines);
     }
+    lines
+}
 
-    fn shape(&self) -> Shape<'_> {
+impl<'a> Shape<'a> {
+    fn new(all: &'a [Found]) -> Self {
         let known: HashSet<&str> =
-            self.found.iter().filter_map(|found| found.request_id.as_deref()).collect();
+            all.iter().filter_map(|found| found.request_id.as_deref()).collect();
         let mut below: HashMap<&str, Vec<&Found>> = HashMap::new();
         let mut roots = Vec::new();
-        for found in &self.found {
+        for found in all {
             let name = found.request_id.as_deref().unwrap_or_default();
             let Some(parent) = &found.parent else {
                 roots.push((name, Some(found)));
@@ -159,11 +149,9 @@ impl Tree {
             }
             siblings.push(found);
         }
-        Shape { below, roots }
+        Self { below, roots }
     }
-}
 
-impl<'a> Shape<'a> {
     /// Draws one line and all below it. What is drawn is taken out, so that nothing is drawn twice.
     fn draw(&mut self, root: Waiting<'a>, lines: &mut Vec<Line<'a>>) {
         let mut waiting = vec![root];
@@ -198,7 +186,7 @@ mod tests {
     };
     use serde_json::{Value, json};
 
-    use super::{Found, MAX_INDENT, Tree};
+    use super::{Found, MAX_INDENT, lines};
 
     fn receipt(metadata: Value) -> LoggedReceipt {
         let key = Keypair::from_seed(&[7; 32]).public_key().clone();
@@ -218,12 +206,12 @@ mod tests {
     }
 
     fn drawn(pairs: &[(&str, Option<&str>)]) -> Vec<String> {
-        let tree = Tree::new(pairs.iter().map(|(id, parent)| found(id, *parent)).collect());
+        let all: Vec<Found> = pairs.iter().map(|(id, parent)| found(id, *parent)).collect();
         let line = |line: &super::Line<'_>| {
             let stub = if line.found.is_some() { "" } else { "?" };
             format!("{}{}{stub}", line.branch, line.request_id)
         };
-        tree.lines().iter().map(line).collect()
+        lines(&all).iter().map(line).collect()
     }
 
     #[test]

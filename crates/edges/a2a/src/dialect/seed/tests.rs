@@ -69,7 +69,7 @@ fn each_state_has_its_status_and_either_a_message_or_words() {
             replies: false,
             updated_at: 0,
         };
-        let task = write(&record, Surface::Get);
+        let task = write(&record, FETCHED);
         assert_eq!(task["status"], status);
         if state == State::Completed {
             let message = json!({"role": "agent", "parts": [{"type": "text", "text": "out"}]});
