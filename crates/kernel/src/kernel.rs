@@ -101,6 +101,12 @@ impl Inner {
         let now = self.clock.unix_seconds();
         self.log.checkpoint(&self.key, now, partial).await
     }
+
+    /// Has a mark kept of how far the log and the store have come, if they have since the last one.
+    async fn keep_mark(&self) -> Result<(), KernelError> {
+        let epoch = self.revocations.epoch();
+        self.log.keep_mark(&*self.store, &self.key, epoch).await
+    }
 }
 
 impl ChioKernel {
@@ -144,6 +150,7 @@ impl ChioKernel {
         });
         inner.recover_own().await?;
         inner.checkpoint(true).await?;
+        inner.keep_mark().await?;
         tokio::spawn(poll_revocations(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(make_checkpoints(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
@@ -290,6 +297,11 @@ impl ChioKernel {
     pub fn set_pipeline(&self, pipeline: Pipeline) {
         let mut current = self.inner.pipeline.write();
         *current = Arc::new(pipeline);
+    }
+
+    /// What every handle shares.
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// The guards in force.
@@ -475,7 +487,8 @@ impl ChioKernel {
         inner.stop.cancel();
         inner.sweep().await?;
         inner.log.read_rest(&*inner.store).await?;
-        inner.checkpoint(true).await
+        inner.checkpoint(true).await?;
+        inner.keep_mark().await
     }
 }
 
@@ -514,6 +527,9 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
             let _ = inner.log.fill_gaps(&*inner.store).await;
         }
         let _ = inner.checkpoint(partial).await;
+        if partial && let Err(error) = inner.keep_mark().await {
+            tracing::warn!("no mark of the log can be kept: {error}");
+        }
     }
 }
 

@@ -17,7 +17,9 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
+use chio_core::registry::ErrorCode;
 use serde::{Deserialize, Serialize};
 
 pub use approvals::{
@@ -39,6 +41,13 @@ pub enum StoreError {
     /// It is not ours to use as it is.
     #[error("{0}")]
     Refused(String),
+    /// It had more when its kernels left it.
+    #[error(
+        "the store is behind what its kernels have signed: {0}; put back the store that was here, or \
+         accept this one with `chio store accept-restore` [{code}]",
+        code = ErrorCode::InternalError
+    )]
+    RolledBack(String),
 }
 
 /// What a store answers.
@@ -303,6 +312,10 @@ pub trait Ledger: Send + Sync {
     /// Adds a checkpoint of this log.
     async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()>;
 
+    /// Keeps the kernel's mark beside its key, in place of the one before. Tells whether there was
+    /// none, where there should be one.
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool>;
+
     /// The open intents of this log.
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>>;
 
@@ -410,6 +423,25 @@ pub trait LogStore: Send + Sync {
     async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()>;
 }
 
+/// What has been debited from a grant so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Calls.
+    pub invocations: u64,
+    /// Money, in minor units.
+    pub units: u64,
+}
+
+/// What marks and audits compare with what was signed.
+#[async_trait]
+pub trait AuditStore: Send + Sync {
+    /// The numbers that only grow, as of one moment that is durable.
+    async fn numbers(&self) -> StoreResult<StoreNumbers>;
+
+    /// What has been debited from a grant.
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent>;
+}
+
 /// How a call ended, as queries name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -483,12 +515,18 @@ pub trait ReceiptIndex: Send + Sync {
 
 /// Everything that processes share through a store.
 pub trait Store:
-    RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+    RevocationStore + TokenStore + LogStore + AuditStore + ReceiptIndex + ApprovalStore + TaskStore
 {
 }
 
 impl<T> Store for T where
-    T: RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+    T: RevocationStore
+        + TokenStore
+        + LogStore
+        + AuditStore
+        + ReceiptIndex
+        + ApprovalStore
+        + TaskStore
 {
 }
 

@@ -130,14 +130,19 @@ pub(crate) fn write_private(folder: &Path, name: &str, content: &[u8]) -> io::Re
 
 /// The text of a small file; none when there is no such file.
 pub(crate) fn read_small(path: &Path) -> StoreResult<Option<Zeroizing<String>>> {
-    let mut text = Zeroizing::new(String::with_capacity(MAX_SMALL));
+    read_text(path, MAX_SMALL)
+}
+
+/// The same of a file that fills half of this room at most.
+pub(crate) fn read_text(path: &Path, room: usize) -> StoreResult<Option<Zeroizing<String>>> {
+    let mut text = Zeroizing::new(String::with_capacity(room));
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreachable(path, &error)),
     };
     // Less than the room that there is, so that the text is never moved.
-    let read = file.take(MAX_SMALL as u64 / 2).read_to_string(&mut text);
+    let read = file.take(room as u64 / 2).read_to_string(&mut text);
     read.map_err(|error| unreachable(path, &error))?;
     Ok(Some(text))
 }

@@ -13,16 +13,16 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::crypto::PublicKey;
+use chio_core::mark::StoreNumbers;
 use chio_kernel::Clock;
 use chio_kernel::store::{
-    Ledger, LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
-    RevocationStore, Revocations, StoreError, StoreResult, TokenStore,
+    AuditStore, Ledger, LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery,
+    ReceiptRow, RevocationStore, Revocations, Spent, StoreError, StoreResult, TokenStore,
 };
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::backend::{Backend, MakeKey};
 use crate::bounds;
-use crate::budget::Spent;
 use crate::fields::Fields;
 use crate::keys::{Lock, Role};
 use inbox::Inbox;
@@ -42,6 +42,7 @@ struct State {
     stopped: Option<String>,
     revoked: HashMap<String, u64>,
     budgets: HashMap<String, BTreeMap<u32, Spent>>,
+    debits: u64,
     intents: BTreeMap<i64, Pending>,
     last_intent: i64,
     proofs: Proofs,
@@ -326,6 +327,19 @@ impl LogStore for MemoryStore {
         let place = state.log_of(&certificate.kernel_key);
         state.logs.get_mut(place).ok_or_else(lost)?.certify(certificate);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl AuditStore for MemoryStore {
+    async fn numbers(&self) -> StoreResult<StoreNumbers> {
+        let state = self.state();
+        let (debits, epoch, revoked) = (state.debits, state.epoch, count(state.revoked.len()));
+        Ok(StoreNumbers { debits, epoch, revoked })
+    }
+
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
+        Ok(self.state().spent(capability_id, grant_index))
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use chio_core::certificate::KernelCertificate;
 use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::mark::Mark;
+use chio_kernel::mark::regressions;
 use chio_kernel::store::{Ledger, StoreError, StoreResult};
 use tokio::time::{Instant, sleep};
 
@@ -38,8 +40,15 @@ impl OpenStore {
     /// not kept; without, the first that no kernel holds, or a new one.
     ///
     /// # Errors
-    /// When another kernel holds the place of this key, or the kernel cannot be certified.
+    /// When another kernel holds the place of this key, the kernel cannot be certified, or the store
+    /// is behind the marks in the data directory.
     pub async fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
+        self.check_marks().await?;
+        self.take_unchecked(key).await
+    }
+
+    /// As [`OpenStore::take_slot`], of a store that may be behind.
+    pub(crate) async fn take_unchecked(&self, key: Option<Keypair>) -> StoreResult<Slot> {
         let (key, locks) = match key {
             Some(key) => {
                 let locks = self.lock_own(key.public_key()).await?;
@@ -52,6 +61,30 @@ impl OpenStore {
         self.check_store(true).await?;
         let ledger = Arc::clone(&self.backend).ledger(key.public_key(), locks).await?;
         Ok(Slot { key, certificate, ledger })
+    }
+
+    /// The marks that kernels keep in this data directory.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one is not its kernel's.
+    pub async fn marks(&self) -> StoreResult<Vec<Mark>> {
+        let keys = Arc::clone(&self.keys);
+        blocking(move || keys.marks()).await
+    }
+
+    /// Refuses a store that is behind the marks of any kernel whose key is here: it was put back to
+    /// an earlier state, or something was taken from it.
+    ///
+    /// # Errors
+    /// When it is, or cannot be read.
+    pub async fn check_marks(&self) -> StoreResult<()> {
+        let marks = self.marks().await?;
+        let found = regressions(&*self.backend, &marks).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+        Err(StoreError::RolledBack(said.join("; ")))
     }
 
     /// Locks a kernel's key and its log. Another kernel may hold them for a moment, to close what

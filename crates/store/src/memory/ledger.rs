@@ -4,14 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Refund,
-    Reservation, Reserved, StoreResult, UseRefused,
+    Reservation, Reserved, Spent, StoreResult, UseRefused,
 };
 use parking_lot::Mutex;
 
 use super::{Indexed, Pending, State, lost};
-use crate::budget::{Choice, Debit, Spent, choose};
+use crate::budget::{Choice, Debit, choose};
 use crate::keys::Lock;
 
 pub(super) struct MemoryLedger {
@@ -28,12 +29,13 @@ impl MemoryLedger {
 }
 
 impl State {
-    fn spent(&self, capability_id: &str, grant_index: u32) -> Spent {
+    pub(super) fn spent(&self, capability_id: &str, grant_index: u32) -> Spent {
         let grants = self.budgets.get(capability_id);
         grants.and_then(|grants| grants.get(&grant_index)).copied().unwrap_or_default()
     }
 
     fn debit(&mut self, debit: &Debit<'_>) {
+        self.debits += 1;
         let grants = self.budgets.entry(debit.capability_id.to_owned()).or_default();
         let spent = grants.entry(debit.grant_index).or_default();
         spent.invocations = spent.invocations.saturating_add(debit.invocations);
@@ -214,6 +216,11 @@ impl Ledger for MemoryLedger {
             _ => log.checkpoints.insert(place, checkpoint),
         }
         Ok(())
+    }
+
+    async fn keep_mark(&self, _mark: Mark) -> StoreResult<bool> {
+        // What ends with its process cannot be put back.
+        Ok(false)
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chio_core::canonical;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::crypto::PublicKey;
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Reservation,
     Reserved, StoreError, StoreResult,
@@ -122,6 +123,11 @@ impl Ledger for SqliteLedger {
         let row = CheckpointRow { seq, end_seq, body };
         let log = Arc::clone(&self.log);
         self.store.writer.run(move |database| database.checkpoint(log.number, &row)).await
+    }
+
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool> {
+        let keys = Arc::clone(&self.store.keys);
+        blocking(move || keys.keep_mark(&mark)).await
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {

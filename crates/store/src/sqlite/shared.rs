@@ -8,9 +8,10 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
+use chio_core::mark::StoreNumbers;
 use chio_kernel::store::{
-    LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore,
-    Revocations, StoreError, StoreResult, TokenStore,
+    AuditStore, LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow,
+    RevocationStore, Revocations, Spent, StoreError, StoreResult, TokenStore,
 };
 
 use super::database::{CertificateRow, LogRow, TokenRow};
@@ -114,6 +115,18 @@ impl LogStore for SqliteStore {
         let log_id = certificate.log_id.clone();
         let row = LogRow { log_id, kernel_key: certificate.kernel_key.to_hex() };
         self.writer.run(move |database| database.certify(&row, &text)).await
+    }
+}
+
+#[async_trait]
+impl AuditStore for SqliteStore {
+    async fn numbers(&self) -> StoreResult<StoreNumbers> {
+        self.read(read::numbers).await
+    }
+
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
+        let id = capability_id.to_owned();
+        self.read(move |database| read::spent(database, &id, grant_index)).await
     }
 }
 

@@ -185,7 +185,10 @@ async fn store(location: &Location) -> Check {
     let url = location.store();
     match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
         Ok(store) => {
-            let authority = store.authority().await;
+            let authority = match store.check_marks().await {
+                Ok(()) => store.authority().await,
+                Err(error) => Err(error),
+            };
             store.close();
             match authority {
                 Ok(Some(_)) => Check::fine(what, format!("{url} opens")),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::checkpoint::KernelCheckpoint;
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, Ledger, OpenIntent, Opened, Opening, Reservation, Reserved,
     StoreError, StoreResult,
@@ -120,6 +121,10 @@ impl Ledger for TestLedger {
         self.inner.checkpoint(checkpoint).await?;
         self.journal.note("checkpoint");
         Ok(())
+    }
+
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool> {
+        self.inner.keep_mark(mark).await
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
