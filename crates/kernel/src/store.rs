@@ -16,7 +16,7 @@ use chio_core::canonical::Written;
 use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
-use chio_core::crypto::PublicKey;
+use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
 use chio_core::registry::ErrorCode;
@@ -293,6 +293,17 @@ pub struct Abandoned {
     pub lock: Box<dyn Any + Send + Sync>,
 }
 
+/// A log of a kernel that runs no more, with entries that no checkpoint covers, to be covered in its
+/// place. While this is alive, that kernel cannot start.
+pub struct Uncovered {
+    /// The kernel's key.
+    pub key: Keypair,
+    /// Its log, to write.
+    pub ledger: Arc<dyn Ledger>,
+    /// Its marks.
+    pub marks: Vec<Mark>,
+}
+
 /// The log of one kernel and the shared budgets that its entries settle. Its owner holds the
 /// lock of that log.
 #[async_trait]
@@ -321,6 +332,9 @@ pub trait Ledger: Send + Sync {
 
     /// Kernels that run no more and left intents open.
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>>;
+
+    /// Kernels that run no more, left entries without a checkpoint, and whose keys are here.
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>>;
 }
 
 /// What is revoked, as of an epoch.
@@ -511,6 +525,9 @@ pub trait ReceiptIndex: Send + Sync {
 
     /// The receipt with this id.
     async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>>;
+
+    /// At most `limit` receipts of calls whose ids begin with these hex digits.
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>>;
 }
 
 /// Everything that processes share through a store.

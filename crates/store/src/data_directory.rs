@@ -258,6 +258,14 @@ impl Keys for DataDirectory {
         self.add_slot(|slot| write_private(slot, PUBLIC, public.as_bytes())).map(Some)
     }
 
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>> {
+        let slot = slot_of(self.slots()?, kernel_key)?;
+        Ok(match slot.map(|slot| slot_key(&slot)).transpose()?.flatten() {
+            Some(SlotKey::Ours(key)) => Some(key),
+            _ => None,
+        })
+    }
+
     fn marks(&self) -> StoreResult<Vec<Mark>> {
         let slots = [self.slots()?, self.closed_slots()?].concat();
         slots.iter().filter_map(|slot| read_mark(slot).transpose()).collect()

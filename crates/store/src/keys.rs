@@ -63,6 +63,9 @@ pub(crate) trait Keys: fmt::Display + Send + Sync {
     /// is kept elsewhere gets a slot.
     fn try_lock(&self, kernel_key: &PublicKey, add: bool) -> StoreResult<Option<Lock>>;
 
+    /// The key of a kernel, if its secret is here and its log goes on.
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>>;
+
     /// The marks of all kernels whose keys are here, of those with a closed log too.
     fn marks(&self) -> StoreResult<Vec<Mark>>;
 
@@ -137,6 +140,12 @@ impl Keys for MemoryKeys {
     fn try_lock(&self, _kernel_key: &PublicKey, _add: bool) -> StoreResult<Option<Lock>> {
         // The one store that has these keys locks its logs itself.
         Ok(Some(Box::new(())))
+    }
+
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>> {
+        let kernels = self.kernels.lock();
+        let known = kernels.iter().find(|(key, _)| key.public_key() == kernel_key);
+        known.map(|(key, _)| same_key(key)).transpose()
     }
 
     fn marks(&self) -> StoreResult<Vec<Mark>> {

@@ -370,6 +370,16 @@ impl ReceiptIndex for MemoryStore {
         let is_it = |found: &Indexed| found.fields(&state).id.as_deref() == Some(receipt_id);
         Ok(state.receipts.iter().position(is_it).and_then(|place| state.row(place)))
     }
+
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>> {
+        let state = self.state();
+        let is_one = |place: &usize| {
+            let found = state.receipts.get(*place).map(|found| found.fields(&state));
+            found.and_then(|fields| fields.id.as_deref()).is_some_and(|id| id.starts_with(digits))
+        };
+        let places = (0..state.receipts.len()).filter(is_one).take(bounds::rows(limit));
+        Ok(places.filter_map(|place| state.row(place)).collect())
+    }
 }
 
 #[cfg(test)]

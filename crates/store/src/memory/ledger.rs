@@ -7,7 +7,7 @@ use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Refund,
-    Reservation, Reserved, Spent, StoreResult, UseRefused,
+    Reservation, Reserved, Spent, StoreResult, Uncovered, UseRefused,
 };
 use parking_lot::Mutex;
 
@@ -243,5 +243,10 @@ impl Ledger for MemoryLedger {
             });
         }
         Ok(abandoned)
+    }
+
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>> {
+        // They end together with the process, and nothing is left to be covered.
+        Ok(Vec::new())
     }
 }

@@ -143,4 +143,11 @@ impl ReceiptIndex for SqliteStore {
         let receipt_id = receipt_id.to_owned();
         blocking(move || readers.with(|database| index.find(database, &receipt_id))).await
     }
+
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>> {
+        let (readers, index) = (Arc::clone(&self.readers), Arc::clone(&self.index));
+        let digits = digits.to_owned();
+        blocking(move || readers.with(|database| index.find_beginning(database, &digits, limit)))
+            .await
+    }
 }

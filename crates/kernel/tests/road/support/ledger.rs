@@ -9,7 +9,7 @@ use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, Ledger, OpenIntent, Opened, Opening, Reservation, Reserved,
-    StoreError, StoreResult,
+    StoreError, StoreResult, Uncovered,
 };
 
 use super::Journal;
@@ -133,5 +133,9 @@ impl Ledger for TestLedger {
 
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
         self.inner.abandoned().await
+    }
+
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>> {
+        self.inner.uncovered().await
     }
 }
