@@ -294,6 +294,14 @@ impl Runtime {
         let trust = trust.of_store(&store, own_key).await?;
         let slot = store.take_slot(plan.kernel_key).await?;
         trust.check_kernel(slot.key.public_key())?;
+        if slot.is_copy {
+            tracing::warn!(
+                "the key {} is in use with another store on this machine: one store is a copy \
+                 of the other, and both go on with one log, which no auditor accepts. Stop one of them, \
+                 and let it begin new logs with `chio store accept-restore`",
+                slot.key.public_key()
+            );
+        }
         let mut config = trust.config();
         config.limits.deadline = plan.deadline.unwrap_or(config.limits.deadline);
         let public_key = slot.key.public_key().clone();
@@ -417,6 +425,7 @@ impl Runtime {
                 // Connections that are still open then are dropped.
                 let _ = tokio::time::timeout(PATIENCE, serving).await;
             }
+            () = kernel.lost() => {}
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
         }
         close(&self.edges).await;

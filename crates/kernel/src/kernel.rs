@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     servers: RwLock<HashMap<String, Arc<Server>>>,
     /// Ends the background tasks.
     stop: CancellationToken,
+    /// The store was removed while it was in use.
+    lost: CancellationToken,
 }
 
 impl Inner {
@@ -139,6 +141,7 @@ impl ChioKernel {
             running: Running::default(),
             servers: RwLock::default(),
             stop: CancellationToken::new(),
+            lost: CancellationToken::new(),
             config,
             key,
             ledger,
@@ -465,6 +468,12 @@ impl ChioKernel {
         inner.revocations.refresh(&*inner.store, inner.clock.monotonic()).await
     }
 
+    /// Waits until the store is found to be removed. From then on calls are denied, and
+    /// [`Self::drain`] says so.
+    pub async fn lost(&self) {
+        self.inner.lost.cancelled().await;
+    }
+
     /// How many calls run now.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -485,6 +494,7 @@ impl ChioKernel {
             let _ = tokio::time::timeout(LEAVE, inner.running.idle()).await;
         }
         inner.stop.cancel();
+        inner.ledger.check_present().await?;
         inner.sweep().await?;
         inner.log.read_rest(&*inner.store).await?;
         inner.checkpoint(true).await?;
@@ -523,6 +533,12 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
         let Some(inner) = kernel.upgrade() else { return };
         if partial {
             due = None;
+            if let Err(error) = inner.ledger.check_present().await {
+                tracing::error!("no call runs any more: {error}");
+                inner.running.close();
+                inner.lost.cancel();
+                return;
+            }
             // What fails now is tried again at the next beat.
             let _ = inner.log.fill_gaps(&*inner.store).await;
         }

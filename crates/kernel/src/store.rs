@@ -327,6 +327,10 @@ pub trait Ledger: Send + Sync {
     /// none, where there should be one.
     async fn keep_mark(&self, mark: Mark) -> StoreResult<bool>;
 
+    /// Refuses to go on when what is written is lost, because the store was removed while it was in
+    /// use.
+    async fn check_present(&self) -> StoreResult<()>;
+
     /// The open intents of this log.
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>>;
 

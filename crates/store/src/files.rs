@@ -20,6 +20,13 @@ pub(crate) fn prepare(path: &Path) -> StoreResult<()> {
     }
 }
 
+/// The file at this path: its device and number.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
 /// Locks a file, made when absent; none when the lock is held elsewhere.
 pub(crate) fn try_lock(path: &Path) -> StoreResult<Option<File>> {
     let file = open_lock(path)?;

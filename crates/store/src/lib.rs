@@ -12,6 +12,7 @@ mod data_directory;
 mod fields;
 mod files;
 mod inbox;
+mod key_in_use;
 mod keys;
 mod location;
 mod memory;

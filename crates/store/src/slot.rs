@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::OpenStore;
 use crate::blocking::blocking;
+use crate::key_in_use::lock_key;
 use crate::keys::{Lock, Role};
 
 /// How long another kernel may take to close what the last kernel of a slot left open.
@@ -27,6 +28,9 @@ pub struct Slot {
     pub certificate: KernelCertificate,
     /// The kernel's log.
     pub ledger: Arc<dyn Ledger>,
+    /// Whether another kernel on this machine has the same key and another store: one is a copy of
+    /// the other, and both go on with one log.
+    pub is_copy: bool,
 }
 
 impl fmt::Debug for Slot {
@@ -56,11 +60,15 @@ impl OpenStore {
             }
             None => self.lock_any().await?,
         };
+        let [slot, log] = locks;
+        let in_use = lock_key(&key);
+        let is_copy = in_use.is_none();
+        let locks = [Box::new((slot, in_use)) as Lock, log];
         let certificate = self.certify(key.public_key()).await?;
         // Keys that this store has a certificate for are its keys.
         self.check_store(true).await?;
         let ledger = Arc::clone(&self.backend).ledger(key.public_key(), locks).await?;
-        Ok(Slot { key, certificate, ledger })
+        Ok(Slot { key, certificate, ledger, is_copy })
     }
 
     /// The marks that kernels keep in this data directory.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use chio_core::capability::ToolGrant;
-use chio_testkit::process::Server;
+use chio_testkit::process::{Server, until};
 use chio_testkit::token::grant;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -306,4 +306,48 @@ fn budgets_and_revocations_that_were_reset_contradict_receipts() {
         .line("log audit --data s")
         .ends(1)
         .complains("expected the token `twice`, which was used");
+}
+
+#[test]
+fn a_store_that_is_removed_under_a_running_kernel_ends_it_with_an_error() {
+    let (world, mut server) = World::served();
+    call(&world, &server, "before", 1);
+    // It may write a file meanwhile.
+    until("the folder to be gone", || fs::remove_dir_all(world.folder.path("s")).ok());
+    let status = server.wait();
+    assert!(!status.success(), "{status}");
+    let said = server.stderr();
+    assert!(said.contains("was removed or replaced while it was in use"), "{said}");
+}
+
+#[test]
+fn a_copy_of_a_live_store_is_noticed_when_it_starts_beside_the_original() {
+    let (world, mut server) = World::served();
+    call(&world, &server, "original", 2);
+    until("a mark with a checkpoint", || {
+        let mark = fs::read_to_string(world.folder.path("s/kernels/0/mark")).ok()?;
+        mark.contains("checkpoint_seq").then_some(())
+    });
+    let copied = std::process::Command::new("cp")
+        .args(["-r", "s", "copy"])
+        .current_dir(world.folder.root())
+        .status();
+    assert!(copied.unwrap().success());
+    let socket = world.folder.path("b.sock");
+    let words = ["native", "serve", "--data", "copy", "--unix", socket.to_str().unwrap()];
+    let noticed = "one store is a copy of the other";
+    let mut copy = Server::start(&mut world.command(&words));
+    assert_eq!(copy.kernel_key(), server.kernel_key());
+    assert!(copy.stderr().contains(noticed), "{}", copy.stderr());
+    copy.end();
+    // It may go on with logs of its own.
+    world.line("store accept-restore --data copy").ends(0);
+    let mut copy = Server::start(&mut world.command(&words));
+    assert_ne!(copy.kernel_key(), server.kernel_key());
+    assert!(!copy.stderr().contains(noticed), "{}", copy.stderr());
+    copy.end();
+    world.line("log audit --data copy").ends(0);
+    call(&world, &server, "goes-on", 1);
+    server.end();
+    world.audit();
 }

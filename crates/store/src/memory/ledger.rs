@@ -223,6 +223,10 @@ impl Ledger for MemoryLedger {
         Ok(false)
     }
 
+    async fn check_present(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         Ok(self.state.lock().open_intents(self.log))
     }

@@ -20,6 +20,7 @@ use super::number::{LAST_PLACE, clamped, count, joined, split};
 use super::opening::OpeningRow;
 use super::{SqliteStore, read};
 use crate::blocking::blocking;
+use crate::key_in_use::lock_key;
 use crate::keys::Lock;
 
 /// A log that this process may write. Each request holds on to it, so that the lock outlives what
@@ -130,6 +131,11 @@ impl Ledger for SqliteLedger {
         blocking(move || keys.keep_mark(&mark)).await
     }
 
+    async fn check_present(&self) -> StoreResult<()> {
+        let store = Arc::clone(&self.store);
+        blocking(move || store.check_present()).await
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         let (store, log) = (Arc::clone(&self.store), self.log.number);
         blocking(move || store.readers.with(|database| open_intents(database, log))).await
@@ -195,10 +201,11 @@ fn uncovered(store: &Arc<SqliteStore>, own: i64) -> StoreResult<Vec<Uncovered>> 
         let Some(key) = store.keys.kernel(&kernel_key)? else { continue };
         let Some(slot) = store.keys.try_lock(&kernel_key, false)? else { continue };
         let Some(log) = store.folder.try_lock_log(&kernel_key)? else { continue };
+        let Some(in_use) = lock_key(&key) else { continue };
         // Read again: its kernel may have covered them before it gave the lock back.
         let still = store.readers.with(open_ended)?;
         let Some((_, head)) = still.into_iter().find(|(log, _)| *log == number) else { continue };
-        let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new(log) as Lock]);
+        let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new((log, in_use)) as Lock]);
         let log = Arc::new(LogHandle::new(number, log_id, count(head)?, locks));
         let ledger = Arc::new(SqliteLedger { store: Arc::clone(store), log });
         let marks = store.keys.marks()?.into_iter().filter(|mark| mark.kernel_key == kernel_key);

@@ -127,6 +127,10 @@ impl Ledger for TestLedger {
         self.inner.keep_mark(mark).await
     }
 
+    async fn check_present(&self) -> StoreResult<()> {
+        self.inner.check_present().await
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         self.inner.open_intents().await
     }
