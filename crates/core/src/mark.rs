@@ -71,6 +71,18 @@ pub struct StoreNumbers {
     pub revoked: u64,
 }
 
+impl StoreNumbers {
+    /// The higher of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            debits: self.debits.max(other.debits),
+            epoch: self.epoch.max(other.epoch),
+            revoked: self.revoked.max(other.revoked),
+        }
+    }
+}
+
 impl Mark {
     /// Signs a mark.
     ///

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use chio_core::canonical;
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_core::mark::Mark;
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::signed::Signed;
 use chio_core::strict;
 use chio_kernel::store::{StoreError, StoreResult};
@@ -278,8 +278,28 @@ impl Keys for DataDirectory {
                 "the slot of the kernel `{key}` is gone from {self}"
             )));
         };
-        let is_first = !slot.join(MARK).exists();
-        write_mark(&slot, mark).map(|()| is_first)
+        let before = read_mark(&slot)?;
+        if before.as_ref() != Some(mark) {
+            write_mark(&slot, mark)?;
+        }
+        Ok(before.is_none())
+    }
+
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()> {
+        for slot in self.slots()? {
+            let Some(_lock) = try_lock(&slot.join(LOCK))? else { continue };
+            let (Some(SlotKey::Ours(key)), Some(mark)) = (slot_key(&slot)?, read_mark(&slot)?)
+            else {
+                continue;
+            };
+            let raised = Mark { store: mark.store.max(numbers), ..mark.clone() };
+            if raised != mark {
+                let raised = raised.signed(&key);
+                let problem = |error| StoreError::Refused(format!("a mark has no form: {error}"));
+                write_mark(&slot, &raised.map_err(problem)?)?;
+            }
+        }
+        Ok(())
     }
 
     fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_core::mark::Mark;
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 
@@ -72,6 +72,9 @@ pub(crate) trait Keys: fmt::Display + Send + Sync {
     /// Keeps a mark beside its kernel's key, in place of the one before. Tells whether there was
     /// none, where there should be one.
     fn keep_mark(&self, mark: &Mark) -> StoreResult<bool>;
+
+    /// Raises the marks of kernels that do not run to these numbers.
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()>;
 
     /// The keys of all kernels that are here, and the lock of each that can be used. Refused while
     /// one is in use.
@@ -154,6 +157,10 @@ impl Keys for MemoryKeys {
 
     fn keep_mark(&self, _mark: &Mark) -> StoreResult<bool> {
         Ok(false)
+    }
+
+    fn raise_marks(&self, _numbers: StoreNumbers) -> StoreResult<()> {
+        Ok(())
     }
 
     fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {

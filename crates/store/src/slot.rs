@@ -80,6 +80,16 @@ impl OpenStore {
         blocking(move || keys.marks()).await
     }
 
+    /// Has marks kept of what was changed while no kernel runs, such as a revocation. Kernels that run
+    /// see to their own.
+    ///
+    /// # Errors
+    /// When a mark cannot be read or written.
+    pub async fn raise_marks(&self) -> StoreResult<()> {
+        let (keys, numbers) = (Arc::clone(&self.keys), self.backend.numbers().await?);
+        blocking(move || keys.raise_marks(numbers)).await
+    }
+
     /// Refuses a store that is behind the marks of any kernel whose key is here: it was put back to
     /// an earlier state, or something was taken from it.
     ///

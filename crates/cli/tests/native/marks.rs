@@ -115,6 +115,18 @@ fn another_checkpoint_under_the_same_number_is_noticed() {
     check_refused(&world, &["expected checkpoint 2 over 8 receipts"]);
 }
 
+#[test]
+fn what_was_revoked_while_no_kernel_ran_is_not_taken_back_by_an_older_copy() {
+    for command in ["capability revoke late", "kernel stop --reason why"] {
+        let world = closed();
+        fs::copy(world.folder.path("s/store.db"), world.folder.path("older.db")).unwrap();
+        world.line(&format!("{command} --data s")).ends(0);
+        world.audit();
+        restore(&world);
+        check_refused(&world, &["expected at least 1 as epoch of revocations, found 0"]);
+    }
+}
+
 /// A store with a spent budget and a revoked token, and a copy of it from before.
 fn put_back() -> World {
     let world = World::new();
