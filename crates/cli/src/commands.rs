@@ -39,6 +39,7 @@ mod native;
 mod policy;
 mod receipt;
 mod serve;
+mod store;
 mod tools;
 mod tour;
 mod up;
@@ -96,6 +97,7 @@ subcommands! {
     @subcommand Receipt(receipt::Command) => receipt::Command::run,
     @subcommand Log(log::Command) => log::Command::run,
     @subcommand Kernel(kernel::Command) => kernel::Command::run,
+    @subcommand Store(store::Command) => store::Command::run,
     @subcommand Manifest(manifest::Command) => manifest::Command::run,
     Canonicalize(canonicalize::Args) => canonicalize::run,
 }

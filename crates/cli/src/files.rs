@@ -1,11 +1,11 @@
 //! Files by name, and `-` for standard input or output. Nothing is overwritten unasked.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use chio_core::registry::ErrorCode;
 use chio_core::strict::{self, StrictError};
 use serde::Serialize;
@@ -46,6 +46,38 @@ impl Out {
             return io.json(document);
         };
         io.write_file(path, text::json(document)?.as_bytes(), Access::Ordinary, self.force)?;
+        io.field(name.0, name.1)?;
+        io.field("written to", path.display())
+    }
+
+    /// Whether it is written to a file, so that there is room for words.
+    pub(crate) fn is_to_file(&self) -> bool {
+        self.out.as_deref().is_some_and(|path| !is_dash(path))
+    }
+
+    /// As [`Self::write`], of a document that is written piece by piece. A file that is not finished
+    /// is removed.
+    pub(crate) fn write_pieces(
+        &self,
+        io: &mut Io<'_>,
+        name: (&str, &str),
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let Some(path) = self.out.as_deref().filter(|path| !is_dash(path)) else {
+            return write(io.output);
+        };
+        let target = io.folder.join(path);
+        if !self.force && fs::symlink_metadata(&target).is_ok() {
+            return Err(exists(path));
+        }
+        let beside = beside(&target).with_context(|| format!("cannot write {}", shown(path)))?;
+        let written = write_beside(&beside, write).and_then(|()| {
+            // Without force, a file that has come meanwhile is kept.
+            let place = if self.force { fs::rename } else { fs::hard_link };
+            Ok(place(&beside, &target)?)
+        });
+        let _ = fs::remove_file(&beside);
+        written.with_context(|| format!("cannot write {}", shown(path)))?;
         io.field(name.0, name.1)?;
         io.field("written to", path.display())
     }
@@ -151,12 +183,7 @@ impl Io<'_> {
             write(&target, content, access)
         };
         match written {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                bail!(
-                    "{} exists already: choose another name, or pass --force to replace it",
-                    shown(path)
-                )
-            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(path)),
             written => written.map(drop).with_context(|| format!("cannot write {}", shown(path))),
         }
     }
@@ -167,6 +194,11 @@ impl Io<'_> {
         rewrite(&self.folder.join(path), content, Access::Private, File::lock)
             .with_context(|| format!("cannot write {}", shown(path)))
     }
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    let shown = shown(path);
+    anyhow!("{shown} exists already: choose another name, or pass --force to replace it")
 }
 
 /// The refusal of a text that is not `what` it should be.
@@ -224,19 +256,31 @@ fn rewrite(
     access: Access,
     ready: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<File> {
-    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not an ordinary file"));
-    }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().ok_or(ErrorKind::InvalidInput)?);
-    name.push(format!(".{}", Uuid::now_v7()));
-    let beside = path.with_file_name(name);
+    let beside = beside(path)?;
     let file = write(&beside, content, access)?;
     let renamed = ready(&file).and_then(|()| fs::rename(&beside, path));
     if renamed.is_err() {
         let _ = fs::remove_file(&beside);
     }
     renamed.map(|()| file)
+}
+
+fn write_beside(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut file = BufWriter::new(create(path, Access::Ordinary)?);
+    write(&mut file)?;
+    file.flush()?;
+    Ok(file.get_ref().sync_all()?)
+}
+
+/// A new file's path beside this one, which it may replace.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not an ordinary file"));
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().ok_or(ErrorKind::InvalidInput)?);
+    name.push(format!(".{}", Uuid::now_v7()));
+    Ok(path.with_file_name(name))
 }
 
 /// Creates a file that did not exist. It never has more readers than it should, not even empty.

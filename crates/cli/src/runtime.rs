@@ -319,6 +319,14 @@ impl Runtime {
         let slot = store.take_slot(plan.kernel_key).await?;
         let own_keys = OwnKeys::new(own, plan.location.data());
         check_kernel(&config, slot.key.public_key())?;
+        if slot.is_copy {
+            tracing::warn!(
+                "the key {} is in use with another store on this machine: one store is a copy \
+                 of the other, and both go on with one log, which no auditor accepts. Stop one of them, \
+                 and let it begin new logs with `chio store accept-restore`",
+                slot.key.public_key()
+            );
+        }
         let public_key = slot.key.public_key().clone();
         let context = ServerContext { public_key, clock: Arc::clone(&clock), own: Arc::clone(own) };
         let connections = servers::start(&plan.servers, &context).await?;
@@ -441,6 +449,7 @@ impl Runtime {
                 // Connections that are still open then are dropped.
                 let _ = tokio::time::timeout(PATIENCE, serving).await;
             }
+            () = kernel.lost() => {}
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
             never = watch_keys(&self.store) => match never {},
             never = self.own_keys.watch() => match never {},

@@ -4,9 +4,14 @@
 //! log, proofs that the checkpoints are of one log, and the authority's certificates of the kernels
 //! that signed. The authority's public key, or one kernel's, is enough to check all of it.
 
-use std::collections::HashSet;
+mod coverage;
+
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use coverage::{Coverage, LogCoverage};
 
 use crate::canonical;
 use crate::certificate::KernelCertificate;
@@ -29,6 +34,9 @@ pub struct ReceiptBundle {
     pub checkpoints: Vec<KernelCheckpoint>,
     /// That each checkpoint's chain is the beginning of the last one's.
     pub consistency: Vec<ConsistencyEvidence>,
+    /// What the bundle has of each log; none in those of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<LogCoverage>,
     /// The receipts.
     pub entries: Vec<BundleEntry>,
     /// [`BUNDLE_SCHEMA`].
@@ -49,7 +57,7 @@ pub struct ConsistencyEvidence {
 
 /// One receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "WrittenEntry")]
 pub struct BundleEntry {
     /// That it is in its log; none while no checkpoint covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +68,42 @@ pub struct BundleEntry {
     pub receipt: LoggedReceipt,
     /// Its position in the log, from 1.
     pub seq: u64,
+    /// Members of the receipt, as it was read, that nothing signs.
+    #[serde(skip)]
+    pub unsigned: Vec<String>,
 }
+
+/// An entry with its receipt as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenEntry {
+    #[serde(default)]
+    inclusion: Option<ReceiptInclusion>,
+    log_id: String,
+    receipt: Value,
+    seq: u64,
+}
+
+impl TryFrom<WrittenEntry> for BundleEntry {
+    type Error = serde_json::Error;
+
+    fn try_from(written: WrittenEntry) -> Result<Self, serde_json::Error> {
+        let WrittenEntry { inclusion, log_id, receipt: text, seq } = written;
+        let receipt = LoggedReceipt::deserialize(&text)?;
+        // What a reader of signed members does not understand, it drops.
+        let understood = serde_json::to_value(&receipt)?;
+        let is_signed = |name: &str, value: &Value| {
+            name != UNSIGNED && understood.get(name).is_some_and(|found| found == value)
+        };
+        let members = text.as_object().into_iter().flatten();
+        let unsigned = members.filter(|(name, value)| !is_signed(name, value));
+        let unsigned = unsigned.map(|(name, _)| name.clone()).collect();
+        Ok(Self { inclusion, log_id, receipt, seq, unsigned })
+    }
+}
+
+/// The member of a receipt that is understood and not signed, and that no check looks at.
+const UNSIGNED: &str = "bbs_signature";
 
 /// The keys that a verifier trusts.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +128,12 @@ pub struct BundleReport {
     pub pending: usize,
     /// Checkpoints checked.
     pub checkpoints: usize,
+    /// What the bundle has of each log, if it says that itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<LogCoverage>,
+    /// What is not wrong, and still matters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Everything that is wrong.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -111,15 +160,19 @@ impl ReceiptBundle {
         for checkpoint in &self.checkpoints {
             check_checkpoint(checkpoint, &trusted, &mut report);
         }
+        let checkpoints = self.by_number();
         for evidence in &self.consistency {
-            self.check_consistency(evidence, &mut report);
+            check_consistency(evidence, &checkpoints, &mut report);
         }
         self.check_each_extends(&mut report);
+        self.check_coverage(&mut report);
         if self.entries.is_empty() {
             report.problems.push("expected at least one receipt, found none".to_owned());
         }
+        let ends = self.ends();
         for entry in &self.entries {
-            self.check_entry(entry, &trusted, &mut report);
+            let end = ends.get(entry.receipt.kernel_key()).copied();
+            check_entry(entry, &trusted, (&checkpoints, end), &mut report);
         }
         if report.pending > 0 && !trust.allow_pending {
             let pending = report.pending;
@@ -166,84 +219,135 @@ impl ReceiptBundle {
         trusted
     }
 
-    fn checkpoint(&self, log: &str, seq: u64) -> Option<&KernelCheckpoint> {
-        self.checkpoints.iter().find(|checkpoint| {
-            checkpoint.body.checkpoint_seq == seq && log_id(&checkpoint.body.kernel_key) == log
-        })
+    fn by_number(&self) -> Numbered<'_> {
+        let named = self.checkpoints.iter().map(|checkpoint| {
+            let body = &checkpoint.body;
+            ((log_id(&body.kernel_key), body.checkpoint_seq), checkpoint)
+        });
+        named.collect()
     }
 
-    fn check_consistency(&self, evidence: &ConsistencyEvidence, report: &mut BundleReport) {
-        let (proof, log) = (&evidence.proof, &evidence.log_id);
-        let name = format!("checkpoints {} to {} of {log}", proof.from_size, proof.to_size);
-        let ends = (self.checkpoint(log, proof.from_size), self.checkpoint(log, proof.to_size));
-        match ends {
-            (Some(from), Some(to)) if to.extends(from, proof) => {}
-            (Some(_), Some(_)) => {
-                report.problems.push(format!("{name}: the one is not a beginning of the other"));
-            }
-            _ => report.problems.push(format!("{name}: not both are in the bundle")),
+    /// The last place that a checkpoint covers, of each kernel's log.
+    fn ends(&self) -> HashMap<&PublicKey, u64> {
+        let mut ends = HashMap::new();
+        for body in self.checkpoints.iter().map(|checkpoint| &checkpoint.body) {
+            let end = ends.entry(&body.kernel_key).or_insert(0);
+            *end = body.batch_end_seq.max(*end);
         }
+        ends
     }
 
     /// Every checkpoint but the last of its log must be proved to be a beginning of that.
     fn check_each_extends(&self, report: &mut BundleReport) {
-        for checkpoint in &self.checkpoints {
-            let key = &checkpoint.body.kernel_key;
-            let seq = checkpoint.body.checkpoint_seq;
-            let same_log = self.checkpoints.iter().filter(|other| other.body.kernel_key == *key);
-            let last = same_log.map(|other| other.body.checkpoint_seq).max().unwrap_or(seq);
-            let log = log_id(key);
-            let proved = self.consistency.iter().any(|evidence| {
-                let sizes = (evidence.proof.from_size, evidence.proof.to_size);
-                evidence.log_id == log && sizes == (seq, last)
-            });
-            if seq != last && !proved {
+        let sizes = |it: &ConsistencyEvidence| (it.proof.from_size, it.proof.to_size);
+        let proved: HashSet<_> =
+            self.consistency.iter().map(|it| (it.log_id.as_str(), sizes(it))).collect();
+        let mut last: HashMap<&PublicKey, u64> = HashMap::new();
+        for body in self.checkpoints.iter().map(|checkpoint| &checkpoint.body) {
+            let seq = last.entry(&body.kernel_key).or_insert(0);
+            *seq = body.checkpoint_seq.max(*seq);
+        }
+        for body in self.checkpoints.iter().map(|checkpoint| &checkpoint.body) {
+            let (log, seq) = (log_id(&body.kernel_key), body.checkpoint_seq);
+            let last = last.get(&body.kernel_key).copied().unwrap_or(seq);
+            if seq != last && !proved.contains(&(log.as_str(), (seq, last))) {
                 let name = format!("checkpoint {seq} of {log}");
                 report.problems.push(format!("{name}: no proof that checkpoint {last} extends it"));
             }
         }
     }
 
-    fn check_entry(&self, entry: &BundleEntry, trusted: &[PublicKey], report: &mut BundleReport) {
-        report.receipts += 1;
-        let (receipt, name) = (&entry.receipt, entry.receipt.id());
-        let mut problems = Vec::new();
-        if let Err(error) = receipt.verify() {
-            problems.push(error.to_string());
+    /// What is there of each log must be what the bundle says, if it does. Warns of what is not there.
+    fn check_coverage(&self, report: &mut BundleReport) {
+        let mut found = Coverage::default();
+        self.entries.iter().for_each(|entry| found.note(entry));
+        let found = found.logs();
+        if !self.coverage.is_empty() && self.coverage != found {
+            report.problems.push("expected what it says of its coverage, found other".to_owned());
         }
-        if !trusted.contains(receipt.kernel_key()) {
-            problems.push("no trusted authority vouches for the kernel that signed".to_owned());
+        for log in found.iter().filter(|log| !log.gaps.is_empty()) {
+            let LogCoverage { first, last, log_id, .. } = log;
+            report.warnings.push(format!(
+                "{log_id}: {} of the places from {first} to {last} are not in the bundle",
+                log.missing()
+            ));
         }
-        if log_id(receipt.kernel_key()) != entry.log_id {
-            problems.push("it is not of the log that it is said to be in".to_owned());
+        for entry in self.entries.iter().filter(|entry| !entry.unsigned.is_empty()) {
+            let (id, members) = (entry.receipt.id(), entry.unsigned.join("`, `"));
+            report.warnings.push(format!("receipt {id}: nothing signs its members `{members}`"));
         }
-        match self.check_inclusion(entry) {
-            Ok(true) => report.included += 1,
-            Ok(false) => report.pending += 1,
-            Err(problem) => problems.push(problem),
-        }
-        report.problems.extend(problems.into_iter().map(|it| format!("receipt {name}: {it}")));
+        report.coverage.clone_from(&self.coverage);
     }
+}
 
-    /// Whether a receipt is proved to be in its log; `false` while no checkpoint covers it.
-    fn check_inclusion(&self, entry: &BundleEntry) -> Result<bool, String> {
-        let Some(inclusion) = &entry.inclusion else {
-            let same_log = |it: &&KernelCheckpoint| log_id(&it.body.kernel_key) == entry.log_id;
-            let ends = self.checkpoints.iter().filter(same_log).map(|it| it.body.batch_end_seq);
-            if ends.max().is_some_and(|end| entry.seq <= end) {
-                return Err("a checkpoint covers its place, but nothing proves it there".to_owned());
-            }
-            return Ok(false);
-        };
-        let Some(checkpoint) = self.checkpoint(&entry.log_id, inclusion.checkpoint_seq) else {
-            return Err(format!("checkpoint {} is not in the bundle", inclusion.checkpoint_seq));
-        };
-        let content = canonical::to_vec(&entry.receipt).map_err(|error| error.to_string())?;
-        if inclusion.receipt_seq == entry.seq && inclusion.verify(checkpoint, &content) {
-            return Ok(true);
+/// Checkpoints by log and number.
+type Numbered<'a> = HashMap<(String, u64), &'a KernelCheckpoint>;
+
+fn check_consistency(
+    evidence: &ConsistencyEvidence,
+    checkpoints: &Numbered<'_>,
+    report: &mut BundleReport,
+) {
+    let (proof, log) = (&evidence.proof, &evidence.log_id);
+    let name = format!("checkpoints {} to {} of {log}", proof.from_size, proof.to_size);
+    let end = |seq| checkpoints.get(&(log.clone(), seq));
+    match (end(proof.from_size), end(proof.to_size)) {
+        (Some(from), Some(to)) if to.extends(from, proof) => {}
+        (Some(_), Some(_)) => {
+            report.problems.push(format!("{name}: the one is not a beginning of the other"));
         }
-        Err(format!("it is not entry {} under checkpoint {}", entry.seq, inclusion.checkpoint_seq))
+        _ => report.problems.push(format!("{name}: not both are in the bundle")),
     }
+}
+
+/// Checks a receipt against all checkpoints, and the last place of its log that they cover.
+fn check_entry(
+    entry: &BundleEntry,
+    trusted: &[PublicKey],
+    (checkpoints, end): (&Numbered<'_>, Option<u64>),
+    report: &mut BundleReport,
+) {
+    report.receipts += 1;
+    let (receipt, name) = (&entry.receipt, entry.receipt.id());
+    let mut problems = Vec::new();
+    if let Err(error) = receipt.verify() {
+        problems.push(error.to_string());
+    }
+    if !trusted.contains(receipt.kernel_key()) {
+        problems.push("no trusted authority vouches for the kernel that signed".to_owned());
+    }
+    if log_id(receipt.kernel_key()) != entry.log_id {
+        problems.push("it is not of the log that it is said to be in".to_owned());
+    }
+    match check_inclusion(entry, checkpoints, end) {
+        Ok(true) => report.included += 1,
+        Ok(false) => report.pending += 1,
+        Err(problem) => problems.push(problem),
+    }
+    report.problems.extend(problems.into_iter().map(|it| format!("receipt {name}: {it}")));
+}
+
+/// Whether a receipt is proved to be in its log; `false` while no checkpoint covers it.
+fn check_inclusion(
+    entry: &BundleEntry,
+    checkpoints: &Numbered<'_>,
+    end: Option<u64>,
+) -> Result<bool, String> {
+    let Some(inclusion) = &entry.inclusion else {
+        if end.is_some_and(|end| entry.seq <= end) {
+            return Err("a checkpoint covers its place, but nothing proves it there".to_owned());
+        }
+        return Ok(false);
+    };
+    let number = inclusion.checkpoint_seq;
+    let Some(checkpoint) = checkpoints.get(&(entry.log_id.clone(), number)) else {
+        return Err(format!("checkpoint {number} is not in the bundle"));
+    };
+    let content = canonical::to_vec(&entry.receipt).map_err(|error| error.to_string())?;
+    if inclusion.receipt_seq == entry.seq && inclusion.verify(checkpoint, &content) {
+        return Ok(true);
+    }
+    Err(format!("it is not entry {} under checkpoint {number}", entry.seq))
 }
 
 fn check_checkpoint(

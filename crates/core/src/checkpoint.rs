@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::canonical::{self, CanonicalError};
 use crate::crypto::{Keypair, PublicKey, Signature};
 use crate::hash::{Hash, sha256_hex};
-use crate::merkle::{ConsistencyProof, Frontier, InclusionProof, leaf_hash};
+use crate::merkle::{ConsistencyProof, Frontier, InclusionProof, Tree, leaf_hash};
 use crate::signed::{ArtifactError, Signed, malformed, signed_by};
 
 /// The schema that we issue.
@@ -251,9 +251,15 @@ impl ReceiptInclusion {
     /// The proof that entry `receipt_seq` is in the batch of `checkpoint` with these leaves; none
     /// when it is not.
     pub fn build(checkpoint: &KernelCheckpoint, leaves: &[Hash], receipt_seq: u64) -> Option<Self> {
+        Self::of(checkpoint, &Tree::new(leaves.to_vec()), receipt_seq)
+    }
+
+    /// As [`Self::build`], from the tree of the batch.
+    #[must_use]
+    pub fn of(checkpoint: &KernelCheckpoint, batch: &Tree, receipt_seq: u64) -> Option<Self> {
         let body = &checkpoint.body;
         let leaf_index = receipt_seq.checked_sub(body.batch_start_seq)?;
-        let proof = InclusionProof::build(leaves, usize::try_from(leaf_index).ok()?)?;
+        let proof = batch.inclusion(usize::try_from(leaf_index).ok()?)?;
         let (checkpoint_seq, merkle_root) = (body.checkpoint_seq, body.merkle_root);
         Some(Self { checkpoint_seq, receipt_seq, leaf_index, merkle_root, proof })
     }

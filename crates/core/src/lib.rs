@@ -39,6 +39,7 @@ pub mod governance;
 pub mod hash;
 pub mod lineage;
 pub mod manifest;
+pub mod mark;
 pub mod merkle;
 pub mod message;
 pub mod money;

@@ -60,6 +60,99 @@ impl Frontier {
     }
 }
 
+/// A whole tree, with the root of every full subtree: a proof takes as many steps as it is high.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// The roots of the full subtrees of 1, 2, 4, … leaves.
+    levels: Vec<Vec<Hash>>,
+}
+
+impl Tree {
+    /// The tree over these leaf hashes.
+    #[must_use]
+    pub fn new(leaves: Vec<Hash>) -> Self {
+        let mut levels = vec![leaves];
+        while let Some(below) = levels.last().filter(|below| below.len() > 1) {
+            let (pairs, _) = below.as_chunks::<2>();
+            let level = pairs.iter().map(|[left, right]| node_hash(left, right)).collect();
+            levels.push(level);
+        }
+        Self { levels }
+    }
+
+    fn size(&self) -> usize {
+        self.levels.first().map_or(0, Vec::len)
+    }
+
+    /// The proof for the leaf at `index`; none when there is no such leaf.
+    #[must_use]
+    pub fn inclusion(&self, index: usize) -> Option<InclusionProof> {
+        let size = self.size();
+        if index >= size {
+            return None;
+        }
+        let (mut audit_path, mut within) = (Vec::new(), Part { start: 0, size });
+        while within.size > 1 {
+            let (left, right) = within.split();
+            let (inside, sibling) = if index < right.start { (left, right) } else { (right, left) };
+            audit_path.push(self.root_of(sibling)?);
+            within = inside;
+        }
+        // From the leaf up.
+        audit_path.reverse();
+        let (tree_size, leaf_index) = (u64::try_from(size).ok()?, index.try_into().ok()?);
+        Some(InclusionProof { tree_size, leaf_index, audit_path })
+    }
+
+    /// The proof that the first `from` leaves are the beginning; none when there are no such
+    /// leaves.
+    #[must_use]
+    pub fn consistency(&self, from: usize) -> Option<ConsistencyProof> {
+        let size = self.size();
+        if from == 0 || from > size {
+            return None;
+        }
+        let (mut path, mut within) = (Vec::new(), Part { start: 0, size });
+        while from != within.start + within.size {
+            let (left, right) = within.split();
+            let (inside, sibling) = if from <= right.start { (left, right) } else { (right, left) };
+            path.push(self.root_of(sibling)?);
+            within = inside;
+        }
+        // A smaller tree that is a full subtree: the verifier knows its root.
+        if within.start > 0 {
+            path.push(self.root_of(within)?);
+        }
+        path.reverse();
+        let (from_size, to_size) = (from.try_into().ok()?, size.try_into().ok()?);
+        Some(ConsistencyProof { from_size, to_size, path })
+    }
+
+    fn root_of(&self, part: Part) -> Option<Hash> {
+        if part.size.is_power_of_two() {
+            let level = self.levels.get(usize::try_from(part.size.ilog2()).ok()?)?;
+            return level.get(part.start / part.size).copied();
+        }
+        let (left, right) = part.split();
+        Some(node_hash(&self.root_of(left)?, &self.root_of(right)?))
+    }
+}
+
+/// A subtree over this many leaves from this one on, at least one.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    start: usize,
+    size: usize,
+}
+
+impl Part {
+    const fn split(self) -> (Self, Self) {
+        let size = split_point(self.size);
+        let left = Self { start: self.start, size };
+        (left, Self { start: self.start + size, size: self.size - size })
+    }
+}
+
 /// Where a tree of this many leaves splits: the largest power of two below.
 const fn split_point(leaves: usize) -> usize {
     leaves.next_power_of_two() / 2
@@ -77,15 +170,10 @@ pub struct InclusionProof {
 }
 
 impl InclusionProof {
-    /// The proof for the leaf at `index`; none when there is no such leaf.
+    /// The proof for the leaf at `index`; none when there is no such leaf. For several proofs from
+    /// one tree, make the [`Tree`] once.
     pub fn build(leaves: &[Hash], index: usize) -> Option<Self> {
-        if index >= leaves.len() {
-            return None;
-        }
-        let mut audit_path = Vec::new();
-        collect_path(leaves, index, &mut audit_path);
-        let (tree_size, leaf_index) = (u64::try_from(leaves.len()).ok()?, index.try_into().ok()?);
-        Some(Self { tree_size, leaf_index, audit_path })
+        Tree::new(leaves.to_vec()).inclusion(index)
     }
 
     /// Whether `leaf` is in the tree with this root, at this index. Every hash of the path is
@@ -122,19 +210,6 @@ const fn skip_lonely(node: &mut u64, last: &mut u64) {
     }
 }
 
-fn collect_path(leaves: &[Hash], index: usize, path: &mut Vec<Hash>) {
-    if leaves.len() < 2 {
-        return;
-    }
-    let (left, right) = leaves.split_at(split_point(leaves.len()));
-    let (inside, sibling, index) = match index.checked_sub(left.len()) {
-        None => (left, right, index),
-        Some(index) => (right, left, index),
-    };
-    collect_path(inside, index, path);
-    path.extend(root(sibling));
-}
-
 /// A proof that one tree is the beginning of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsistencyProof {
@@ -148,15 +223,9 @@ pub struct ConsistencyProof {
 
 impl ConsistencyProof {
     /// The proof that the first `from` leaves are the beginning; none when there are no such
-    /// leaves.
+    /// leaves. For several proofs from one tree, make the [`Tree`] once.
     pub fn build(leaves: &[Hash], from: usize) -> Option<Self> {
-        if from == 0 || from > leaves.len() {
-            return None;
-        }
-        let mut path = Vec::new();
-        collect_consistency(leaves, from, true, &mut path);
-        let (from_size, to_size) = (from.try_into().ok()?, leaves.len().try_into().ok()?);
-        Some(Self { from_size, to_size, path })
+        Tree::new(leaves.to_vec()).consistency(from)
     }
 
     /// Whether the tree with root `to` begins with the tree with root `from`.
@@ -193,28 +262,6 @@ impl ConsistencyProof {
             last >>= 1;
         }
         last == 0 && smaller == *from && larger == *to
-    }
-}
-
-/// `whole` says whether the smaller tree is still a full subtree at this level: then its hash
-/// is known to the verifier and left out.
-fn collect_consistency(leaves: &[Hash], from: usize, whole: bool, path: &mut Vec<Hash>) {
-    if from == leaves.len() {
-        if !whole {
-            path.extend(root(leaves));
-        }
-        return;
-    }
-    let (left, right) = leaves.split_at(split_point(leaves.len()));
-    match from.checked_sub(left.len()) {
-        None | Some(0) => {
-            collect_consistency(left, from, whole, path);
-            path.extend(root(right));
-        }
-        Some(from) => {
-            collect_consistency(right, from, false, path);
-            path.extend(root(left));
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use chio_core::checkpoint::{Batch, KernelCheckpoint, ReceiptInclusion};
 use chio_core::crypto::Signature;
 use chio_core::hash::Hash;
 use chio_core::manifest::SignedManifest;
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::merkle::{ConsistencyProof, Frontier, InclusionProof, leaf_hash, root};
 use chio_core::receipt::{ChildReceipt, ChioReceipt};
 use chio_core::signed::Signed;
@@ -114,6 +115,16 @@ proptest! {
                 && checkpoint.check_follows(before).is_ok()
                 && checkpoint.check_chain_root(&mut chain).is_ok()
         });
+    }
+
+    #[test]
+    fn marks(sizes in proptest::collection::vec(1u64..9, 1..3), numbers in any::<[u64; 3]>()) {
+        let all = checkpoints(&sizes);
+        let [debits, epoch, revoked] = numbers.map(|number| number >> 11);
+        let numbers = StoreNumbers { debits, epoch, revoked };
+        let mark = Mark::issue(&key(7), "store-1", all.last(), numbers).unwrap();
+        refuses_every_change(&mark, |mark: &Mark| mark.check_signature().is_ok());
+        refuses_every_flipped_bit(&mark);
     }
 
     #[test]

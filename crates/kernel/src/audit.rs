@@ -1,5 +1,7 @@
 //! Audit: a whole store re-verified, every receipt, leaf, checkpoint and link, by nothing but the
-//! authority's public key.
+//! authority's public key; and budgets and revocations against what receipts say of them.
+
+mod books;
 
 use std::collections::HashSet;
 
@@ -8,12 +10,16 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
 use chio_core::hash::{Hash, sha256};
+use chio_core::mark::Mark;
 use chio_core::merkle::{Frontier, leaf_hash};
 use chio_core::receipt::LoggedReceipt;
 use chio_core::signed::Signed;
 use serde::Serialize;
 
-use crate::store::{LogEntry, LogStore, LogSummary, StoreResult};
+use books::{Books, Said};
+
+use crate::mark::regressions;
+use crate::store::{LogEntry, LogStore, LogSummary, Store, StoreResult};
 
 /// Entries and checkpoints that are read at once.
 const PAGE: usize = 2000;
@@ -45,6 +51,9 @@ pub struct AuditReport {
     pub logs: Vec<LogAudit>,
     /// What is wrong with logs that are not there, and with the keys of the store.
     pub missing: Vec<String>,
+    /// What is wrong with what all logs share: budgets, revocations, tokens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub store: Vec<String>,
     /// How many problems there are in all.
     pub problems: u64,
 }
@@ -54,6 +63,36 @@ impl AuditReport {
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.problems == 0
+    }
+
+    /// Adds what the store has no more of what these marks say. They were read before the audit.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn compare<S: Store + ?Sized>(
+        &mut self,
+        store: &S,
+        marks: &[Mark],
+    ) -> StoreResult<()> {
+        for regression in regressions(store, marks).await? {
+            self.blame(regression.log_id.as_deref(), regression.problem);
+        }
+        Ok(())
+    }
+
+    /// Adds a problem of a log, or of the store.
+    pub fn blame(&mut self, log_id: Option<&str>, problem: String) {
+        self.problems += 1;
+        let Some(log_id) = log_id else {
+            if self.store.len() < MAX_TOLD {
+                self.store.push(problem);
+            }
+            return;
+        };
+        match self.logs.iter_mut().find(|log| log.log_id == log_id) {
+            Some(log) => log.blame(problem),
+            None => self.missing.push(format!("{log_id}: {problem}")),
+        }
     }
 }
 
@@ -94,14 +133,14 @@ impl LogAudit {
 /// # Errors
 /// When the store does not answer; what it answers wrongly is in the report.
 pub async fn audit(
-    store: &(impl LogStore + ?Sized),
+    store: &(impl Store + ?Sized),
     trust: &AuditTrust,
     mut progress: impl FnMut(AuditProgress) + Send,
 ) -> StoreResult<AuditReport> {
     let (store_id, logs) = (store.store_id().await?, store.logs().await?);
     let mut at = AuditProgress { done: 0, total: logs.iter().map(|log| log.entries).sum() };
     let mut report = AuditReport::default();
-    let mut seen = HashSet::new();
+    let mut seen = Seen::default();
     for summary in logs {
         let mut found = examine_certificate(&summary, &store_id, trust);
         let mut reader = LogReader::new(&summary);
@@ -125,7 +164,18 @@ pub async fn audit(
         report.problems += found.problem_count;
         report.logs.push(found);
     }
+    for problem in seen.books.problems(store).await? {
+        report.blame(None, problem);
+    }
     Ok(report)
+}
+
+/// What was seen in all logs so far.
+#[derive(Default)]
+struct Seen {
+    /// Digests of what may occur only once.
+    names: HashSet<[u8; 32]>,
+    books: Books,
 }
 
 fn examine_certificate(summary: &LogSummary, store_id: &str, trust: &AuditTrust) -> LogAudit {
@@ -172,6 +222,7 @@ struct Checked {
     leaf: Hash,
     /// Digests of what may occur only once.
     names: Vec<[u8; 32]>,
+    said: Said,
     signer: Option<PublicKey>,
     problem: Option<String>,
 }
@@ -195,7 +246,8 @@ fn check_entry(entry: &LogEntry) -> Checked {
         Ok(receipt) => receipt,
         Err(error) => {
             let problem = Some(format!("this is not a receipt: {error}"));
-            return Checked { seq: entry.seq, leaf, names: Vec::new(), signer: None, problem };
+            let (seq, names, said) = (entry.seq, Vec::new(), Said::Nothing);
+            return Checked { seq, leaf, names, said, signer: None, problem };
         }
     };
     let mut names = vec![sha256(receipt.id().as_bytes())];
@@ -206,8 +258,10 @@ fn check_entry(entry: &LogEntry) -> Checked {
         (Ok(()), _) => Some("expected the canonical form, found another".to_owned()),
     };
     let problem = problem.map(|problem| format!("receipt {}: {problem}", receipt.id()));
+    // What a receipt says counts if it holds.
+    let said = if problem.is_none() { Said::by(&receipt) } else { Said::Nothing };
     let signer = Some(receipt.kernel_key().clone());
-    Checked { seq: entry.seq, leaf, names, signer, problem }
+    Checked { seq: entry.seq, leaf, names, said, signer, problem }
 }
 
 /// Reads and checks one log.
@@ -229,7 +283,7 @@ impl<'a> LogReader<'a> {
         Self { summary, next, expected, leaves, previous: None, chain: Frontier::default() }
     }
 
-    fn take(&mut self, checked: Vec<Checked>, seen: &mut HashSet<[u8; 32]>, found: &mut LogAudit) {
+    fn take(&mut self, checked: Vec<Checked>, seen: &mut Seen, found: &mut LogAudit) {
         for entry in checked {
             let seq = entry.seq;
             if seq != self.expected {
@@ -242,9 +296,11 @@ impl<'a> LogReader<'a> {
             }
             if entry.signer.is_some_and(|signer| signer != self.summary.kernel_key) {
                 found.blame(format!("entry {seq}: it is signed by another kernel"));
+            } else {
+                seen.books.note(entry.said);
             }
             for name in entry.names {
-                if !seen.insert(name) {
+                if !seen.names.insert(name) {
                     found.blame(format!("entry {seq}: its id or its call occurs a second time"));
                 }
             }

@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     servers: RwLock<HashMap<String, Arc<Server>>>,
     /// Ends the background tasks.
     stop: CancellationToken,
+    /// The store was removed while it was in use.
+    lost: CancellationToken,
 }
 
 impl Inner {
@@ -100,6 +102,12 @@ impl Inner {
     async fn checkpoint(&self, partial: bool) -> Result<(), KernelError> {
         let now = self.clock.unix_seconds();
         self.log.checkpoint(&self.key, now, partial).await
+    }
+
+    /// Has a mark kept of how far the log and the store have come, if they have since the last one.
+    async fn keep_mark(&self) -> Result<(), KernelError> {
+        let epoch = self.revocations.epoch();
+        self.log.keep_mark(&*self.store, &self.key, epoch).await
     }
 }
 
@@ -133,6 +141,7 @@ impl ChioKernel {
             running: Running::default(),
             servers: RwLock::default(),
             stop: CancellationToken::new(),
+            lost: CancellationToken::new(),
             config,
             key,
             ledger,
@@ -144,6 +153,7 @@ impl ChioKernel {
         });
         inner.recover_own().await?;
         inner.checkpoint(true).await?;
+        inner.keep_mark().await?;
         tokio::spawn(poll_revocations(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(make_checkpoints(Arc::downgrade(&inner), inner.stop.clone()));
         tokio::spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
@@ -299,6 +309,11 @@ impl ChioKernel {
     pub fn set_pipeline(&self, pipeline: Pipeline) {
         let mut current = self.inner.pipeline.write();
         *current = Arc::new(pipeline);
+    }
+
+    /// What every handle shares.
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// The guards in force.
@@ -464,6 +479,12 @@ impl ChioKernel {
         inner.revocations.refresh(&*inner.store, inner.clock.monotonic()).await
     }
 
+    /// Waits until the store is found to be removed. From then on calls are denied, and
+    /// [`Self::drain`] says so.
+    pub async fn lost(&self) {
+        self.inner.lost.cancelled().await;
+    }
+
     /// How many calls run now.
     pub fn in_flight(&self) -> usize {
         self.inner.running.count()
@@ -483,9 +504,11 @@ impl ChioKernel {
             let _ = tokio::time::timeout(LEAVE, inner.running.idle()).await;
         }
         inner.stop.cancel();
+        inner.ledger.check_present().await?;
         inner.sweep().await?;
         inner.log.read_rest(&*inner.store).await?;
-        inner.checkpoint(true).await
+        inner.checkpoint(true).await?;
+        inner.keep_mark().await
     }
 }
 
@@ -520,10 +543,19 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
         let Some(inner) = kernel.upgrade() else { return };
         if partial {
             due = None;
+            if let Err(error) = inner.ledger.check_present().await {
+                tracing::error!("no call runs any more: {error}");
+                inner.running.close();
+                inner.lost.cancel();
+                return;
+            }
             // What fails now is tried again at the next beat.
             let _ = inner.log.fill_gaps(&*inner.store).await;
         }
         let _ = inner.checkpoint(partial).await;
+        if partial && let Err(error) = inner.keep_mark().await {
+            tracing::warn!("no mark of the log can be kept: {error}");
+        }
     }
 }
 

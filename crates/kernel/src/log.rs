@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chio_core::checkpoint::{Batch, KernelCheckpoint, log_id};
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::hash::Hash;
+use chio_core::mark::Mark;
 use chio_core::merkle::{self, Frontier, leaf_hash};
 use chio_core::signed::Signed;
 use parking_lot::Mutex;
@@ -44,6 +45,8 @@ pub(crate) struct ReceiptLog {
     pub(crate) full: Arc<Notify>,
     /// Held while a checkpoint is made, so that each follows the one before.
     chain: tokio::sync::Mutex<Chain>,
+    /// The checkpoint and the epoch of revocations of the last mark.
+    marked: Mutex<Option<(u64, u64)>>,
 }
 
 #[derive(Debug)]
@@ -75,8 +78,8 @@ impl ReceiptLog {
         let pending = Pending { next, leaves: BTreeMap::new() };
         let (pending, full) = (Mutex::new(pending), Arc::new(Notify::new()));
         let (batch, chain) = (batch.max(1), tokio::sync::Mutex::new(chain));
-        let receipts = broadcast::channel(MAX_BEHIND).0;
-        let log = Self { log_id, ledger, clock, receipts, batch, pending, full, chain };
+        let (receipts, marked) = (broadcast::channel(MAX_BEHIND).0, Mutex::default());
+        let log = Self { log_id, ledger, clock, receipts, batch, pending, full, chain, marked };
         log.read_from(store, next, None).await?;
         Ok(log)
     }
@@ -135,6 +138,33 @@ impl ReceiptLog {
                 pending.leaves.pop_first();
             }
         }
+        Ok(())
+    }
+
+    /// Has a mark kept of what is durable now, unless neither the checkpoints nor the epoch of
+    /// revocations have moved since the last one.
+    pub(crate) async fn keep_mark(
+        &self,
+        store: &dyn Store,
+        key: &Keypair,
+        epoch: u64,
+    ) -> Result<(), KernelError> {
+        let last = self.chain.lock().await.previous.clone();
+        let reached = (last.as_ref().map_or(0, |last| last.body.checkpoint_seq), epoch);
+        if *self.marked.lock() == Some(reached) {
+            return Ok(());
+        }
+        let (store_id, numbers) = (store.store_id().await?, store.numbers().await?);
+        let mark = Mark::issue(key, store_id, last.as_ref(), numbers)?;
+        let is_first = self.ledger.keep_mark(mark).await?;
+        if let Some(last) = last.filter(|_| is_first) {
+            let (entries, log_id) = (last.body.batch_end_seq, &self.log_id);
+            tracing::warn!(
+                "there was no mark of {log_id}, so nothing shows what was taken from its end: one is \
+                 kept from now on, beginning with the {entries} receipts that are there"
+            );
+        }
+        *self.marked.lock() = Some(reached);
         Ok(())
     }
 

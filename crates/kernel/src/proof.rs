@@ -1,15 +1,15 @@
 //! Proofs from a log: that a receipt is in it, that one checkpoint extends another, and bundles of
 //! receipts that carry both.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod export;
 
-use chio_core::bundle::{BUNDLE_SCHEMA, BundleEntry, ConsistencyEvidence, ReceiptBundle};
 use chio_core::checkpoint::{KernelCheckpoint, ReceiptInclusion};
 use chio_core::hash::Hash;
-use chio_core::merkle::{ConsistencyProof, leaf_hash};
-use chio_core::receipt::LoggedReceipt;
+use chio_core::merkle::{ConsistencyProof, Tree, leaf_hash};
 
-use crate::store::{LogStore, ReceiptRow, StoreError, StoreResult};
+use crate::store::{LogEntry, LogStore, StoreError, StoreResult};
+
+pub use export::{Part, Place, bundle, export};
 
 /// How many checkpoints are read at once.
 const PAGE: usize = 1000;
@@ -25,39 +25,66 @@ pub async fn inclusion(
     seq: u64,
 ) -> StoreResult<Option<(KernelCheckpoint, ReceiptInclusion)>> {
     let Some(checkpoint) = store.covering(log_id, seq).await? else { return Ok(None) };
-    let body = &checkpoint.body;
-    let size = usize::try_from(body.tree_size).unwrap_or(usize::MAX);
-    let leaves = leaves(store, log_id, body.batch_start_seq, size).await?;
-    let whole = leaves.len() == size;
-    match ReceiptInclusion::build(&checkpoint, &leaves, seq).filter(|_| whole) {
-        Some(proof) => Ok(Some((checkpoint, proof))),
-        None => {
-            let number = checkpoint.body.checkpoint_seq;
-            let problem = format!("{log_id} does not hold what its checkpoint {number} covers");
-            Err(StoreError::Damaged(problem))
+    let batch = Batch::read(store, log_id, checkpoint).await?;
+    let proof = batch.prove(log_id, seq)?;
+    Ok(Some((batch.checkpoint, proof)))
+}
+
+/// The entries under one checkpoint.
+struct Batch {
+    checkpoint: KernelCheckpoint,
+    tree: Tree,
+    /// The entries, as far as they are kept.
+    entries: Vec<LogEntry>,
+}
+
+impl Batch {
+    /// The most bytes of entries that are kept.
+    const KEPT: usize = 16 << 20;
+
+    async fn read(
+        store: &(impl LogStore + ?Sized),
+        log_id: &str,
+        checkpoint: KernelCheckpoint,
+    ) -> StoreResult<Self> {
+        let body = &checkpoint.body;
+        let size = usize::try_from(body.tree_size).unwrap_or(usize::MAX);
+        let mut leaves: Vec<Hash> = Vec::with_capacity(size.min(PAGE));
+        let (mut entries, mut kept) = (Vec::new(), 0);
+        while leaves.len() < size {
+            let next = body.batch_start_seq + u64::try_from(leaves.len()).unwrap_or(u64::MAX);
+            // Large entries come in several answers.
+            let page = store.entries(log_id, next, size - leaves.len()).await?;
+            let gapless = page.iter().zip(next..).all(|(entry, seq)| entry.seq == seq);
+            if page.is_empty() || !gapless {
+                return Err(not_whole(log_id, &checkpoint));
+            }
+            for entry in page {
+                leaves.push(leaf_hash(&entry.body));
+                kept += entry.body.len();
+                if kept <= Self::KEPT {
+                    entries.push(entry);
+                }
+            }
         }
+        Ok(Self { checkpoint, tree: Tree::new(leaves), entries })
+    }
+
+    fn prove(&self, log_id: &str, seq: u64) -> StoreResult<ReceiptInclusion> {
+        let proof = ReceiptInclusion::of(&self.checkpoint, &self.tree, seq);
+        proof.ok_or_else(|| not_whole(log_id, &self.checkpoint))
+    }
+
+    /// Whether this entry is one of these.
+    fn has(&self, seq: u64) -> bool {
+        let body = &self.checkpoint.body;
+        (body.batch_start_seq..=body.batch_end_seq).contains(&seq)
     }
 }
 
-/// The leaves of this many entries from this place on, as far as there are no gaps.
-async fn leaves(
-    store: &(impl LogStore + ?Sized),
-    log_id: &str,
-    from: u64,
-    count: usize,
-) -> StoreResult<Vec<Hash>> {
-    let mut leaves = Vec::with_capacity(count.min(PAGE));
-    while leaves.len() < count {
-        let next = from + u64::try_from(leaves.len()).unwrap_or(u64::MAX);
-        // Large entries come in several answers.
-        let page = store.entries(log_id, next, count - leaves.len()).await?;
-        let gapless = page.iter().zip(next..).all(|(entry, seq)| entry.seq == seq);
-        if page.is_empty() || !gapless {
-            break;
-        }
-        leaves.extend(page.iter().map(|entry| leaf_hash(&entry.body)));
-    }
-    Ok(leaves)
+fn not_whole(log_id: &str, checkpoint: &KernelCheckpoint) -> StoreError {
+    let number = checkpoint.body.checkpoint_seq;
+    StoreError::Damaged(format!("{log_id} does not hold what its checkpoint {number} covers"))
 }
 
 /// The proof that checkpoint `to` of a log extends checkpoint `from`.
@@ -70,86 +97,43 @@ pub async fn consistency(
     from: u64,
     to: u64,
 ) -> StoreResult<ConsistencyProof> {
-    let leaves = chain_leaves(store, log_id, to).await?;
-    proof_between(&leaves, from, log_id)
-}
-
-fn proof_between(leaves: &[Hash], from: u64, log_id: &str) -> StoreResult<ConsistencyProof> {
+    let mut leaves = Vec::new();
+    each_checkpoint(store, log_id, to, |checkpoint| {
+        leaves.push(chain_leaf(&checkpoint)?);
+        Ok(())
+    })
+    .await?;
+    let found = leaves.len();
     let size = usize::try_from(from).unwrap_or(usize::MAX);
-    ConsistencyProof::build(leaves, size).ok_or_else(|| {
-        let found = leaves.len();
+    Tree::new(leaves).consistency(size).ok_or_else(|| {
         let expected = format!("expected checkpoints 1 to {from} in {log_id}");
         StoreError::Refused(format!("{expected}, found {found}"))
     })
 }
 
-/// The leaves of all checkpoints of a log up to this one.
-async fn chain_leaves(
+/// Reads all checkpoints of a log up to this one, in order.
+async fn each_checkpoint<E: From<StoreError>>(
     store: &(impl LogStore + ?Sized),
     log_id: &str,
     to: u64,
-) -> StoreResult<Vec<Hash>> {
-    let mut leaves = Vec::new();
-    loop {
-        let from = u64::try_from(leaves.len()).unwrap_or(u64::MAX) + 1;
-        let left = usize::try_from(to.saturating_sub(from) + 1).unwrap_or(PAGE).min(PAGE);
-        let page =
-            if from > to { Vec::new() } else { store.checkpoints(log_id, from, left).await? };
+    mut take: impl FnMut(KernelCheckpoint) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut from = 1;
+    while from <= to {
+        let left = usize::try_from(to - from + 1).unwrap_or(PAGE).min(PAGE);
+        let page = store.checkpoints(log_id, from, left).await?;
         if page.is_empty() {
-            return Ok(leaves);
+            break;
         }
         for checkpoint in page {
-            let leaf = checkpoint.body.chain_leaf();
-            leaves.push(leaf.map_err(|error| StoreError::Damaged(error.to_string()))?);
+            from += 1;
+            take(checkpoint)?;
         }
     }
+    Ok(())
 }
 
-/// A bundle of these receipts: everything that a reader without the store needs to verify them.
-///
-/// # Errors
-/// When the store does not answer, or does not hold what it should.
-pub async fn bundle(
-    store: &(impl LogStore + ?Sized),
-    rows: &[ReceiptRow],
-) -> StoreResult<ReceiptBundle> {
-    let mut checkpoints: BTreeMap<(String, u64), KernelCheckpoint> = BTreeMap::new();
-    let mut entries = Vec::with_capacity(rows.len());
-    for row in rows {
-        let receipt = LoggedReceipt::from_slice(&row.body).map_err(|error| {
-            StoreError::Damaged(format!("{} of {}: {error}", row.seq, row.log_id))
-        })?;
-        let proved = inclusion(store, &row.log_id, row.seq).await?;
-        let inclusion = proved.map(|(checkpoint, proof)| {
-            let key = (row.log_id.clone(), checkpoint.body.checkpoint_seq);
-            checkpoints.insert(key, checkpoint);
-            proof
-        });
-        entries.push(BundleEntry { inclusion, log_id: row.log_id.clone(), receipt, seq: row.seq });
-    }
-    let logs: BTreeSet<String> = rows.iter().map(|row| row.log_id.clone()).collect();
-    let mut certificates = Vec::new();
-    let mut evidence = Vec::new();
-    for summary in store.logs().await?.into_iter().filter(|log| logs.contains(&log.log_id)) {
-        certificates.extend(summary.certificates);
-        let log_id = summary.log_id;
-        let last = store.checkpoints(&log_id, summary.checkpoints, 1).await?.pop();
-        let Some(last) = last else { continue };
-        let to = last.body.checkpoint_seq;
-        checkpoints.insert((log_id.clone(), to), last);
-        let leaves = chain_leaves(store, &log_id, to).await?;
-        let earlier = checkpoints.keys().filter(|(log, seq)| *log == log_id && *seq != to);
-        for (_, from) in earlier {
-            let proof = proof_between(&leaves, *from, &log_id)?;
-            evidence.push(ConsistencyEvidence { log_id: log_id.clone(), proof });
-        }
-    }
-    Ok(ReceiptBundle {
-        certificates,
-        checkpoints: checkpoints.into_values().collect(),
-        consistency: evidence,
-        entries,
-        schema: BUNDLE_SCHEMA.to_owned(),
-        store_id: store.store_id().await?,
-    })
+/// A checkpoint's leaf in the tree over all checkpoints.
+fn chain_leaf(checkpoint: &KernelCheckpoint) -> StoreResult<Hash> {
+    checkpoint.body.chain_leaf().map_err(|error| StoreError::Damaged(error.to_string()))
 }

@@ -1,8 +1,13 @@
 //! Calls that were left unfinished: after a crash, after a store that failed, after a kernel that
 //! is gone. Each gets one receipt that says so.
 
+use std::sync::Arc;
+
 use crate::error::KernelError;
 use crate::kernel::Inner;
+use crate::log::ReceiptLog;
+use crate::mark::regressions;
+use crate::store::Uncovered;
 
 const CRASHED: &str = "the kernel stopped before the call ended";
 const LOST: &str = "the call ended, but its receipt could not be made durable at the time";
@@ -29,7 +34,24 @@ impl Inner {
                 closed += u64::from(self.close_orphan(open, CRASHED).await?);
             }
         }
+        for uncovered in self.ledger.uncovered().await? {
+            self.cover(uncovered).await?;
+        }
         Ok(closed)
+    }
+
+    /// Signs the last checkpoint of a kernel that is gone, in its place.
+    async fn cover(&self, uncovered: Uncovered) -> Result<(), KernelError> {
+        let Uncovered { key, ledger, marks } = uncovered;
+        // SECURITY: what was taken from the end of its log would be signed over.
+        if !regressions(&*self.store, &marks).await?.is_empty() {
+            return Ok(());
+        }
+        let (store, batch) = (&*self.store, self.config.checkpoint_size);
+        let clock = Arc::clone(&self.clock);
+        let log = ReceiptLog::open(store, ledger, clock, key.public_key(), batch).await?;
+        log.checkpoint(&key, self.clock.unix_seconds(), true).await?;
+        log.keep_mark(store, &key, self.revocations.epoch()).await
     }
 
     async fn sweep_own(&self) -> Result<u64, KernelError> {

@@ -16,6 +16,11 @@ use crate::store::{RevocationStore, Store, StoreResult};
 /// Revocations that a slow listener may fall behind before it misses some.
 const NEWS: usize = 1024;
 
+/// The words around the token in the denial of a call under one that is revoked.
+const PRESENTED: &str = "capability `";
+const ANCESTOR: &str = "ancestor capability `";
+const REVOKED: &str = "` has been revoked";
+
 /// What is revoked.
 #[derive(Debug)]
 pub(crate) struct RevocationView {
@@ -51,6 +56,11 @@ impl RevocationView {
     /// The epoch as it grows: with every revocation, stop and answer to a request for approval.
     pub(crate) fn epochs(&self) -> watch::Receiver<u64> {
         self.epoch.subscribe()
+    }
+
+    /// The epoch as of this view.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.seen.read().epoch
     }
 
     /// Brings the view up to date. `now` was read before this began.
@@ -121,6 +131,12 @@ pub(crate) fn stopped(reason: &str) -> Denial {
 
 /// The denial of a call under a revoked token.
 pub(crate) fn revoked(id: &str, is_presented: bool) -> Denial {
-    let what = if is_presented { "capability" } else { "ancestor capability" };
-    Denial::by_kernel(ErrorCode::CapabilityRevoked, format!("{what} `{id}` has been revoked"))
+    let what = if is_presented { PRESENTED } else { ANCESTOR };
+    Denial::by_kernel(ErrorCode::CapabilityRevoked, format!("{what}{id}{REVOKED}"))
+}
+
+/// The revoked token that such a denial names.
+pub(crate) fn revoked_id(reason: &str) -> Option<&str> {
+    let rest = reason.strip_prefix(PRESENTED).or_else(|| reason.strip_prefix(ANCESTOR));
+    rest?.strip_suffix(REVOKED)
 }

@@ -26,7 +26,7 @@ pub(crate) use draft::{Draft, MAX_NESTING, bounded};
 pub(crate) use read::session_tool;
 pub(crate) use reserve::{refusal, unwritten};
 pub(crate) use review::{Remarks, Reviewers};
-pub(crate) use verify::deny_store;
+pub(crate) use verify::{deny_store, grants_above};
 
 use approval::Need;
 use draft::Checked;

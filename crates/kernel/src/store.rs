@@ -16,8 +16,10 @@ use chio_core::canonical::Written;
 use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
-use chio_core::crypto::PublicKey;
+use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
+use chio_core::registry::ErrorCode;
 use serde::{Deserialize, Serialize};
 
 pub use approvals::{
@@ -39,6 +41,13 @@ pub enum StoreError {
     /// It is not ours to use as it is.
     #[error("{0}")]
     Refused(String),
+    /// It had more when its kernels left it.
+    #[error(
+        "the store is behind what its kernels have signed: {0}; put back the store that was here, or \
+         accept this one with `chio store accept-restore` [{code}]",
+        code = ErrorCode::InternalError
+    )]
+    RolledBack(String),
 }
 
 /// What a store answers.
@@ -284,6 +293,17 @@ pub struct Abandoned {
     pub lock: Box<dyn Any + Send + Sync>,
 }
 
+/// A log of a kernel that runs no more, with entries that no checkpoint covers, to be covered in its
+/// place. While this is alive, that kernel cannot start.
+pub struct Uncovered {
+    /// The kernel's key.
+    pub key: Keypair,
+    /// Its log, to write.
+    pub ledger: Arc<dyn Ledger>,
+    /// Its marks.
+    pub marks: Vec<Mark>,
+}
+
 /// The log of one kernel and the shared budgets that its entries settle. Its owner holds the
 /// lock of that log.
 #[async_trait]
@@ -303,11 +323,22 @@ pub trait Ledger: Send + Sync {
     /// Adds a checkpoint of this log.
     async fn checkpoint(&self, checkpoint: KernelCheckpoint) -> StoreResult<()>;
 
+    /// Keeps the kernel's mark beside its key, in place of the one before. Tells whether there was
+    /// none, where there should be one.
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool>;
+
+    /// Refuses to go on when what is written is lost, because the store was removed while it was in
+    /// use.
+    async fn check_present(&self) -> StoreResult<()>;
+
     /// The open intents of this log.
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>>;
 
     /// Kernels that run no more and left intents open.
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>>;
+
+    /// Kernels that run no more, left entries without a checkpoint, and whose keys are here.
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>>;
 }
 
 /// What is revoked, as of an epoch.
@@ -410,6 +441,25 @@ pub trait LogStore: Send + Sync {
     async fn admit(&self, certificate: &KernelCertificate) -> StoreResult<()>;
 }
 
+/// What has been debited from a grant so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Calls.
+    pub invocations: u64,
+    /// Money, in minor units.
+    pub units: u64,
+}
+
+/// What marks and audits compare with what was signed.
+#[async_trait]
+pub trait AuditStore: Send + Sync {
+    /// The numbers that only grow, as of one moment that is durable.
+    async fn numbers(&self) -> StoreResult<StoreNumbers>;
+
+    /// What has been debited from a grant.
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent>;
+}
+
 /// How a call ended, as queries name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -479,16 +529,25 @@ pub trait ReceiptIndex: Send + Sync {
 
     /// The receipt with this id.
     async fn find(&self, receipt_id: &str) -> StoreResult<Option<ReceiptRow>>;
+
+    /// At most `limit` receipts of calls whose ids begin with these hex digits.
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>>;
 }
 
 /// Everything that processes share through a store.
 pub trait Store:
-    RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+    RevocationStore + TokenStore + LogStore + AuditStore + ReceiptIndex + ApprovalStore + TaskStore
 {
 }
 
 impl<T> Store for T where
-    T: RevocationStore + TokenStore + LogStore + ReceiptIndex + ApprovalStore + TaskStore
+    T: RevocationStore
+        + TokenStore
+        + LogStore
+        + AuditStore
+        + ReceiptIndex
+        + ApprovalStore
+        + TaskStore
 {
 }
 

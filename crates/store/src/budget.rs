@@ -1,16 +1,9 @@
 //! Which way to pay for a call fits, in any store.
 
-use chio_kernel::store::{Alternative, Exhausted, Hold, Reserved, StoreResult};
+use chio_kernel::store::{Alternative, Exhausted, Hold, Reserved, Spent, StoreResult};
 
 /// The most that a book can hold: what fits the databases' integers.
 const MOST: u64 = i64::MAX as u64;
-
-/// What has been debited from a grant so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
-    pub(crate) invocations: u64,
-    pub(crate) units: u64,
-}
 
 /// What a call debits from a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,9 +108,9 @@ fn fits(parts: [u64; 3], most: Option<u64>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use chio_kernel::store::{Alternative, Exhausted, Hold};
+    use chio_kernel::store::{Alternative, Exhausted, Hold, Spent};
 
-    use super::{Choice, Debit, Missing, Spent, choose};
+    use super::{Choice, Debit, Missing, choose};
 
     fn hold(grant_index: u32, calls: Option<u32>, units: u64, most: Option<u64>) -> Hold {
         let capability_id = "cap".to_owned();

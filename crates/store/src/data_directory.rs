@@ -7,16 +7,20 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use chio_core::canonical;
 use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::mark::{Mark, StoreNumbers};
+use chio_core::signed::Signed;
+use chio_core::strict;
 use chio_kernel::store::{StoreError, StoreResult};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::files::{
     MAX_SMALL, create_private, folder_path, make_folder, make_private, open_lock, read_small,
-    sync_folder, try_lock, unreachable, write_private,
+    read_text, sync_folder, try_lock, unreachable, write_private,
 };
-use crate::keys::{Keys, Lock, Role};
+use crate::keys::{Keys, Lock, Role, SignMark};
 
 /// What it is called in errors.
 pub(crate) const DATA: &str = "data directory";
@@ -27,6 +31,11 @@ const KERNELS: &str = "kernels";
 const SECRET: &str = "key";
 const PUBLIC: &str = "public";
 const LOCK: &str = "lock";
+const MARK: &str = "mark";
+/// What the name of a slot begins with once its log is closed.
+const CLOSED: &str = "closed-";
+/// More than twice what a mark has.
+const MARK_ROOM: usize = 8 * MAX_SMALL;
 
 /// Where the keys of one store are.
 #[derive(Debug)]
@@ -59,19 +68,32 @@ impl DataDirectory {
 
     /// The folder of every slot, in the order of their numbers.
     fn slots(&self) -> StoreResult<Vec<PathBuf>> {
+        let mut numbers = self.named(|name| name.parse::<u32>().ok())?;
+        numbers.sort_unstable();
+        let path = self.path.join(KERNELS);
+        Ok(numbers.into_iter().map(|number| path.join(number.to_string())).collect())
+    }
+
+    /// The folder of every slot whose log is closed.
+    fn closed_slots(&self) -> StoreResult<Vec<PathBuf>> {
+        let path = self.path.join(KERNELS);
+        self.named(|name| name.starts_with(CLOSED).then(|| path.join(name)))
+    }
+
+    /// What the names in the folder of the slots are read as.
+    fn named<T>(&self, read: impl Fn(&str) -> Option<T>) -> StoreResult<Vec<T>> {
         let path = self.path.join(KERNELS);
         let listed = match fs::read_dir(&path) {
             Ok(listed) => listed,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(unreachable(&path, &error)),
         };
-        let mut numbers: Vec<u32> = Vec::new();
+        let mut found = Vec::new();
         for entry in listed {
             let entry = entry.map_err(|error| unreachable(&path, &error))?;
-            numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+            found.extend(entry.file_name().to_str().and_then(&read));
         }
-        numbers.sort_unstable();
-        Ok(numbers.into_iter().map(|number| path.join(number.to_string())).collect())
+        Ok(found)
     }
 
     /// Keeps others from taking or adding slots. Waits for its turn.
@@ -116,6 +138,37 @@ fn slot_key(slot: &Path) -> StoreResult<Option<SlotKey>> {
     let key = PublicKey::from_hex(text.trim())
         .map_err(|error| StoreError::Damaged(format!("`{}`: {error}", path.display())))?;
     Ok(Some(SlotKey::Elsewhere(key)))
+}
+
+/// The mark in a slot, if there is one. Refused when it is not that of the slot's kernel.
+fn read_mark(slot: &Path) -> StoreResult<Option<Mark>> {
+    let path = slot.join(MARK);
+    let Some(text) = read_text(&path, MARK_ROOM)? else { return Ok(None) };
+    let damaged = |problem: &str| StoreError::Damaged(format!("`{}`: {problem}", path.display()));
+    let mark: Mark = strict::object_from_slice(text.as_bytes())
+        .map_err(|error| damaged(&format!("this is not a mark: {error}")))?;
+    mark.check_signature().map_err(|error| damaged(&error.to_string()))?;
+    let owner = slot_key(slot)?;
+    if owner.is_none_or(|owner| *owner.public() != mark.kernel_key) {
+        return Err(damaged("expected the mark of this slot's kernel, found another's"));
+    }
+    Ok(Some(mark))
+}
+
+fn write_mark(slot: &Path, mark: &Mark) -> StoreResult<()> {
+    let text = canonical::to_vec(mark)
+        .map_err(|error| StoreError::Refused(format!("a mark has no form: {error}")))?;
+    write_private(slot, MARK, &text).map_err(|error| unreachable(&slot.join(MARK), &error))
+}
+
+/// Finds the slot with this key.
+fn slot_of(slots: Vec<PathBuf>, key: &PublicKey) -> StoreResult<Option<PathBuf>> {
+    for slot in slots {
+        if slot_key(&slot)?.is_some_and(|found| found.public() == key) {
+            return Ok(Some(slot));
+        }
+    }
+    Ok(None)
 }
 
 impl fmt::Display for DataDirectory {
@@ -188,16 +241,105 @@ impl Keys for DataDirectory {
 
     fn try_lock(&self, kernel_key: &PublicKey, add: bool) -> StoreResult<Option<Lock>> {
         let _alone = add.then(|| self.lock_slots()).transpose()?;
-        for slot in self.slots()? {
-            if slot_key(&slot)?.is_some_and(|found| found.public() == kernel_key) {
-                return Ok(try_lock(&slot.join(LOCK))?.map(|lock| Box::new(lock) as Lock));
-            }
+        if let Some(slot) = slot_of(self.slots()?, kernel_key)? {
+            return Ok(try_lock(&slot.join(LOCK))?.map(|lock| Box::new(lock) as Lock));
         }
         if !add {
             return Ok(Some(Box::new(())));
         }
+        // SECURITY: another kernel would go on with the closed log from an earlier place.
+        if slot_of(self.closed_slots()?, kernel_key)?.is_some() {
+            return Err(StoreError::Refused(format!(
+                "expected a kernel key whose log goes on, found `{kernel_key}`, whose log was closed \
+                 when a restore was accepted"
+            )));
+        }
         let public = format!("{kernel_key}\n");
         self.add_slot(|slot| write_private(slot, PUBLIC, public.as_bytes())).map(Some)
+    }
+
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>> {
+        let slot = slot_of(self.slots()?, kernel_key)?;
+        Ok(match slot.map(|slot| slot_key(&slot)).transpose()?.flatten() {
+            Some(SlotKey::Ours(key)) => Some(key),
+            _ => None,
+        })
+    }
+
+    fn marks(&self) -> StoreResult<Vec<Mark>> {
+        let slots = [self.slots()?, self.closed_slots()?].concat();
+        slots.iter().filter_map(|slot| read_mark(slot).transpose()).collect()
+    }
+
+    fn keep_mark(&self, mark: &Mark) -> StoreResult<bool> {
+        let Some(slot) = slot_of(self.slots()?, &mark.kernel_key)? else {
+            let key = &mark.kernel_key;
+            return Err(StoreError::Unavailable(format!(
+                "the slot of the kernel `{key}` is gone from {self}"
+            )));
+        };
+        let before = read_mark(&slot)?;
+        if before.as_ref() != Some(mark) {
+            write_mark(&slot, mark)?;
+        }
+        Ok(before.is_none())
+    }
+
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()> {
+        for slot in self.slots()? {
+            let Some(_lock) = try_lock(&slot.join(LOCK))? else { continue };
+            let (Some(SlotKey::Ours(key)), Some(mark)) = (slot_key(&slot)?, read_mark(&slot)?)
+            else {
+                continue;
+            };
+            let raised = Mark { store: mark.store.max(numbers), ..mark.clone() };
+            if raised != mark {
+                let raised = raised.signed(&key);
+                let problem = |error| StoreError::Refused(format!("a mark has no form: {error}"));
+                write_mark(&slot, &raised.map_err(problem)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {
+        let _alone = self.lock_slots()?;
+        let (mut keys, mut locks) = (Vec::new(), Vec::new());
+        for slot in self.slots()? {
+            let Some(lock) = try_lock(&slot.join(LOCK))? else {
+                let shown = slot.display();
+                return Err(StoreError::Refused(format!(
+                    "expected no kernel to run, found that of `{shown}`: stop it first"
+                )));
+            };
+            locks.push(lock);
+            keys.extend(slot_key(&slot)?.map(|key| key.public().clone()));
+        }
+        for slot in self.closed_slots()? {
+            keys.extend(slot_key(&slot)?.map(|key| key.public().clone()));
+        }
+        Ok((keys, Box::new(locks)))
+    }
+
+    fn close_log(&self, kernel_key: &PublicKey, mark: SignMark<'_>) -> StoreResult<()> {
+        let kernels = self.path.join(KERNELS);
+        // First the name, so that the slot is never free to be taken with a mark that fits.
+        if let Some(slot) = slot_of(self.slots()?, kernel_key)? {
+            let closed = kernels.join(format!("{CLOSED}{}", Uuid::now_v7()));
+            fs::rename(&slot, closed)
+                .and_then(|()| sync_folder(&kernels))
+                .map_err(|error| unreachable(&slot, &error))?;
+        }
+        let Some(slot) = slot_of(self.closed_slots()?, kernel_key)? else { return Ok(()) };
+        if let Some(SlotKey::Ours(key)) = slot_key(&slot)?
+            && let Some(mark) = mark(&key)?
+        {
+            return write_mark(&slot, &mark);
+        }
+        match fs::remove_file(slot.join(MARK)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(unreachable(&slot, &error)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -89,6 +89,17 @@ pub(crate) fn short_id(id: &str) -> i64 {
     short.cast_signed()
 }
 
+/// The least and the most of those that stand for ids which begin with these hex digits.
+pub(crate) fn short_ids(digits: &str) -> Option<(i64, i64)> {
+    let kept = digits.get(..16).unwrap_or(digits);
+    let number = u64::from_str_radix(kept, 16).ok()?;
+    let free = 64_u32.checked_sub(u32::try_from(kept.len()).ok()?.checked_mul(4)?)?;
+    let rest = 1_u64.checked_shl(free).map_or(u64::MAX, |end| end - 1);
+    let least = number.checked_shl(free)?;
+    // The first digit decides the sign of both, so that the order stays.
+    Some((least.cast_signed(), (least | rest).cast_signed()))
+}
+
 /// A text that is borrowed where it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -242,7 +253,20 @@ mod tests {
     use chio_kernel::store::ReceiptOutcome;
     use serde_json::json;
 
-    use super::{Fields, short_id};
+    use super::{Fields, short_id, short_ids};
+
+    #[test]
+    fn what_stands_for_an_id_is_within_what_stands_for_its_beginnings() {
+        for id in ["0123456789abcdef0123", "fedcba9876543210fedc", "8000000000000000aaaa"] {
+            for length in 1..id.len() {
+                let (least, most) = short_ids(id.get(..length).unwrap()).unwrap();
+                assert!((least..=most).contains(&short_id(id)), "{length} of {id}");
+                assert_eq!(least == most, length >= 16, "{length} of {id}");
+            }
+        }
+        assert_eq!(short_ids("child-rcpt-"), None);
+        assert_eq!(short_ids(""), None);
+    }
 
     #[test]
     fn a_receipt_of_every_member_is_read() {

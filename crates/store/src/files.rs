@@ -20,6 +20,13 @@ pub(crate) fn prepare(path: &Path) -> StoreResult<()> {
     }
 }
 
+/// The file at this path: its device and number.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
 /// Locks a file, made when absent; none when the lock is held elsewhere.
 pub(crate) fn try_lock(path: &Path) -> StoreResult<Option<File>> {
     let file = open_lock(path)?;
@@ -150,7 +157,12 @@ fn check_owned(_path: &Path, _file: &File) -> StoreResult<()> {
 /// The text of a small file; none when there is no such file. Refused when others than its owner can
 /// change it.
 pub(crate) fn read_small(path: &Path) -> StoreResult<Option<Zeroizing<String>>> {
-    let mut text = Zeroizing::new(String::with_capacity(MAX_SMALL));
+    read_text(path, MAX_SMALL)
+}
+
+/// The same of a file that fills half of this room at most.
+pub(crate) fn read_text(path: &Path, room: usize) -> StoreResult<Option<Zeroizing<String>>> {
+    let mut text = Zeroizing::new(String::with_capacity(room));
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -158,7 +170,7 @@ pub(crate) fn read_small(path: &Path) -> StoreResult<Option<Zeroizing<String>>> 
     };
     check_owned(path, &file)?;
     // Less than the room that there is, so that the text is never moved.
-    let read = file.take(MAX_SMALL as u64 / 2).read_to_string(&mut text);
+    let read = file.take(room as u64 / 2).read_to_string(&mut text);
     read.map_err(|error| unreachable(path, &error))?;
     Ok(Some(text))
 }

@@ -5,11 +5,15 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::mark::{Mark, StoreNumbers};
 use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 
 /// Keeps others from something as long as it lives.
 pub(crate) type Lock = Box<dyn Any + Send + Sync>;
+
+/// Signs the mark of a kernel, if it is to have one.
+pub(crate) type SignMark<'a> = &'a dyn Fn(&Keypair) -> StoreResult<Option<Mark>>;
 
 /// What a key of the whole store is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +62,27 @@ pub(crate) trait Keys: fmt::Display + Send + Sync {
     /// Keeps others from using a kernel's key; none when a kernel uses it. With `add`, a key that
     /// is kept elsewhere gets a slot.
     fn try_lock(&self, kernel_key: &PublicKey, add: bool) -> StoreResult<Option<Lock>>;
+
+    /// The key of a kernel, if its secret is here and its log goes on.
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>>;
+
+    /// The marks of all kernels whose keys are here, of those with a closed log too.
+    fn marks(&self) -> StoreResult<Vec<Mark>>;
+
+    /// Keeps a mark beside its kernel's key, in place of the one before. Tells whether there was
+    /// none, where there should be one.
+    fn keep_mark(&self, mark: &Mark) -> StoreResult<bool>;
+
+    /// Raises the marks of kernels that do not run to these numbers.
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()>;
+
+    /// The keys of all kernels that are here, and the lock of each that can be used. Refused while
+    /// one is in use.
+    fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)>;
+
+    /// Closes the log of a kernel for good: its key is not used again, and its mark is made anew or,
+    /// as when its secret is kept elsewhere, removed.
+    fn close_log(&self, kernel_key: &PublicKey, mark: SignMark<'_>) -> StoreResult<()>;
 }
 
 /// Keys that are gone with the process.
@@ -118,6 +143,32 @@ impl Keys for MemoryKeys {
     fn try_lock(&self, _kernel_key: &PublicKey, _add: bool) -> StoreResult<Option<Lock>> {
         // The one store that has these keys locks its logs itself.
         Ok(Some(Box::new(())))
+    }
+
+    fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>> {
+        let kernels = self.kernels.lock();
+        let known = kernels.iter().find(|(key, _)| key.public_key() == kernel_key);
+        known.map(|(key, _)| same_key(key)).transpose()
+    }
+
+    fn marks(&self) -> StoreResult<Vec<Mark>> {
+        Ok(Vec::new())
+    }
+
+    fn keep_mark(&self, _mark: &Mark) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn raise_marks(&self, _numbers: StoreNumbers) -> StoreResult<()> {
+        Ok(())
+    }
+
+    fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {
+        Ok((Vec::new(), Box::new(())))
+    }
+
+    fn close_log(&self, _kernel_key: &PublicKey, _mark: SignMark<'_>) -> StoreResult<()> {
+        Ok(())
     }
 }
 

@@ -12,10 +12,12 @@ mod data_directory;
 mod fields;
 mod files;
 mod inbox;
+mod key_in_use;
 mod keys;
 mod location;
 mod memory;
 mod once;
+mod restore;
 mod slot;
 mod sqlite;
 mod tasks;
@@ -32,6 +34,7 @@ use chio_kernel::store::{Intent, Reservation, SharedStore, StoreError, StoreResu
 use uuid::Builder;
 
 pub use location::Location;
+pub use restore::Restore;
 pub use slot::Slot;
 pub use url::StoreUrl;
 

@@ -13,16 +13,16 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::crypto::PublicKey;
+use chio_core::mark::StoreNumbers;
 use chio_kernel::Clock;
 use chio_kernel::store::{
-    Ledger, LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery, ReceiptRow,
-    RevocationStore, Revocations, StoreError, StoreResult, TokenStore,
+    AuditStore, Ledger, LogEntry, LogStore, LogSummary, OpenIntent, ReceiptIndex, ReceiptQuery,
+    ReceiptRow, RevocationStore, Revocations, Spent, StoreError, StoreResult, TokenStore,
 };
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::backend::{Backend, MakeKey};
 use crate::bounds;
-use crate::budget::Spent;
 use crate::fields::Fields;
 use crate::keys::{Lock, Role};
 use inbox::Inbox;
@@ -42,6 +42,7 @@ struct State {
     stopped: Option<String>,
     revoked: HashMap<String, u64>,
     budgets: HashMap<String, BTreeMap<u32, Spent>>,
+    debits: u64,
     intents: BTreeMap<i64, Pending>,
     last_intent: i64,
     proofs: Proofs,
@@ -330,6 +331,19 @@ impl LogStore for MemoryStore {
 }
 
 #[async_trait]
+impl AuditStore for MemoryStore {
+    async fn numbers(&self) -> StoreResult<StoreNumbers> {
+        let state = self.state();
+        let (debits, epoch, revoked) = (state.debits, state.epoch, count(state.revoked.len()));
+        Ok(StoreNumbers { debits, epoch, revoked })
+    }
+
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
+        Ok(self.state().spent(capability_id, grant_index))
+    }
+}
+
+#[async_trait]
 impl ReceiptIndex for MemoryStore {
     async fn query(&self, query: &ReceiptQuery) -> StoreResult<Vec<ReceiptRow>> {
         let state = self.state();
@@ -355,6 +369,16 @@ impl ReceiptIndex for MemoryStore {
         let state = self.state();
         let is_it = |found: &Indexed| found.fields(&state).id.as_deref() == Some(receipt_id);
         Ok(state.receipts.iter().position(is_it).and_then(|place| state.row(place)))
+    }
+
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>> {
+        let state = self.state();
+        let is_one = |place: &usize| {
+            let found = state.receipts.get(*place).map(|found| found.fields(&state));
+            found.and_then(|fields| fields.id.as_deref()).is_some_and(|id| id.starts_with(digits))
+        };
+        let places = (0..state.receipts.len()).filter(is_one).take(bounds::rows(limit));
+        Ok(places.filter_map(|place| state.row(place)).collect())
     }
 }
 

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use chio_core::certificate::KernelCertificate;
 use chio_core::crypto::{Keypair, PublicKey};
+use chio_core::mark::Mark;
+use chio_kernel::mark::regressions;
 use chio_kernel::store::{Ledger, LogSummary, StoreError, StoreResult};
 use tokio::time::{Instant, sleep};
 
 use crate::OpenStore;
 use crate::blocking::blocking;
+use crate::key_in_use::lock_key;
 use crate::keys::{Lock, Role};
 
 /// How long another kernel may take to close what the last kernel of a slot left open.
@@ -25,6 +28,9 @@ pub struct Slot {
     pub certificate: KernelCertificate,
     /// The kernel's log.
     pub ledger: Arc<dyn Ledger>,
+    /// Whether another kernel on this machine has the same key and another store: one is a copy of
+    /// the other, and both go on with one log.
+    pub is_copy: bool,
 }
 
 impl fmt::Debug for Slot {
@@ -67,8 +73,15 @@ impl OpenStore {
     /// not kept; without, the first that no kernel holds, or a new one.
     ///
     /// # Errors
-    /// When another kernel holds the place of this key, or the kernel cannot be certified.
+    /// When another kernel holds the place of this key, the kernel cannot be certified, or the store
+    /// is behind the marks in the data directory.
     pub async fn take_slot(&self, key: Option<Keypair>) -> StoreResult<Slot> {
+        self.check_marks().await?;
+        self.take_unchecked(key).await
+    }
+
+    /// As [`OpenStore::take_slot`], of a store that may be behind.
+    pub(crate) async fn take_unchecked(&self, key: Option<Keypair>) -> StoreResult<Slot> {
         let (key, locks) = match key {
             Some(key) => {
                 let locks = self.lock_own(key.public_key()).await?;
@@ -76,11 +89,49 @@ impl OpenStore {
             }
             None => self.lock_any().await?,
         };
+        let [slot, log] = locks;
+        let in_use = lock_key(&key);
+        let is_copy = in_use.is_none();
+        let locks = [Box::new((slot, in_use)) as Lock, log];
         let certificate = self.certify(key.public_key()).await?;
         // Keys that this store has a certificate for are its keys.
         self.check_store(true).await?;
         let ledger = Arc::clone(&self.backend).ledger(key.public_key(), locks).await?;
-        Ok(Slot { key, certificate, ledger })
+        Ok(Slot { key, certificate, ledger, is_copy })
+    }
+
+    /// The marks that kernels keep in this data directory.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one is not its kernel's.
+    pub async fn marks(&self) -> StoreResult<Vec<Mark>> {
+        let keys = Arc::clone(&self.keys);
+        blocking(move || keys.marks()).await
+    }
+
+    /// Has marks kept of what was changed while no kernel runs, such as a revocation. Kernels that run
+    /// see to their own.
+    ///
+    /// # Errors
+    /// When a mark cannot be read or written.
+    pub async fn raise_marks(&self) -> StoreResult<()> {
+        let (keys, numbers) = (Arc::clone(&self.keys), self.backend.numbers().await?);
+        blocking(move || keys.raise_marks(numbers)).await
+    }
+
+    /// Refuses a store that is behind the marks of any kernel whose key is here: it was put back to
+    /// an earlier state, or something was taken from it.
+    ///
+    /// # Errors
+    /// When it is, or cannot be read.
+    pub async fn check_marks(&self) -> StoreResult<()> {
+        let marks = self.marks().await?;
+        let found = regressions(&*self.backend, &marks).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+        Err(StoreError::RolledBack(said.join("; ")))
     }
 
     /// Locks a kernel's key and its log. Another kernel may hold them for a moment, to close what

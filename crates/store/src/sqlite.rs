@@ -59,6 +59,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// A folder, open.
 pub(crate) struct SqliteStore {
     folder: Folder,
+    /// The file that the database is in.
+    identity: Option<(u64, u64)>,
     store_id: String,
     /// Where the keys of its kernels may be locked.
     keys: Arc<dyn Keys>,
@@ -128,6 +130,7 @@ impl SqliteStore {
         Ok(Self {
             epochs: Mutex::new(schema::open_reader(&database)?),
             epoch_file,
+            identity: files::identity(&database),
             readers: Arc::new(Readers::new(database)),
             folder,
             store_id,
@@ -139,6 +142,16 @@ impl SqliteStore {
             indexing,
             indexer: Mutex::new(None),
         })
+    }
+
+    /// Refuses to go on with a database that was removed or replaced: what is written to it is lost.
+    fn check_present(&self) -> StoreResult<()> {
+        let database = self.folder.database();
+        if files::identity(&database) == self.identity {
+            return Ok(());
+        }
+        let shown = database.display();
+        Err(StoreError::Damaged(format!("`{shown}` was removed or replaced while it was in use")))
     }
 
     /// Lets the index follow what this process writes.

@@ -16,6 +16,7 @@ mod issued_capabilities;
 mod kernels;
 mod listeners;
 mod logs;
+mod marks;
 mod policy;
 mod policy_change;
 mod possession;

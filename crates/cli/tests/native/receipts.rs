@@ -203,6 +203,68 @@ fn some_receipts_are_exported_by_filter_or_by_id() {
     world.line("receipt export --data s --id nobody").ends(1).complains("`nobody`");
 }
 
+#[test]
+fn a_bundle_says_what_it_covers_and_a_verifier_warns_of_gaps_and_of_what_nothing_signs() {
+    let (world, _server) = stocked();
+    let all = world.line("receipt export --data s --out all.json").ends(0);
+    all.says("coverage").says("places 1 to 7 without gaps");
+    let verify = |file: &str, options: &str| {
+        let line = "receipt verify --authority s/authority.key --bundle";
+        world.line(&format!("{line} {file} {options}")).ends(0)
+    };
+    let run = verify("all.json", "").says("places 1 to 7 without gaps");
+    assert!(!run.stdout.contains("WARNING"), "{run:#?}");
+    assert_eq!(verify("all.json", "--json").json()["coverage"][0]["receipts"], 7);
+
+    let rows = world.rows("");
+    let id = |seq: u64| {
+        let row = rows.iter().find(|row| row["seq"] == seq).unwrap();
+        row["receipt"]["id"].as_str().unwrap().to_owned()
+    };
+    let line = format!("receipt export --data s --id {} --id {} --out some.json", id(7), id(1));
+    world.line(&line).ends(0).says("places 1 to 7 without 5 of them");
+    let bundle: Value = serde_json::from_str(&world.folder.read("some.json")).unwrap();
+    let coverage = &bundle["coverage"][0];
+    assert_eq!((&coverage["receipts"], &coverage["gaps"]), (&json!(2), &json!([[2, 6]])));
+    let missing = "5 of the places from 1 to 7 are not in the bundle";
+    verify("some.json", "").says("WARNING").says(missing);
+    let warned = verify("some.json", "--json").json()["warnings"].to_string();
+    assert!(warned.contains(missing), "{warned}");
+
+    // What it says of itself must be so.
+    let mut other = bundle.clone();
+    other["coverage"][0].as_object_mut().unwrap().remove("gaps");
+    world.folder.write("other.json", other.to_string());
+    let line = "receipt verify --authority s/authority.key --bundle other.json";
+    world.line(line).ends(1).complains("what it says of its coverage");
+
+    // A member that nothing signs could mislead a reader of the file.
+    let mut extra = bundle;
+    extra["entries"][0]["receipt"]["approved_by"] = json!("the board");
+    extra["entries"][0]["receipt"]["action"]["note"] = json!("harmless");
+    world.folder.write("extra.json", extra.to_string());
+    verify("extra.json", "").says("nothing signs its members `action`, `approved_by`");
+}
+
+#[test]
+fn a_child_and_a_call_are_found_by_the_beginnings_of_their_ids() {
+    let (world, _server) = stocked();
+    for row in world.rows("") {
+        let id = row["receipt"]["id"].as_str().unwrap();
+        for length in [12, 20, id.len() - 1] {
+            let line = format!("receipt show {} --data s --json", id.get(..length).unwrap());
+            let run = world.line(&line);
+            // Children of one moment begin alike.
+            if run.code == 0 {
+                assert_eq!(run.json()["id"], id);
+            } else {
+                assert!(id.starts_with("child-rcpt-") && length < 32, "{run:#?}");
+                run.complains("several receipts begin with");
+            }
+        }
+    }
+}
+
 /// Something that is done to a bundle.
 type Change = fn(&mut Value);
 

@@ -50,6 +50,29 @@ fn two_processes_have_slots_and_logs_of_their_own_and_one_truth() {
     assert_eq!(third.kernel_key(), first.kernel_key());
 }
 
+#[test]
+fn what_a_process_that_died_has_signed_comes_under_a_checkpoint_of_its_kernel() {
+    let world = World::new();
+    let (mut first, mut second) = (world.serve(""), world.serve_at("b.sock", ""));
+    let token = world.token("died-1", vec![grant("echo")]);
+    first.connect().call("1", &token, "echo", json!({"text": "last words"}));
+    let key = first.kernel_key();
+    first.kill();
+    until("a checkpoint in its place", || {
+        let audit = world.audit();
+        let logs = audit["logs"].as_array().unwrap();
+        let log = logs.iter().find(|log| log["kernel_key"] == *key).unwrap();
+        (log["entries"] == 1 && log["pending"] == 0).then_some(())
+    });
+    // It goes on from there.
+    let mut again = world.serve("");
+    assert_eq!(again.kernel_key(), key);
+    again.connect().call("2", &token, "echo", json!({"text": "again"}));
+    again.end();
+    second.end();
+    world.audit();
+}
+
 /// Sixty-four callers, two processes, two tokens handed on from one that has a thousand calls.
 #[test]
 fn a_thousand_calls_are_a_thousand_whoever_makes_them_wherever() {

@@ -54,10 +54,16 @@ pub(super) fn refusal(refused: UseRefused) -> Denial {
         UseRefused::ProofTooOld => {
             deny("the proof was made before this store began to remember proofs")
         }
+        UseRefused::ProofForgotten => {
+            deny("the proof may have been used: others that end no earlier are forgotten already")
+        }
         UseRefused::ProofsFull => deny("no more proofs can be remembered now; try again later"),
         UseRefused::ApprovalUsed => super::approval::deny("the approval was used before"),
         UseRefused::ApprovalTooOld => super::approval::deny(
             "the approval was made before this store began to remember approvals",
+        ),
+        UseRefused::ApprovalForgotten => super::approval::deny(
+            "the approval may have been used: others that ended after it was made are forgotten already",
         ),
     }
 }

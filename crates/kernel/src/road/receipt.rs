@@ -194,6 +194,19 @@ impl Inner {
         Ok(receipt.sealed(&metadata, &self.key)?)
     }
 
+    /// Signs and appends a receipt of no call. Gives its id.
+    pub(crate) async fn record(
+        &self,
+        record: Intent,
+        metadata: Metadata,
+        decision: Decision,
+        content_hash: String,
+    ) -> Result<String, KernelError> {
+        let receipt = self.sign(record, metadata, decision, content_hash)?;
+        self.append(receipt.bytes, None).await?;
+        Ok(receipt.id)
+    }
+
     async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
         match self.log.append(Entry { body, closes }).await? {
             Appended::At(seq) => Ok(seq),

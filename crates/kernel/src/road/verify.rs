@@ -154,7 +154,7 @@ fn check_lineage(token: &CapabilityToken, ancestors: &[CapabilityToken]) -> Resu
 
 /// The grants above one grant of a token, nearest first: in each ancestor the first that may be
 /// handed on and covers the one below.
-fn grants_above(
+pub(crate) fn grants_above(
     token: &CapabilityToken,
     grant: usize,
     ancestors: &[CapabilityToken],

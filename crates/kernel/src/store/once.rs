@@ -39,10 +39,15 @@ pub enum UseRefused {
     ProofUsed,
     /// The proof was made before this store remembers.
     ProofTooOld,
+    /// The proof ends no later than others that were used and are forgotten; it may be one of them.
+    ProofForgotten,
     /// No more proofs can be remembered now.
     ProofsFull,
     /// The approval was used before.
     ApprovalUsed,
     /// The approval was made before this store remembers.
     ApprovalTooOld,
+    /// The approval was made before the end of others that were used and are forgotten; it may be
+    /// one of them.
+    ApprovalForgotten,
 }

@@ -160,6 +160,8 @@ fn says_no_more(what: &str, report: &BundleReport, whole: &BundleReport) -> bool
         ("doubled", ["certificates" | "checkpoints" | "consistency", _]) => {
             report.receipts == whole.receipts && report.included == whole.included
         }
+        // What it says of itself is one log's, and bundles of before say nothing.
+        ("dropped", ["coverage"] | ["coverage", "0"]) => report.coverage.is_empty(),
         // This has a test of its own.
         ("doubled", ["entries", _]) => true,
         _ => false,

@@ -4,14 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Closing, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Refund,
-    Reservation, Reserved, StoreResult, UseRefused,
+    Reservation, Reserved, Spent, StoreResult, Uncovered, UseRefused,
 };
 use parking_lot::Mutex;
 
 use super::{Indexed, Pending, State, lost};
-use crate::budget::{Choice, Debit, Spent, choose};
+use crate::budget::{Choice, Debit, choose};
 use crate::keys::Lock;
 
 pub(super) struct MemoryLedger {
@@ -28,12 +29,13 @@ impl MemoryLedger {
 }
 
 impl State {
-    fn spent(&self, capability_id: &str, grant_index: u32) -> Spent {
+    pub(super) fn spent(&self, capability_id: &str, grant_index: u32) -> Spent {
         let grants = self.budgets.get(capability_id);
         grants.and_then(|grants| grants.get(&grant_index)).copied().unwrap_or_default()
     }
 
     fn debit(&mut self, debit: &Debit<'_>) {
+        self.debits += 1;
         let grants = self.budgets.entry(debit.capability_id.to_owned()).or_default();
         let spent = grants.entry(debit.grant_index).or_default();
         spent.invocations = spent.invocations.saturating_add(debit.invocations);
@@ -216,6 +218,15 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
+    async fn keep_mark(&self, _mark: Mark) -> StoreResult<bool> {
+        // What ends with its process cannot be put back.
+        Ok(false)
+    }
+
+    async fn check_present(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         Ok(self.state.lock().open_intents(self.log))
     }
@@ -236,5 +247,10 @@ impl Ledger for MemoryLedger {
             });
         }
         Ok(abandoned)
+    }
+
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>> {
+        // They end together with the process, and nothing is left to be covered.
+        Ok(Vec::new())
     }
 }

@@ -17,12 +17,15 @@ pub(super) struct Proofs {
     by_end: BTreeSet<(u64, String)>,
     /// The first second that is all of this store.
     since: u64,
+    /// The latest end of those that were forgotten.
+    forgotten: u64,
     most: u64,
 }
 
 impl Default for Proofs {
     fn default() -> Self {
-        Self { used: HashSet::new(), by_end: BTreeSet::new(), since: 0, most: MAX_PROOFS }
+        let (used, by_end) = (HashSet::new(), BTreeSet::new());
+        Self { used, by_end, since: 0, forgotten: 0, most: MAX_PROOFS }
     }
 }
 
@@ -40,6 +43,10 @@ impl Proofs {
         if has_twins(proofs) || proofs.iter().any(|proof| self.used.contains(&proof.key)) {
             return Some(UseRefused::ProofUsed);
         }
+        // SECURITY: by a clock that went back, a proof that was used and forgotten holds again.
+        if proofs.iter().any(|proof| proof.expires_at <= self.forgotten) {
+            return Some(UseRefused::ProofForgotten);
+        }
         let now = proofs.first()?.now;
         let over = self.by_end.iter().take(proofs.len()).filter(|(end, _)| *end <= now).count();
         let after = self.used.len().saturating_add(proofs.len()).saturating_sub(over);
@@ -52,7 +59,8 @@ impl Proofs {
             if self.by_end.first().is_none_or(|(end, _)| *end > now) {
                 break;
             }
-            if let Some((_, key)) = self.by_end.pop_first() {
+            if let Some((end, key)) = self.by_end.pop_first() {
+                self.forgotten = self.forgotten.max(end);
                 self.used.remove(&key);
             }
         }
@@ -72,6 +80,8 @@ pub(super) struct ApprovalUses {
     by_end: BTreeSet<(u64, String)>,
     /// The first second that is all of this store.
     since: u64,
+    /// The latest end of those that were forgotten.
+    forgotten: u64,
 }
 
 impl ApprovalUses {
@@ -87,7 +97,12 @@ impl ApprovalUses {
         }
         let pair = (approval.request_id.clone(), approval.intent_hash.clone());
         let is_used = self.by_digest.contains_key(&approval.digest) || self.pairs.contains(&pair);
-        is_used.then_some(UseRefused::ApprovalUsed)
+        if is_used {
+            return Some(UseRefused::ApprovalUsed);
+        }
+        // SECURITY: as with proofs. Another approval of the same request was made before the end of
+        // the one that is forgotten.
+        (approval.issued_at <= self.forgotten).then_some(UseRefused::ApprovalForgotten)
     }
 
     pub(super) fn take(&mut self, approval: ApprovalUse) {
@@ -96,8 +111,9 @@ impl ApprovalUses {
             if self.by_end.first().is_none_or(|(end, _)| remembered(*end)) {
                 break;
             }
-            let over = self.by_end.pop_first();
-            if let Some(pair) = over.and_then(|(_, digest)| self.by_digest.remove(&digest)) {
+            let Some((end, digest)) = self.by_end.pop_first() else { break };
+            self.forgotten = self.forgotten.max(end);
+            if let Some(pair) = self.by_digest.remove(&digest) {
                 self.pairs.remove(&pair);
             }
         }

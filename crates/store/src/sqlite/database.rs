@@ -9,7 +9,7 @@ use chio_kernel::store::{
     Alternative, Appended, ApprovalUse, Closing, IntentId, ProofUse, Refund, Reserved, StoreError,
     StoreResult,
 };
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::epoch_file::EpochFile;
 use super::error::failed;
@@ -17,7 +17,7 @@ use super::number::{LAST_PLACE, clamped, count, joined, length};
 use super::read;
 use super::schema::{read_meta, write_meta};
 use crate::bounds::MAX_PROOFS;
-use crate::budget::{Choice, Debit, Spent, choose};
+use crate::budget::{Choice, Debit, choose};
 
 /// Intent numbers are set aside in blocks, so that none is ever used twice though closed intents
 /// leave no trace.
@@ -226,12 +226,13 @@ impl Database {
         if let Some(refused) = self.refuse_uses(log, row)? {
             return Ok(refused);
         }
-        let (alternative, debits) =
-            match choose(&row.alternatives, |id, index| self.spent(id, index))? {
-                Choice::Take(alternative, debits) => (alternative, debits),
-                Choice::Exhausted(missing) => return Ok(missing.answer()),
-                Choice::Nothing => return Err(crate::no_alternative()),
-            };
+        let (alternative, debits) = match choose(&row.alternatives, |id, index| {
+            read::spent(&self.connection, id, index)
+        })? {
+            Choice::Take(alternative, debits) => (alternative, debits),
+            Choice::Exhausted(missing) => return Ok(missing.answer()),
+            Choice::Nothing => return Err(crate::no_alternative()),
+        };
         for debit in &debits {
             self.debit(debit)?;
         }
@@ -274,21 +275,11 @@ impl Database {
         self.exists("SELECT 1 FROM revocations WHERE capability_id = ?1", [capability_id])
     }
 
-    fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
-        let sql = "SELECT invocations, units FROM budgets
-                   WHERE capability_id = ?1 AND grant_index = ?2";
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-        let found = statement.query_row(params![capability_id, grant_index], read);
-        let (invocations, units) = found.optional().map_err(failed)?.unwrap_or_default();
-        Ok(Spent { invocations: count(invocations)?, units: count(units)? })
-    }
-
     fn debit(&self, debit: &Debit<'_>) -> StoreResult<()> {
         let (invocations, units) = (clamped(debit.invocations), clamped(debit.units));
         self.execute(
-            "INSERT INTO budgets VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE
-             SET invocations = invocations + ?3, units = units + ?4",
+            "INSERT INTO budgets VALUES (?1, ?2, ?3, ?4, 1) ON CONFLICT DO UPDATE
+             SET invocations = invocations + ?3, units = units + ?4, debits = debits + 1",
             params![debit.capability_id, debit.grant_index, invocations, units],
         )
         .map(drop)

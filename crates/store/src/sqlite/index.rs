@@ -71,6 +71,15 @@ impl Index {
         self.answer(store, |index| query::find(index, store, receipt_id))
     }
 
+    pub(crate) fn find_beginning(
+        &self,
+        store: &Connection,
+        digits: &str,
+        limit: usize,
+    ) -> StoreResult<Vec<ReceiptRow>> {
+        self.answer(store, |index| query::find_beginning(index, store, digits, limit))
+    }
+
     /// Asks the index once it has everything that is in the store now.
     fn answer<T>(
         &self,

@@ -7,18 +7,20 @@ use async_trait::async_trait;
 use chio_core::canonical;
 use chio_core::checkpoint::{KernelCheckpoint, log_id};
 use chio_core::crypto::PublicKey;
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, IntentId, Ledger, OpenIntent, Opened, Opening, Reservation,
-    Reserved, StoreError, StoreResult,
+    Reserved, StoreError, StoreResult, Uncovered,
 };
 use rusqlite::Connection;
 
 use super::database::{CheckpointRow, ReservationRow};
 use super::error::{failed, unreadable};
-use super::number::{LAST_PLACE, clamped, joined, split};
+use super::number::{LAST_PLACE, clamped, count, joined, split};
 use super::opening::OpeningRow;
 use super::{SqliteStore, read};
 use crate::blocking::blocking;
+use crate::key_in_use::lock_key;
 use crate::keys::Lock;
 
 /// A log that this process may write. Each request holds on to it, so that the lock outlives what
@@ -124,6 +126,16 @@ impl Ledger for SqliteLedger {
         self.store.writer.run(move |database| database.checkpoint(log.number, &row)).await
     }
 
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool> {
+        let keys = Arc::clone(&self.store.keys);
+        blocking(move || keys.keep_mark(&mark)).await
+    }
+
+    async fn check_present(&self) -> StoreResult<()> {
+        let store = Arc::clone(&self.store);
+        blocking(move || store.check_present()).await
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         let (store, log) = (Arc::clone(&self.store), self.log.number);
         blocking(move || store.readers.with(|database| open_intents(database, log))).await
@@ -132,6 +144,11 @@ impl Ledger for SqliteLedger {
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
         let (store, log) = (Arc::clone(&self.store), self.log.number);
         blocking(move || abandoned(&store, log)).await
+    }
+
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>> {
+        let (store, log) = (Arc::clone(&self.store), self.log.number);
+        blocking(move || uncovered(&store, log)).await
     }
 }
 
@@ -172,6 +189,45 @@ fn abandoned(store: &SqliteStore, own: i64) -> StoreResult<Vec<Abandoned>> {
         }
     }
     Ok(abandoned)
+}
+
+/// Finds logs with entries that no checkpoint covers, whose kernels run no more and have their keys
+/// here, and locks them.
+fn uncovered(store: &Arc<SqliteStore>, own: i64) -> StoreResult<Vec<Uncovered>> {
+    let mut found = Vec::new();
+    for (number, _) in store.readers.with(open_ended)? {
+        let key = store.readers.with(|database| read::kernel_key(database, number))?;
+        let Some(kernel_key) = key.filter(|_| number != own) else { continue };
+        let Some(key) = store.keys.kernel(&kernel_key)? else { continue };
+        let Some(slot) = store.keys.try_lock(&kernel_key, false)? else { continue };
+        let Some(log) = store.folder.try_lock_log(&kernel_key)? else { continue };
+        let Some(in_use) = lock_key(&key) else { continue };
+        // Read again: its kernel may have covered them before it gave the lock back.
+        let still = store.readers.with(open_ended)?;
+        let Some((_, head)) = still.into_iter().find(|(log, _)| *log == number) else { continue };
+        let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new((log, in_use)) as Lock]);
+        let log = Arc::new(LogHandle::new(number, log_id, count(head)?, locks));
+        let ledger = Arc::new(SqliteLedger { store: Arc::clone(store), log });
+        let marks = store.keys.marks()?.into_iter().filter(|mark| mark.kernel_key == kernel_key);
+        found.push(Uncovered { key, ledger, marks: marks.collect() });
+    }
+    Ok(found)
+}
+
+/// The logs that go on after their last checkpoint, and how far.
+fn open_ended(database: &Connection) -> StoreResult<Vec<(i64, i64)>> {
+    let sql = "SELECT coalesce(max(end_seq), 0) FROM checkpoints WHERE log = ?1";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let mut logs = read::heads(database)?;
+    let mut problem = None;
+    logs.retain(|(log, head)| match statement.query_row([log], |row| row.get::<_, i64>(0)) {
+        Ok(covered) => covered < *head,
+        Err(error) => {
+            problem = Some(error);
+            false
+        }
+    });
+    problem.map_or(Ok(logs), |error| Err(failed(error)))
 }
 
 /// The logs, other than our own, that have open intents, with the keys of their kernels. A step for

@@ -105,9 +105,11 @@ impl Database {
         if let Some(refused) = self.refuse_proofs(&row.proofs)? {
             return Ok(Some(Reserved::Refused(refused)));
         }
-        let (approval, has_approval) = (row.approval.as_ref(), row.approval.is_some());
-        let may = !approval.map_or(Ok(false), |brought| self.is_approval_used(brought))?
-            && row.resumes.map_or(Ok(true), |it| self.lets_go_on(it.0, has_approval))?;
+        let approval = row.approval.as_ref();
+        if let Some(refused) = approval.map_or(Ok(None), |brought| self.refuse_approval(brought))? {
+            return Ok(Some(Reserved::Refused(refused)));
+        }
+        let may = row.resumes.map_or(Ok(true), |it| self.lets_go_on(it.0, approval.is_some()))?;
         Ok((!may).then_some(Reserved::Refused(UseRefused::ApprovalUsed)))
     }
 

@@ -4,7 +4,8 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
-use chio_kernel::store::{LogEntry, LogSummary, Revocations, StoreResult};
+use chio_core::mark::StoreNumbers;
+use chio_kernel::store::{LogEntry, LogSummary, Revocations, Spent, StoreResult};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde::de::DeserializeOwned;
 
@@ -31,6 +32,31 @@ pub(crate) fn revoked_since(database: &Connection, after: u64) -> StoreResult<Re
     let ids = ids.collect::<Result<_, _>>().map_err(failed)?;
     let stopped = read_meta(&moment, "stop").map_err(failed)?;
     Ok(Revocations { epoch: epoch(&moment)?, ids, stopped })
+}
+
+/// The numbers of the store that only grow. One statement, so that they are of one moment.
+pub(crate) fn numbers(database: &Connection) -> StoreResult<StoreNumbers> {
+    let sql = "SELECT (SELECT coalesce(sum(debits), 0) FROM budgets),
+               (SELECT value FROM meta WHERE key = 'epoch'), (SELECT count(*) FROM revocations)";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let read = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+    let [debits, epoch, revoked] = statement.query_row([], read).map_err(failed)?;
+    Ok(StoreNumbers { debits: count(debits)?, epoch: count(epoch)?, revoked: count(revoked)? })
+}
+
+/// What has been debited from a grant.
+pub(crate) fn spent(
+    database: &Connection,
+    capability_id: &str,
+    grant_index: u32,
+) -> StoreResult<Spent> {
+    let sql = "SELECT invocations, units FROM budgets
+               WHERE capability_id = ?1 AND grant_index = ?2";
+    let mut statement = database.prepare_cached(sql).map_err(failed)?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let found = statement.query_row(params![capability_id, grant_index], read);
+    let (invocations, units) = found.optional().map_err(failed)?.unwrap_or_default();
+    Ok(Spent { invocations: count(invocations)?, units: count(units)? })
 }
 
 /// The documents in the one column that a statement answers with.

@@ -13,7 +13,7 @@ use super::error::failed;
 const APPLICATION: i64 = 0x4368_696f;
 
 /// The schema that this program knows: every step.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 128;
@@ -30,7 +30,7 @@ const LONGEST_LOG: i64 = 256 << 20;
 
 /// What leads from one schema to the next, beginning with nothing. A step that was ever released is
 /// never changed.
-const STEPS: [&str; 2] = [FIRST, SECOND];
+const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -129,6 +129,13 @@ CREATE TABLE tasks(
 CREATE INDEX tasks_by_owner ON tasks(owner, state, expires_at);
 CREATE INDEX tasks_by_end ON tasks(expires_at) WHERE state <> 'running';
 CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
+";
+
+/// What only grows: how often each budget was debited, and the latest end of the proofs and of the
+/// approvals that were forgotten.
+const THIRD: &str = "
+ALTER TABLE budgets ADD COLUMN debits INTEGER NOT NULL DEFAULT 0;
+INSERT INTO meta VALUES ('proofs_forgotten', 0), ('approvals_forgotten', 0);
 ";
 
 /// Opens the database to write in it, and makes its tables when it is new, if it may be.

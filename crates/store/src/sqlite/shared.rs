@@ -8,9 +8,10 @@ use chio_core::capability::CapabilityToken;
 use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
+use chio_core::mark::StoreNumbers;
 use chio_kernel::store::{
-    LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow, RevocationStore,
-    Revocations, StoreError, StoreResult, TokenStore,
+    AuditStore, LogEntry, LogStore, LogSummary, ReceiptIndex, ReceiptQuery, ReceiptRow,
+    RevocationStore, Revocations, Spent, StoreError, StoreResult, TokenStore,
 };
 
 use super::database::{CertificateRow, LogRow, TokenRow};
@@ -118,6 +119,18 @@ impl LogStore for SqliteStore {
 }
 
 #[async_trait]
+impl AuditStore for SqliteStore {
+    async fn numbers(&self) -> StoreResult<StoreNumbers> {
+        self.read(read::numbers).await
+    }
+
+    async fn spent(&self, capability_id: &str, grant_index: u32) -> StoreResult<Spent> {
+        let id = capability_id.to_owned();
+        self.read(move |database| read::spent(database, &id, grant_index)).await
+    }
+}
+
+#[async_trait]
 impl ReceiptIndex for SqliteStore {
     async fn query(&self, query: &ReceiptQuery) -> StoreResult<Vec<ReceiptRow>> {
         let (readers, index) = (Arc::clone(&self.readers), Arc::clone(&self.index));
@@ -129,5 +142,12 @@ impl ReceiptIndex for SqliteStore {
         let (readers, index) = (Arc::clone(&self.readers), Arc::clone(&self.index));
         let receipt_id = receipt_id.to_owned();
         blocking(move || readers.with(|database| index.find(database, &receipt_id))).await
+    }
+
+    async fn find_beginning(&self, digits: &str, limit: usize) -> StoreResult<Vec<ReceiptRow>> {
+        let (readers, index) = (Arc::clone(&self.readers), Arc::clone(&self.index));
+        let digits = digits.to_owned();
+        blocking(move || readers.with(|database| index.find_beginning(database, &digits, limit)))
+            .await
     }
 }

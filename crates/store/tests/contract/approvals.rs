@@ -291,9 +291,12 @@ async fn a_used_approval_is_remembered_for_an_hour_after_its_end() {
         held(reserve("d", NOW).await);
         held(reserve("e", end + 3600).await);
         assert_eq!(reserve("d", end + 3600).await, USED);
-        // Not for ever.
+        // Not for ever. From then on it is refused by its age, also by a clock that went back.
         held(reserve("f", end + 3601).await);
-        held(reserve("d", end + 3601).await);
+        let forgotten = Reserved::Refused(UseRefused::ApprovalForgotten);
+        for now in [end + 3601, NOW] {
+            assert_eq!(reserve("d", now).await, forgotten, "{now}");
+        }
     })
     .await;
 }

@@ -127,6 +127,27 @@ async fn a_proof_is_remembered_until_nobody_accepts_it() {
 }
 
 #[tokio::test]
+async fn a_proof_that_is_forgotten_is_refused_by_a_clock_that_went_back() {
+    on_each_store(async |world| {
+        let ledger = world.ledger().await;
+        held(ledger.reserve(with(proof("a", NOW))).await.unwrap());
+        // The first is forgotten with this.
+        held(ledger.reserve(with(proof("b", NOW + 10))).await.unwrap());
+        let again = || ProofUse { now: NOW + 5, ..proof("a", NOW) };
+        let refused = UseRefused::ProofForgotten;
+        let reserved = ledger.reserve(with(again())).await.unwrap();
+        assert_eq!(reserved, Reserved::Refused(refused));
+        let open = ledger.open(waiting_with(again())).await.unwrap();
+        assert_eq!(open, Opened::Refused(refused));
+        // Those that are not forgotten are known, and those that end later are taken.
+        let known = ledger.reserve(with(ProofUse { now: NOW + 5, ..proof("b", NOW + 10) })).await;
+        assert_eq!(known.unwrap(), Reserved::Refused(USED));
+        held(ledger.reserve(with(proof("c", NOW + 1))).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_store_that_forgets_takes_no_proof_from_before_its_time() {
     on_each_store(async |world| {
         let ledger = world.ledger().await;

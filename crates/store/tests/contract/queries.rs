@@ -1,6 +1,6 @@
 //! Receipts by what they are about.
 
-use chio_kernel::store::{ReceiptOutcome, ReceiptQuery, SharedStore};
+use chio_kernel::store::{ReceiptOutcome, ReceiptQuery, ReceiptRow, SharedStore};
 use serde_json::{Value, json};
 
 use crate::support::{append, on_each_store, receipt};
@@ -98,6 +98,41 @@ fn cases() -> Vec<(ReceiptQuery, Matches)> {
             n % 6 == 0
         }),
     ]
+}
+
+#[tokio::test]
+async fn a_receipt_is_found_by_the_beginning_of_its_id_however_old_it_is() {
+    on_each_store(async |world| {
+        let (store, ledger) = (world.shared(), world.ledger().await);
+        let id = |first: u64| format!("{first:016x}{:048x}", 7);
+        let ids: Vec<String> = [0x0123_4567_89ab_cdef, 0x0123_4567_0000_0000, u64::MAX, 1 << 63]
+            .into_iter()
+            .map(id)
+            .collect();
+        for id in &ids {
+            let body = json!({"id": id, "timestamp": 1000});
+            append(ledger.as_ref(), &body).await;
+        }
+        let found = async |digits: &str, limit| -> Vec<String> {
+            let rows = store.find_beginning(digits, limit).await.unwrap();
+            let read = |row: &ReceiptRow| serde_json::from_slice::<Value>(&row.body).unwrap();
+            let mut found: Vec<String> =
+                rows.iter().map(|row| read(row)["id"].as_str().unwrap().to_owned()).collect();
+            found.sort();
+            found
+        };
+        for id in &ids {
+            for length in [9, 16, 17, 64] {
+                let beginning = id.get(..length).unwrap();
+                assert_eq!(found(beginning, 9).await, std::slice::from_ref(id), "{length} of {id}");
+            }
+        }
+        assert_eq!(found("01234567", 9).await, [ids[1].clone(), ids[0].clone()]);
+        assert_eq!(found("01234567", 1).await.len(), 1);
+        assert!(found("0123456789abcdef1", 9).await.is_empty());
+        assert!(found("child-rcpt-", 9).await.is_empty());
+    })
+    .await;
 }
 
 #[tokio::test]

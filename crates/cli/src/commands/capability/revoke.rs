@@ -33,9 +33,12 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         return Err(Refused::new("expected the id of a token, found a blank").into());
     }
     let (newly, known) = block_on(async {
-        let store = args.store.open_existing(io).await?.shared();
+        let open = args.store.open_existing(io).await?;
+        let store = open.shared();
         let known = !store.tokens(std::slice::from_ref(&args.id)).await?.is_empty();
-        Ok((store.revoke(&args.id, io.now).await?, known))
+        let newly = store.revoke(&args.id, io.now).await?;
+        open.raise_marks().await?;
+        Ok((newly, known))
     })?;
     if !known {
         io.complain("note", "no token of this id is known here; should one come, it is revoked");

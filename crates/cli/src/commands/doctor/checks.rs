@@ -193,9 +193,10 @@ async fn store(location: &Location) -> Check {
     let url = location.store();
     match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
         Ok(store) => {
-            let (authority, keys) = (store.authority().await, store.check_keys().await);
+            let (marks, keys) = (store.check_marks().await, store.check_keys().await);
+            let authority = store.authority().await;
             store.close();
-            match keys.and(authority) {
+            match marks.and(keys).and(authority) {
                 Ok(Some(_)) => Check::fine(what, format!("{url} opens")),
                 Ok(None) => {
                     let known =

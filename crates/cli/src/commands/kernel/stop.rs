@@ -48,8 +48,9 @@ pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<()> {
         return Err(Refused::new("expected a reason, found a blank").into());
     }
     block_on(async {
-        let store = args.store.open_existing(io).await?.shared();
-        Ok(store.stop(Some(args.reason.clone())).await?)
+        let store = args.store.open_existing(io).await?;
+        store.shared().stop(Some(args.reason.clone())).await?;
+        Ok(store.raise_marks().await?)
     })?;
     if args.json {
         io.json(&json!({"stopped": args.reason}))?;

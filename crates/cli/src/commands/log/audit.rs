@@ -19,10 +19,15 @@ use crate::text;
 const HELP: &str = "\
 Checks every receipt (id, signature, parameters, canonical form), that none is missing or there
 twice, every checkpoint (signature, link, root over its receipts), and that an authority vouches for
-each kernel. Says exactly what is wrong; exit code 1 if anything is.
+each kernel; that budgets are debited at least as much as receipts say, and that what a receipt calls
+revoked is; and that nothing is behind the marks that kernels keep beside their keys in the data
+directory. Says exactly what is wrong; exit code 1 if anything is.
 
-An auditor who keeps an export can see later that nothing before it was changed or taken away:
---extends checks that every checkpoint of that export is in the store as it was.
+Not to be seen without help: receipts that were taken from the end of a log after its last mark (one
+is made each second in which something happens); a store that was put back together with its data
+directory; revocations that denied no call and came after the last mark. An auditor who keeps an
+export sees that nothing before it was changed or taken away: --extends checks that every checkpoint
+of that export is in the store as it was.
 
 Without --authority the store's own authority key is taken. To check a store that somebody else
 keeps, pass the authority's public key as you know it.
@@ -61,12 +66,8 @@ struct Document<'a> {
     report: &'a AuditReport,
 }
 
-/// Audits the store; with what was trusted, and whether that is the store's own authority.
-async fn examine(
-    args: &Args,
-    io: &mut Io<'_>,
-    start: Instant,
-) -> Result<(AuditReport, AuditTrust, bool)> {
+/// Audits the store.
+async fn examine(args: &Args, io: &mut Io<'_>, start: Instant) -> Result<Examined> {
     let store = args.store.open_existing(io).await?;
     let mut trust = AuditTrust {
         authorities: io.public_keys("--authority", &args.authority)?,
@@ -76,24 +77,36 @@ async fn examine(
     if own {
         trust.authorities.extend(store.authority_public().await?);
     }
+    // Before the store is read: it may go on meanwhile.
+    let marks = store.marks().await?;
     let (shared, mut bar) = (store.shared(), Bar::new(start));
     let report = audit(&*shared, &trust, |progress| bar.show(progress)).await;
     bar.clear();
     let mut report = report?;
+    report.compare(&*shared, &marks).await?;
     if let Err(StoreError::Refused(problem)) = store.check_keys().await {
-        report.problems += 1;
-        report.missing.push(problem);
+        report.blame(None, problem);
     }
     for path in &args.extends {
         let kept = super::super::receipt::read_bundle(io, path)?;
         check_extends(&shared, &kept, &mut report).await?;
     }
-    Ok((report, trust, own))
+    Ok(Examined { report, trust, own, marks: marks.len() })
+}
+
+/// What was examined, and against what.
+struct Examined {
+    report: AuditReport,
+    trust: AuditTrust,
+    /// Whether the store's own authority is trusted.
+    own: bool,
+    /// How many marks there are.
+    marks: usize,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let start = Instant::now();
-    let (report, trust, own) = block_on(examine(args, io, start))?;
+    let Examined { report, trust, own, marks } = block_on(examine(args, io, start))?;
     let seconds = start.elapsed().as_secs_f64();
     let receipts = report.logs.iter().map(|log| log.entries).sum();
     let checkpoints = report.logs.iter().map(|log| log.checkpoints).sum();
@@ -111,12 +124,23 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             None => io.field("authority", "none is known: pass the one that you trust")?,
         }
     }
+    io.field(
+        "marks",
+        match marks {
+            0 => "none here: what was taken from the end of a log shows only with --extends"
+                .to_owned(),
+            some => format!(
+                "{}; what is later, or was put back together with them, shows only with --extends",
+                text::count(some, "kernel")
+            ),
+        },
+    )?;
     let rate = rate(receipts, seconds);
     let sum =
         format!("{receipts} receipts under {checkpoints} checkpoints in {seconds:.1} s{rate}");
     io.field("checked", sum)?;
     io.field("result", if valid { "clean" } else { "NOT CLEAN" })?;
-    for problem in &report.missing {
+    for problem in report.missing.iter().chain(&report.store) {
         io.complain("error", problem);
     }
     for log in &report.logs {
@@ -148,12 +172,7 @@ async fn check_extends(
             Some(found) if found.body.checkpoint_seq == seq => "it is another than in the export",
             _ => "it is in the export, and not in the store",
         };
-        let problem = format!("checkpoint {seq}: {problem}");
-        report.problems += 1;
-        match report.logs.iter_mut().find(|log| log.log_id == id) {
-            Some(log) => log.problems.push(problem),
-            None => report.missing.push(format!("{id}: {problem}")),
-        }
+        report.blame(Some(&id), format!("checkpoint {seq}: {problem}"));
     }
     Ok(())
 }

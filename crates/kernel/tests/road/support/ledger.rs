@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chio_core::checkpoint::KernelCheckpoint;
+use chio_core::mark::Mark;
 use chio_kernel::store::{
     Abandoned, Appended, Entry, Ledger, OpenIntent, Opened, Opening, Reservation, Reserved,
-    StoreError, StoreResult,
+    StoreError, StoreResult, Uncovered,
 };
 
 use super::Journal;
@@ -122,11 +123,23 @@ impl Ledger for TestLedger {
         Ok(())
     }
 
+    async fn keep_mark(&self, mark: Mark) -> StoreResult<bool> {
+        self.inner.keep_mark(mark).await
+    }
+
+    async fn check_present(&self) -> StoreResult<()> {
+        self.inner.check_present().await
+    }
+
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {
         self.inner.open_intents().await
     }
 
     async fn abandoned(&self) -> StoreResult<Vec<Abandoned>> {
         self.inner.abandoned().await
+    }
+
+    async fn uncovered(&self) -> StoreResult<Vec<Uncovered>> {
+        self.inner.uncovered().await
     }
 }

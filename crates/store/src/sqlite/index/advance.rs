@@ -12,7 +12,7 @@ use super::super::number::{LAST_PLACE, clamped, joined, split};
 use super::super::read::heads;
 use super::{Progress, schema};
 use crate::fields::{Fields, short_id};
-use crate::files::try_lock;
+use crate::files::{identity, try_lock};
 
 /// Entries that are indexed in one transaction.
 const BATCH: i64 = 4096;
@@ -120,7 +120,7 @@ impl Advancer {
     /// Takes the lock and opens the index, unless we have it. False when it is held elsewhere.
     fn hold(&mut self, store: &Connection) -> StoreResult<bool> {
         // An index whose file was removed or replaced is made again.
-        let is_gone = |held: &Held| schema::identity(&self.path) != Some(held.identity);
+        let is_gone = |held: &Held| identity(&self.path) != Some(held.identity);
         if self.suspect || self.held.as_ref().is_some_and(is_gone) {
             self.held = None;
         }
@@ -146,7 +146,7 @@ impl Advancer {
         let next = index
             .query_row("SELECT coalesce(max(n), 0) + 1 FROM receipts", [], |row| row.get(0))
             .map_err(failed)?;
-        let Some(identity) = schema::identity(&self.path) else { return Ok(false) };
+        let Some(identity) = identity(&self.path) else { return Ok(false) };
         let names = HashMap::new();
         self.held = Some(Held { index, identity, progress, names, next, _lock: lock });
         Ok(true)

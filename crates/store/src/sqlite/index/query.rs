@@ -13,7 +13,7 @@ use super::super::read;
 use super::advance::{ZONE_BITS, name_number, outcome_number};
 use super::schema;
 use crate::bounds;
-use crate::fields::{Fields, short_id};
+use crate::fields::{Fields, short_id, short_ids};
 
 /// Rows within a range of costs that are sorted rather than looked for along `n`.
 const FEW: i64 = 4096;
@@ -85,6 +85,29 @@ pub(super) fn find(
         }
     }
     Ok(None)
+}
+
+/// The receipts of calls whose ids begin with these digits.
+pub(super) fn find_beginning(
+    index: &Connection,
+    store: &Connection,
+    digits: &str,
+    limit: usize,
+) -> StoreResult<Vec<ReceiptRow>> {
+    let cursors = Cursors { generation: schema::generation(index)? };
+    let Some((least, most)) = short_ids(digits) else { return Ok(Vec::new()) };
+    let sql = "SELECT n, entry FROM receipts WHERE rid BETWEEN ?1 AND ?2 ORDER BY rid";
+    let mut statement = index.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query([least, most]).map_err(failed)?;
+    let mut answer = Answer { rows: Vec::new(), size: 0, limit: bounds::rows(limit) };
+    while let Some(row) = rows.next().map_err(failed)?.filter(|_| !answer.is_full()) {
+        let cursor = cursors.of(row.get(0).map_err(failed)?)?;
+        let found = receipt(store, cursor, row.get(1).map_err(failed)?)?;
+        if Fields::read(&found.body).id.is_some_and(|id| id.starts_with(digits)) {
+            answer.push(found);
+        }
+    }
+    Ok(answer.rows)
 }
 
 /// Rows as callers name them: a place in this very index, so that no caller goes on in another.

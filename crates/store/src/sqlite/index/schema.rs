@@ -72,13 +72,6 @@ pub(super) fn open_writer(path: &Path, store_id: &str) -> StoreResult<Connection
     }
 }
 
-/// The file at this path: its device and number.
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-
-    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
 /// Removes the index. A reader that has it open still reads what it was.
 pub(super) fn remove(path: &Path) -> StoreResult<()> {
     for suffix in ["", "-wal", "-shm"] {
