@@ -2,9 +2,10 @@
 //! the list.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chio_cross_protocol::Principal;
-use chio_edge::{SettingValue, Settings, Streams};
+use chio_edge::{Place, SettingValue, Settings, Streams};
 use chio_store::{Location, StoreUrl};
 use chio_testkit::edge::EDGE;
 use chio_testkit::process::Folder;
@@ -88,7 +89,8 @@ async fn an_edge_of_the_list_is_served_over_byte_streams() {
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     let (reader, writer) = (Box::new(reader), Box::new(writer));
-    let streams = Streams { reader, writer, principal: Principal::stdio() };
+    let place = Arc::new(Place::alone());
+    let streams = Streams { reader, writer, principal: Principal::stdio(), place };
     let edge = runtime.edges.first().unwrap().clone();
     let shutdown = CancellationToken::new();
     let until = shutdown.clone();

@@ -12,4 +12,5 @@ mod receipts;
 mod requests;
 mod shutdown;
 mod support;
+mod unknown_clients;
 mod upstream_faults;

@@ -3,6 +3,7 @@
 use chio_edge::Refusal;
 use chio_edge::auth::RequestHead;
 use chio_net::jsonrpc::Body;
+use chio_net::memory::HeldMemory;
 use serde_json::{Map, Value};
 
 use super::endpoint::{Endpoint, authenticated};
@@ -35,13 +36,13 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// Runs an operation for a caller, once it is admitted.
+/// Runs an operation for a caller, once it is admitted. Its params take this memory.
 pub(super) async fn dispatch_operation(
     endpoint: &Endpoint,
     request: RequestHead,
     dialect: Dialect,
     operation: Operation,
-    params: Map<String, Value>,
+    (params, held): (Map<String, Value>, HeldMemory),
     mount: Mount,
 ) -> Result<Body, Stopped> {
     let shared = &endpoint.shared;
@@ -63,7 +64,7 @@ pub(super) async fn dispatch_operation(
             let continues = sent.message.task_id.is_some();
             let principal = endpoint.admit(request, &mut metadata, continues).await?;
             let (history, deferred) = (sent.history, streams || sent.at_once);
-            let sending = Sending { request: sent, metadata, mounted, deferred };
+            let sending = Sending { request: sent, metadata, mounted, deferred, held };
             let record = send_message(shared, &principal, sending).await?;
             Ok(match streams {
                 true => dialect.write_task(&record, history),
