@@ -24,14 +24,15 @@ pub const MAX_DEPTH: usize = 96;
 /// length.
 pub const MAX_NODES: usize = 1 << 19;
 
-/// What a value takes in a tree, with the room that a growing array leaves unused.
-const VALUE_SIZE: usize = 64;
-/// What an array takes besides.
-const ARRAY_SIZE: usize = 128;
-/// What an object takes besides: its first node has places for eleven members.
-const OBJECT_SIZE: usize = 640;
-/// What a member takes besides its value: a share of a node that is half full, and its name.
-const MEMBER_SIZE: usize = 96;
+/// What a value takes in a tree: its 72 bytes where maps keep the order of their members, which other
+/// packages of the program ask for, and as much again that a growing array leaves unused.
+const VALUE_SIZE: usize = 144;
+/// What an array takes besides: the first time, it has room for four.
+const ARRAY_SIZE: usize = 160;
+/// What an object takes besides: in either kind of map, room for several members.
+const OBJECT_SIZE: usize = 512;
+/// What a member takes besides its value: its name, its hash, and room that is left unused.
+const MEMBER_SIZE: usize = 112;
 
 /// Objects with more members than this are checked for repetition through a hash set.
 const LINEAR_MEMBERS: usize = 16;

@@ -125,8 +125,11 @@ fn nodes(value: &Value) -> usize {
 
 /// How many bytes a value takes, as far as the standard library tells.
 fn tree_bytes(value: &Value) -> usize {
-    /// A node of a map has places for eleven members, and is at least half full but for the first.
-    const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
+    /// A map that keeps the order of its members, where a package of the build asks for it, is a
+    /// table of at most twice as many; else a tree, whose nodes have places for eleven members and
+    /// are at least half full but for the first.
+    const IN_ORDER: bool = size_of::<Value>() > 32;
+    const PLACE: usize = size_of::<String>() + size_of::<Value>();
     let own = match value {
         Value::String(text) => text.capacity(),
         Value::Array(items) => {
@@ -136,7 +139,12 @@ fn tree_bytes(value: &Value) -> usize {
         Value::Object(members) if !members.is_empty() => {
             let names: usize = members.keys().map(String::capacity).sum();
             let inner: usize = members.values().map(|it| tree_bytes(it) - size_of::<Value>()).sum();
-            members.len().div_ceil(5) * NODE + names + inner
+            let own = if IN_ORDER {
+                (2 * members.len()).max(3) * (PLACE + 17)
+            } else {
+                members.len().div_ceil(5) * (11 * PLACE + 16)
+            };
+            own + names + inner
         }
         _ => 0,
     };
