@@ -10,7 +10,7 @@ use axum::Router;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::Principal;
 use chio_edge::auth::HttpAuth;
-use chio_edge::{Carrier, Edge, Endpoint, StreamListener, Streams};
+use chio_edge::{Carrier, Edge, Endpoint, Place, StreamListener, Streams};
 use chio_net::address::is_this_machine;
 use chio_net::auth::{Authenticator, OriginRules, check_bind};
 use chio_net::serve::{ServeLimits, serve};
@@ -262,6 +262,7 @@ impl Listener {
                     reader: Box::new(tokio::io::stdin()),
                     writer: Box::new(tokio::io::stdout()),
                     principal: Principal::stdio(),
+                    place: Arc::new(Place::alone()),
                 };
                 if let Some(edge) = edges.into_iter().next()
                     && let Err(error) = edge.serve_streams(streams, shutdown).await

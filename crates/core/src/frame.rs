@@ -83,6 +83,29 @@ impl Decoder {
         Ok(self.buffer.get(start..end))
     }
 
+    /// The length of the next payload, once it is known.
+    ///
+    /// # Errors
+    /// When it is beyond [`MAX_PAYLOAD`].
+    pub fn announced(&self) -> Result<Option<usize>, FrameError> {
+        payload_len(self.buffer.get(self.consumed..).unwrap_or_default())
+    }
+
+    /// As [`Self::next_payload`], and the memory of the payload is the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::next_payload`].
+    pub fn take_payload(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+        let start = self.consumed + PREFIX_LEN;
+        let Some(payload) = self.next_payload()?.map(<[u8]>::len) else { return Ok(None) };
+        // What follows it is the beginning of the next frame at most, and moves.
+        let rest = self.buffer.split_off(start + payload);
+        let mut taken = std::mem::replace(&mut self.buffer, rest);
+        self.consumed = 0;
+        taken.drain(..start);
+        Ok(Some(taken))
+    }
+
     /// Checks that the stream may end here: between two frames, read or unread.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! The parser for untrusted JSON text: each member once, nesting bounded, errors with a position.
+//! The parser for untrusted JSON text: each member once, nesting and number of values bounded, errors
+//! with a position.
 //!
 //! `serde_json` lets the last of two equal members win inside free-form JSON, so that two readers
 //! can see two messages in one text. Nothing from outside is read in any other way than this one.
@@ -17,6 +18,21 @@ use crate::canonical;
 /// The deepest nesting that is read. Artifacts that carry such a value stay below
 /// [`canonical::MAX_DEPTH`].
 pub const MAX_DEPTH: usize = 96;
+
+/// The most values and names of members that one text may have. A text of any length costs at most
+/// [`tree_size`] of so many: the densest, with two bytes for each, would cost a hundred times its
+/// length.
+pub const MAX_NODES: usize = 1 << 19;
+
+/// What a value takes in a tree: its 72 bytes where maps keep the order of their members, which other
+/// packages of the program ask for, and as much again that a growing array leaves unused.
+const VALUE_SIZE: usize = 144;
+/// What an array takes besides: the first time, it has room for four.
+const ARRAY_SIZE: usize = 160;
+/// What an object takes besides: in either kind of map, room for several members.
+const OBJECT_SIZE: usize = 512;
+/// What a member takes besides its value: its name, its hash, and room that is left unused.
+const MEMBER_SIZE: usize = 112;
 
 /// Objects with more members than this are checked for repetition through a hash set.
 const LINEAR_MEMBERS: usize = 16;
@@ -58,6 +74,17 @@ pub enum StrictError {
         /// Column, from 1.
         column: usize,
     },
+    /// More values and names than [`MAX_NODES`].
+    #[error(
+        "expected at most {MAX_NODES} values and names of members, found more (line {line}, column \
+         {column})"
+    )]
+    TooMany {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
     /// JSON, but not of the shape that was asked for.
     #[error("{message}")]
     Shape {
@@ -77,7 +104,7 @@ pub enum StrictError {
 /// Reads a `T` from untrusted text.
 ///
 /// # Errors
-/// When the text is not JSON, repeats a member, nests too deep or is not a `T`.
+/// When the text is not JSON, repeats a member, nests too deep, has too many values or is not a `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, StrictError> {
     check(text)?;
     reread(text)
@@ -118,14 +145,15 @@ pub(crate) fn checked_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T
     Err(StrictError::Shape { message: format!("expected a JSON object, found {found}") })
 }
 
-/// Checks that a text is one JSON value without repeated members or excessive nesting.
+/// Checks that a text is one JSON value without repeated members, excessive nesting or too many
+/// values.
 ///
 /// # Errors
 /// When it is not.
 pub fn check(text: &[u8]) -> Result<(), StrictError> {
-    let fault = Cell::new(None);
+    let (fault, nodes) = (Cell::new(None), Cell::new(0));
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let outcome = Walk { fault: &fault, depth: 0 }
+    let outcome = Walk { fault: &fault, nodes: &nodes, depth: 0 }
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end());
     let Err(error) = outcome else { return Ok(()) };
@@ -136,8 +164,36 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
             StrictError::DuplicateMember { name, line, column }
         }
         Some(Fault::Depth) => StrictError::TooDeep { line, column },
+        Some(Fault::Nodes) => StrictError::TooMany { line, column },
         None => StrictError::Syntax { message: error.to_string() },
     })
+}
+
+/// How many bytes of memory the tree of a text takes at most, when it is read into a [`Value`]. Told by
+/// its marks alone, without reading it, so that a reader can wait for the room.
+#[must_use]
+pub fn tree_size(text: &[u8]) -> usize {
+    let (mut size, mut in_string, mut escaped) =
+        (VALUE_SIZE.saturating_add(text.len()), false, false);
+    for byte in text {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+            continue;
+        }
+        size = size.saturating_add(match byte {
+            b'"' => {
+                in_string = true;
+                0
+            }
+            b',' => VALUE_SIZE,
+            b'[' => ARRAY_SIZE + VALUE_SIZE,
+            b'{' => OBJECT_SIZE + VALUE_SIZE,
+            b':' => MEMBER_SIZE,
+            _ => 0,
+        });
+    }
+    size
 }
 
 /// What kind of JSON a value is, for errors that do not repeat it.
@@ -246,12 +302,15 @@ fn shorten_name(message: &str) -> String {
 enum Fault {
     Duplicate(String),
     Depth,
+    Nodes,
 }
 
 /// Walks through a value and stores nothing of it.
 #[derive(Clone, Copy)]
 struct Walk<'f> {
     fault: &'f Cell<Option<Fault>>,
+    /// Values and names met so far.
+    nodes: &'f Cell<usize>,
     depth: usize,
 }
 
@@ -263,12 +322,22 @@ impl Walk<'_> {
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
+
+    fn count<E: de::Error>(self) -> Result<(), E> {
+        if self.nodes.get() == MAX_NODES {
+            self.fault.set(Some(Fault::Nodes));
+            return Err(E::custom("too many values"));
+        }
+        self.nodes.set(self.nodes.get() + 1);
+        Ok(())
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.count()?;
         deserializer.deserialize_any(self)
     }
 }
@@ -303,6 +372,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let inner = self.deeper()?;
         let mut seen = Seen::default();
         while let Some(name) = object.next_key_seed(MemberName)? {
+            self.count()?;
             if let Some(name) = seen.insert(name) {
                 self.fault.set(Some(Fault::Duplicate(name.into_owned())));
                 return Err(de::Error::custom("repeated member"));

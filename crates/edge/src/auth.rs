@@ -13,7 +13,7 @@ use chio_core::capability::{CapabilityToken, DpopProof, PresentedToken};
 use chio_core::principal::Principal;
 use chio_core::strict;
 use chio_net::auth::{AuthError, Authenticator, OriginError, OriginRules};
-use chio_net::serve::ClientAddress;
+use chio_net::serve::{ClientAddress, ClientConnection};
 use tokio::time::Instant;
 
 use crate::limits::RateLimiter;
@@ -137,6 +137,13 @@ impl HttpAuth {
             _ => from.map(|from| network_of(from).to_string()).unwrap_or_default(),
         };
         limiter.pass(&client, Instant::now()).map_err(Refusal::rate_limited)?;
+        // Where nobody authenticates, all clients are one principal.
+        if let (Ok(principal), Some(ClientConnection(place))) =
+            (&principal, head.extensions.get::<ClientConnection>())
+            && principal.is_authenticated()
+        {
+            place.belongs_to(&principal.name)?;
+        }
         Ok(RequestHead { from, principal, proof: proof(headers) })
     }
 

@@ -1,13 +1,16 @@
-//! Request bodies: which types a client sends and accepts, and reading one within limits of size
-//! and time.
+//! Request bodies: which types a client sends and accepts, and reading one within limits of size,
+//! time and the memory of the process.
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Body;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
-use http_body_util::LengthLimitError;
+use chio_net::memory::{Crowded, HeldMemory};
+use http_body_util::BodyExt;
 
+/// How many bytes of a body, and of what it is read into, are not counted.
+const FREE: usize = 32 << 10;
 /// The time that a client has for sending a body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -23,6 +26,9 @@ pub enum BodyError {
     /// It did not arrive in time.
     #[error("expected the whole body within 30 seconds")]
     Timeout,
+    /// There is no memory for it now.
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
     /// It has more bytes than the limit.
     #[error("expected a whole body of at most {0} bytes")]
     TooLarge(usize),
@@ -38,25 +44,62 @@ impl BodyError {
             Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Crowded(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Incomplete(_) => StatusCode::BAD_REQUEST,
         }
     }
 }
 
+/// A body that has arrived, and the memory that it takes.
+#[derive(Debug)]
+pub struct Collected {
+    text: Vec<u8>,
+    held: HeldMemory,
+}
+
+impl Collected {
+    /// Its bytes.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Reads it. The memory that is given along is for what was read, and is kept as long as that.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    pub async fn read<T: Send + 'static>(
+        mut self,
+        read: impl FnOnce(&[u8]) -> T + Send + 'static,
+    ) -> Result<(T, HeldMemory), BodyError> {
+        let value = self.held.read(self.text, read).await?;
+        Ok((value, self.held))
+    }
+}
+
 /// Reads a body of at most `limit` bytes.
 ///
 /// # Errors
-/// When it is larger, incomplete or too slow.
-pub async fn collect(body: Body, limit: usize) -> Result<Bytes, BodyError> {
-    let collected = tokio::time::timeout(TIMEOUT, to_bytes(body, limit)).await;
-    collected.map_err(|_| BodyError::Timeout)?.map_err(|error| {
-        if error.into_inner().is::<LengthLimitError>() {
-            BodyError::TooLarge(limit)
-        } else {
-            BodyError::Incomplete(limit)
+/// When it is larger, incomplete or too slow, or there is no memory for it.
+pub async fn collect(mut body: Body, limit: usize) -> Result<Collected, BodyError> {
+    let mut collected = Collected { text: Vec::new(), held: HeldMemory::of_process(FREE) };
+    let Collected { text, held } = &mut collected;
+    let reading = async {
+        while let Some(frame) = held.unless_cut_off(body.frame()).await? {
+            let Ok(piece) = frame.map_err(|_| BodyError::Incomplete(limit))?.into_data() else {
+                continue;
+            };
+            if text.len() + piece.len() > limit {
+                return Err(BodyError::TooLarge(limit));
+            }
+            held.grow(piece.len()).await?;
+            text.extend_from_slice(&piece);
         }
-    })
+        Ok(())
+    };
+    tokio::time::timeout(TIMEOUT, reading).await.map_err(|_| BodyError::Timeout)??;
+    Ok(collected)
 }
 
 /// Reads a JSON body of at most `limit` bytes, whose client accepts answers of all of these types
@@ -69,7 +112,7 @@ pub async fn collect_json(
     body: Body,
     accept: &'static str,
     limit: usize,
-) -> Result<Bytes, BodyError> {
+) -> Result<Collected, BodyError> {
     check_accept(headers, accept)?;
     if !has_content_type(headers, &["application/json"]) {
         return Err(BodyError::MediaType);
@@ -159,9 +202,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_within_its_limit() {
-        assert_eq!(collect(Body::from("12345"), 5).await.unwrap(), "12345");
+        assert_eq!(collect(Body::from("12345"), 5).await.unwrap().text(), b"12345");
         let error = collect(Body::from("123456"), 5).await.unwrap_err();
         assert_eq!((error, error.status().as_u16()), (BodyError::TooLarge(5), 413));
         assert_eq!(error.to_string(), "expected a whole body of at most 5 bytes");
+    }
+
+    #[tokio::test]
+    async fn a_body_is_kept_as_long_as_what_it_is_read_into() {
+        let text = format!("[{}0]", "[0],".repeat(1 << 16));
+        let body = collect(Body::from(text.clone()), 1 << 20).await.unwrap();
+        let length = body.read(|text| text.len()).await.map(|(length, _)| length);
+        assert_eq!(length, Ok(text.len()));
+    }
+
+    #[test]
+    fn a_client_for_which_there_is_no_memory_is_told_when_to_come_again() {
+        let refusal = crate::Refusal::from(BodyError::from(Crowded));
+        assert_eq!(refusal.status, StatusCode::SERVICE_UNAVAILABLE);
+        let header = refusal.header.map(|(name, value)| (name, value.to_str().unwrap().to_owned()));
+        assert_eq!(header, Some((axum::http::header::RETRY_AFTER, "2".to_owned())));
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use axum::Router;
 use chio_core::principal::Principal;
 use chio_cross_protocol::{Admission, ApprovalRequest, CrossProtocolOrchestrator};
+use chio_net::places::Place;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +36,8 @@ pub trait Edge: Send + Sync {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 
-    /// How many connections over streams are served at once; further ones wait.
+    /// How many connections over streams are served at once. For a further one, one goes for which
+    /// nothing runs; without one, it waits.
     fn max_connections(&self) -> usize {
         256
     }
@@ -63,6 +65,8 @@ pub struct Streams {
     pub writer: Box<dyn AsyncWrite + Send + Unpin>,
     /// The client, as far as the transport knows it.
     pub principal: Principal,
+    /// The connection's place among others. The edge tells it what it does, since only it knows.
+    pub place: Arc<Place>,
 }
 
 /// What an edge is served over.

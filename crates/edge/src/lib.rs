@@ -21,6 +21,7 @@ pub mod tokens;
 mod unix_socket;
 
 pub use chio_cross_protocol::ChunkCollector;
+pub use chio_net::places::Place;
 pub use edge::{
     Carrier, Edge, EdgeContext, EdgeKind, StartResult, StreamError, Streams, UserApprovals,
 };

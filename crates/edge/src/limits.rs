@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::settings::{Form, Setting, Settings};
 
@@ -75,22 +76,42 @@ impl RateLimiter {
     }
 }
 
-type PermitCounts = Mutex<HashMap<PublicKey, usize>>;
-
-/// Bounds the calls that run at once: in all, and for each owner to a share of that.
+/// Bounds the calls that run at once: in all, and for each owner to a share of that. When there is no
+/// room for a call, one is cancelled whose caller has left.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
     semaphore: Arc<Semaphore>,
     limit: usize,
-    held: Arc<PermitCounts>,
+    held: Arc<Mutex<HeldPermits>>,
+}
+
+#[derive(Debug, Default)]
+struct HeldPermits {
+    last: u64,
+    calls: HashMap<u64, RunningCall>,
+    owners: HashMap<PublicKey, usize>,
+}
+
+#[derive(Debug)]
+struct RunningCall {
+    owner: PublicKey,
+    cancellation: CancellationToken,
+    is_abandoned: bool,
+    permit: OwnedSemaphorePermit,
 }
 
 /// Permission to run one call. Dropping it makes room for another.
 #[derive(Debug)]
 pub struct ConcurrencyPermit {
-    owner: PublicKey,
-    held: Arc<PermitCounts>,
-    _permit: OwnedSemaphorePermit,
+    number: u64,
+    held: Arc<Mutex<HeldPermits>>,
+}
+
+/// The caller of a call waits for it. Dropping this says that it has left.
+#[derive(Debug)]
+pub struct CallerWaits {
+    number: u64,
+    held: Arc<Mutex<HeldPermits>>,
 }
 
 impl ConcurrencyLimit {
@@ -100,20 +121,32 @@ impl ConcurrencyLimit {
         Self { semaphore: Arc::new(Semaphore::new(limit)), limit, held: Arc::default() }
     }
 
-    /// A permit for a call of this owner; none when too many run, or the limit is closed.
-    pub fn try_acquire(&self, owner: &PublicKey) -> Option<ConcurrencyPermit> {
+    /// A permit for a call of this owner, which can be cancelled so; none when too many run, or the
+    /// limit is closed.
+    pub fn try_acquire(
+        &self,
+        owner: &PublicKey,
+        cancellation: &CancellationToken,
+    ) -> Option<(ConcurrencyPermit, CallerWaits)> {
         let share = (self.limit / SHARE).max(1);
         let mut held = self.held.lock();
-        if held.get(owner).copied().unwrap_or(0) >= share {
-            return None;
-        }
-        let permit = Arc::clone(&self.semaphore).try_acquire_owned().ok()?;
-        *held.entry(owner.clone()).or_default() += 1;
-        Some(ConcurrencyPermit {
-            owner: owner.clone(),
-            held: Arc::clone(&self.held),
-            _permit: permit,
-        })
+        let permit = if held.owners.get(owner).is_some_and(|count| *count >= share) {
+            held.cancel_abandoned(|call| call.owner == *owner)?
+        } else {
+            match Arc::clone(&self.semaphore).try_acquire_owned() {
+                Ok(permit) => permit,
+                Err(TryAcquireError::NoPermits) => held.cancel_abandoned(|_| true)?,
+                Err(TryAcquireError::Closed) => return None,
+            }
+        };
+        held.last += 1;
+        let number = held.last;
+        let (owner, cancellation) = (owner.clone(), cancellation.clone());
+        *held.owners.entry(owner.clone()).or_default() += 1;
+        let call = RunningCall { owner, cancellation, is_abandoned: false, permit };
+        held.calls.insert(number, call);
+        let permit = ConcurrencyPermit { number, held: Arc::clone(&self.held) };
+        Some((permit, CallerWaits { number, held: Arc::clone(&self.held) }))
     }
 
     /// Waits until no call runs. False when that takes longer than `timeout`.
@@ -128,14 +161,41 @@ impl ConcurrencyLimit {
     }
 }
 
-impl Drop for ConcurrencyPermit {
-    fn drop(&mut self) {
-        let mut held = self.held.lock();
-        if let Some(count) = held.get_mut(&self.owner) {
+impl HeldPermits {
+    /// Cancels the oldest of these calls whose caller has left, and takes its permit.
+    fn cancel_abandoned(
+        &mut self,
+        wanted: impl Fn(&RunningCall) -> bool,
+    ) -> Option<OwnedSemaphorePermit> {
+        let abandoned = self.calls.iter().filter(|(_, call)| call.is_abandoned && wanted(call));
+        let oldest = abandoned.map(|(number, _)| *number).min()?;
+        let call = self.release(oldest)?;
+        call.cancellation.cancel();
+        Some(call.permit)
+    }
+
+    fn release(&mut self, number: u64) -> Option<RunningCall> {
+        let call = self.calls.remove(&number)?;
+        if let Some(count) = self.owners.get_mut(&call.owner) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                held.remove(&self.owner);
+                self.owners.remove(&call.owner);
             }
+        }
+        Some(call)
+    }
+}
+
+impl Drop for ConcurrencyPermit {
+    fn drop(&mut self) {
+        self.held.lock().release(self.number);
+    }
+}
+
+impl Drop for CallerWaits {
+    fn drop(&mut self) {
+        if let Some(call) = self.held.lock().calls.get_mut(&self.number) {
+            call.is_abandoned = true;
         }
     }
 }
@@ -169,16 +229,43 @@ mod tests {
 
     #[test]
     fn one_owner_never_holds_all_permits() {
-        let limit = ConcurrencyLimit::new(8);
-        let held = [limit.try_acquire(&owner(1)), limit.try_acquire(&owner(1))];
+        let (limit, token) = (ConcurrencyLimit::new(8), CancellationToken::new());
+        let acquire = |limit: &ConcurrencyLimit, seed| limit.try_acquire(&owner(seed), &token);
+        let held = [acquire(&limit, 1), acquire(&limit, 1)];
         assert!(held.iter().all(Option::is_some));
-        assert!(limit.try_acquire(&owner(1)).is_none(), "a quarter of eight");
-        let other = limit.try_acquire(&owner(2));
+        assert!(acquire(&limit, 1).is_none(), "a quarter of eight");
+        let other = acquire(&limit, 2);
         assert!(other.is_some());
         drop(held);
-        assert!(limit.try_acquire(&owner(1)).is_some());
+        assert!(acquire(&limit, 1).is_some());
         let limit = ConcurrencyLimit::new(1);
-        let only = limit.try_acquire(&owner(1));
-        assert!(only.is_some() && limit.try_acquire(&owner(2)).is_none());
+        let only = acquire(&limit, 1);
+        assert!(only.is_some() && acquire(&limit, 2).is_none());
+        assert!(!token.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn calls_whose_caller_has_left_make_room_oldest_first() {
+        let limit = ConcurrencyLimit::new(4);
+        let acquire = |seed| {
+            let token = CancellationToken::new();
+            limit.try_acquire(&owner(seed), &token).map(|(permit, waits)| (permit, waits, token))
+        };
+        let mut running: Vec<_> = (1..=4).map(|seed| acquire(seed).unwrap()).collect();
+        assert!(acquire(5).is_none(), "all callers wait");
+        let (third, waits, third_token) = running.remove(2);
+        drop(waits);
+        let (first, waits, first_token) = running.remove(0);
+        drop(waits);
+        let fifth = acquire(5).unwrap();
+        assert!(first_token.is_cancelled() && !third_token.is_cancelled());
+        // The same owner has its share, and the one call of it is abandoned.
+        let again = acquire(3).unwrap();
+        assert!(third_token.is_cancelled());
+        // What was cancelled ends in its own time, and gives back nothing twice.
+        drop((first, third));
+        assert!(acquire(6).is_none());
+        drop((fifth, again, running));
+        assert!(limit.wait_idle(Duration::from_secs(1)).await);
     }
 }

@@ -5,8 +5,12 @@ use axum::http::{HeaderValue, StatusCode};
 use chio_core::registry::ErrorCode;
 use chio_net::auth::{AuthError, Challenge, OriginError};
 use chio_net::jwt::JwtError;
+use chio_net::places::TooMany;
 
 use crate::body::BodyError;
+
+/// After how many seconds a client may come again for which there was no room.
+const BUSY: u64 = 2;
 
 /// A request that is refused before it is read.
 #[derive(Debug, Clone)]
@@ -41,6 +45,16 @@ impl Refusal {
         Self { header: challenge.map(|challenge| (WWW_AUTHENTICATE, challenge)), ..self }
     }
 
+    /// There is no room for the request now; it may come again in a moment.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: ErrorCode::InternalError,
+            message: message.into(),
+            header: Some((RETRY_AFTER, HeaderValue::from(BUSY))),
+        }
+    }
+
     /// Too many requests; the next one may come after this time.
     pub fn rate_limited(seconds: u64) -> Self {
         Self {
@@ -72,7 +86,16 @@ impl From<AuthError> for Refusal {
 
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
-        Self::malformed(error.status(), error.to_string())
+        match error {
+            BodyError::Crowded(_) => Self::busy(error.to_string()),
+            error => Self::malformed(error.status(), error.to_string()),
+        }
+    }
+}
+
+impl From<TooMany> for Refusal {
+    fn from(error: TooMany) -> Self {
+        Self::busy(error.to_string())
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_core::principal::{ANONYMOUS, Credential, Principal};
+use chio_net::places::Places;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -83,7 +83,7 @@ impl StreamListener {
 
     /// Serves connections until `shutdown` is cancelled and the last of them has ended.
     pub async fn serve(self, edge: Arc<dyn Edge>, shutdown: CancellationToken) {
-        let permits = Arc::new(Semaphore::new(edge.max_connections().max(1)));
+        let places = Places::new(edge.max_connections());
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -91,17 +91,21 @@ impl StreamListener {
                 () = shutdown.cancelled() => break,
                 // Ended connections are forgotten as they end.
                 Some(_) = connections.join_next() => continue,
-                accepted = self.accept(&permits) => accepted,
+                accepted = self.accept(&places) => accepted,
             };
             match accepted {
-                Ok((permit, streams)) => {
+                Ok(streams) => {
                     let (edge, shutdown) = (Arc::clone(&edge), shutdown.clone());
                     connections.spawn(async move {
+                        let place = Arc::clone(&streams.place);
+                        let served = tokio::select! {
+                            served = edge.serve_streams(streams, shutdown) => served,
+                            () = place.evicted() => Ok(()),
+                        };
                         // What ends one connection concerns no other.
-                        if let Err(error) = edge.serve_streams(streams, shutdown).await {
+                        if let Err(error) = served {
                             tracing::warn!("a connection ended: {error}");
                         }
-                        drop(permit);
                     });
                 }
                 Err(error) => {
@@ -115,29 +119,26 @@ impl StreamListener {
         while connections.join_next().await.is_some() {}
     }
 
-    async fn accept(
-        &self,
-        permits: &Arc<Semaphore>,
-    ) -> io::Result<(OwnedSemaphorePermit, Streams)> {
-        let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
-        let streams = match &self.socket {
+    async fn accept(&self, places: &Places) -> io::Result<Streams> {
+        match &self.socket {
             Socket::Unix { listener, .. } => {
                 let (stream, _) = listener.accept().await?;
                 let peer = stream.peer_cred().ok();
                 let user = peer.as_ref().map(tokio::net::unix::UCred::uid);
                 let process = peer.as_ref().and_then(tokio::net::unix::UCred::pid);
                 let principal = Principal::new(ANONYMOUS, Credential::Unix { user, process });
+                let place = Arc::new(places.take(None).await.map_err(io::Error::other)?);
                 let (reader, writer) = stream.into_split();
-                Streams { reader: Box::new(reader), writer: Box::new(writer), principal }
+                Ok(Streams { reader: Box::new(reader), writer: Box::new(writer), principal, place })
             }
             Socket::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
+                let place = Arc::new(places.take(Some(from.ip())).await.map_err(io::Error::other)?);
                 let (reader, writer) = stream.into_split();
                 let principal = Principal::anonymous();
-                Streams { reader: Box::new(reader), writer: Box::new(writer), principal }
+                Ok(Streams { reader: Box::new(reader), writer: Box::new(writer), principal, place })
             }
-        };
-        Ok((permit, streams))
+        }
     }
 }

@@ -1,33 +1,41 @@
 //! Lines of a stream, each within a limit of bytes.
 
+use std::borrow::Cow;
 use std::io;
 
+use chio_core::strict::tree_size;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// What is kept of a buffer between two lines.
+use crate::memory::{HeldMemory, LARGE};
+
+/// What is kept of a buffer between two lines, and how many bytes of each are not counted.
 const KEPT: usize = 64 * 1024;
 
 /// A line of a stream, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// All of it.
-    Whole(&'a [u8]),
+    /// All of it; the memory of a large one is the caller's.
+    Whole(Cow<'a, [u8]>),
     /// The beginning of one that is longer than the limit. The rest was read and dropped.
     Cut(&'a [u8]),
+    /// There was no memory for it, or for what it would be read into. It was dropped.
+    Crowded,
 }
 
-/// Reads lines within a limit.
+/// Reads lines within a limit, and within the memory of the process.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
     most: usize,
     buffer: Vec<u8>,
+    /// What the last line takes, and the tree that it is read into.
+    held: HeldMemory,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Lines of at most `most` bytes each.
-    pub const fn new(reader: R, most: usize) -> Self {
-        Self { reader, most, buffer: Vec::new() }
+    pub fn new(reader: R, most: usize) -> Self {
+        Self { reader, most, buffer: Vec::new(), held: HeldMemory::of_process(KEPT) }
     }
 
     /// The next line; none at the end of the stream.
@@ -37,9 +45,15 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
-        let (mut cut, mut begun) = (false, false);
+        self.held.clear();
+        let (mut cut, mut begun, mut crowded) = (false, false, false);
         loop {
-            let available = self.reader.fill_buf().await?;
+            let Ok(available) = self.held.unless_cut_off(self.reader.fill_buf()).await else {
+                crowded = true;
+                self.drop_line();
+                continue;
+            };
+            let available = available?;
             if available.is_empty() {
                 if !begun {
                     return Ok(None);
@@ -49,16 +63,46 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             begun = true;
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
-            let room = self.most.saturating_sub(self.buffer.len());
-            cut |= part.len() > room;
-            self.buffer.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
             let used = part.len() + usize::from(end.is_some());
+            if !crowded {
+                let room = self.most.saturating_sub(self.buffer.len());
+                cut |= part.len() > room;
+                let kept = part.get(..room.min(part.len())).unwrap_or_default();
+                crowded = self.held.grow(kept.len()).await.is_err();
+                self.buffer.extend_from_slice(kept);
+            }
             self.reader.consume(used);
+            if crowded {
+                self.drop_line();
+            }
             if end.is_some() {
                 break;
             }
         }
-        Ok(Some(if cut { Line::Cut(&self.buffer) } else { Line::Whole(&self.buffer) }))
+        self.held.arrived();
+        if cut && !crowded {
+            return Ok(Some(Line::Cut(&self.buffer)));
+        }
+        if crowded || self.held.grow(tree_size(&self.buffer)).await.is_err() {
+            self.drop_line();
+            return Ok(Some(Line::Crowded));
+        }
+        let is_large = self.buffer.len() >= LARGE;
+        Ok(Some(Line::Whole(if is_large {
+            Cow::Owned(std::mem::take(&mut self.buffer))
+        } else {
+            Cow::Borrowed(&self.buffer)
+        })))
+    }
+
+    /// The memory of the last line and of what it is read into, for as long as that is kept.
+    pub fn take_memory(&mut self) -> HeldMemory {
+        std::mem::replace(&mut self.held, HeldMemory::of_process(KEPT))
+    }
+
+    fn drop_line(&mut self) {
+        self.buffer = Vec::new();
+        self.held.clear();
     }
 }
 
@@ -74,8 +118,9 @@ mod tests {
             let mut found = Vec::new();
             while let Some(line) = lines.next().await.unwrap() {
                 found.push(match line {
-                    Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                    Line::Whole(line) => String::from_utf8(line.into_owned()).unwrap(),
                     Line::Cut(line) => format!("{}…", str::from_utf8(line).unwrap()),
+                    Line::Crowded => panic!("there is memory for so little"),
                 });
             }
             assert_eq!(found, expected, "{text:?} by {capacity}");
@@ -97,5 +142,33 @@ mod tests {
         let mut lines = Lines::new(text.as_bytes(), 100);
         assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(&[b'x'; 100])));
         assert!(lines.buffer.capacity() < 1000);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_kept_of_any_stream_is_bounded(
+            pieces in proptest::collection::vec((0_u8..4, 0_usize..3000), 0..40),
+            most in 0_usize..2000,
+            capacity in 1_usize..4000,
+        ) {
+            // Lines of all lengths, empty ones among them.
+            let text: Vec<u8> = pieces.iter().flat_map(|(kind, length)| {
+                let byte = if *kind == 0 { b'\n' } else { b'[' };
+                std::iter::repeat_n(byte, *length % if *kind == 0 { 3 } else { 3000 })
+            }).collect();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                let mut lines = Lines::new(BufReader::with_capacity(capacity, &*text), most);
+                while let Some(line) = lines.next().await.unwrap() {
+                    let kept = match line {
+                        Line::Whole(line) => line.len(),
+                        Line::Cut(line) => line.len(),
+                        Line::Crowded => 0,
+                    };
+                    assert!(kept <= most);
+                    assert!(lines.buffer.capacity() <= KEPT.max(2 * most));
+                }
+            });
+        }
     }
 }

@@ -39,6 +39,7 @@ pub const DECODERS: &[Target] = &[
     Target { name: "frame", run: frame, seeds: frame_seeds },
     Target { name: "canonical", run: canonical_json, seeds: json_seeds },
     Target { name: "strict", run: strict_json, seeds: json_seeds },
+    Target { name: "reading", run: reading, seeds: reading_seeds },
     Target { name: "key", run: key_text, seeds: key_seeds },
     Target { name: "token", run: token, seeds: token_seeds },
     Target { name: "receipt", run: receipt, seeds: receipt_seeds },
@@ -91,6 +92,63 @@ fn strict_json(input: &[u8]) {
     }
     let Ok(value) = strict::from_slice::<Value>(input) else { return };
     assert_eq!(value, serde_json::from_slice::<Value>(input).expect("strict text is JSON"));
+}
+
+/// Reading is bounded: whatever is read has at most so many values, and takes no more memory than was
+/// told before it was read; a stream keeps no more bytes than have arrived.
+fn reading(input: &[u8]) {
+    if let Ok(value) = strict::from_slice::<Value>(input) {
+        assert!(nodes(&value) <= strict::MAX_NODES, "at most so many values and names");
+        assert!(tree_bytes(&value) <= strict::tree_size(input), "no more memory than was told");
+    }
+    let (mut decoder, mut given) = (Decoder::default(), 0);
+    for piece in input.chunks(7) {
+        decoder.feed(piece);
+        while let Ok(Some(payload)) = decoder.take_payload() {
+            given += frame::PREFIX_LEN + payload.len();
+        }
+        if let Ok(Some(length)) = decoder.announced() {
+            assert!(length <= frame::MAX_PAYLOAD, "a length that is waited for");
+        }
+    }
+    assert!(given <= input.len(), "nothing is given twice");
+}
+
+/// How many values and names a value has.
+fn nodes(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(|it| 1 + nodes(it)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// How many bytes a value takes, as far as the standard library tells.
+fn tree_bytes(value: &Value) -> usize {
+    /// A map that keeps the order of its members, where a package of the build asks for it, is a
+    /// table of at most twice as many; else a tree, whose nodes have places for eleven members and
+    /// are at least half full but for the first.
+    const IN_ORDER: bool = size_of::<Value>() > 32;
+    const PLACE: usize = size_of::<String>() + size_of::<Value>();
+    let own = match value {
+        Value::String(text) => text.capacity(),
+        Value::Array(items) => {
+            let unused = (items.capacity() - items.len()) * size_of::<Value>();
+            unused + items.iter().map(tree_bytes).sum::<usize>()
+        }
+        Value::Object(members) if !members.is_empty() => {
+            let names: usize = members.keys().map(String::capacity).sum();
+            let inner: usize = members.values().map(|it| tree_bytes(it) - size_of::<Value>()).sum();
+            let own = if IN_ORDER {
+                (2 * members.len()).max(3) * (PLACE + 17)
+            } else {
+                members.len().div_ceil(5) * (11 * PLACE + 16)
+            };
+            own + names + inner
+        }
+        _ => 0,
+    };
+    size_of::<Value>() + own
 }
 
 /// A text form that is read is written back in its normal form.
@@ -203,6 +261,14 @@ fn json_seeds() -> Vec<Vec<u8>> {
     inputs.map(|text| text.as_bytes().to_vec()).chain(texts("messages", "canonical")).collect()
 }
 
+fn reading_seeds() -> Vec<Vec<u8>> {
+    let dense = ["[0],", "{\"\":0},", "{},", "0,", "\"\","].map(|text| {
+        let many = format!("[{}0]", text.repeat(200));
+        many.into_bytes()
+    });
+    json_seeds().into_iter().chain(frame_seeds()).chain(dense).collect()
+}
+
 fn key_seeds() -> Vec<Vec<u8>> {
     let mut seeds = texts("keys", "public_key");
     seeds.extend(texts("keys", "signature_of_ascii_chio"));
@@ -229,4 +295,41 @@ fn manifest_seeds() -> Vec<Vec<u8>> {
     let signed = crate::generate::sample_manifest().signed(&crate::key(5));
     let bytes = signed.ok().and_then(|manifest| canonical::to_vec(&manifest).ok());
     bytes.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generate;
+
+    proptest! {
+        #[test]
+        fn reading_is_bounded_for_any_value(value in generate::json(), count in 1_usize..200) {
+            let many = Value::Array(vec![value; count]);
+            reading(many.to_string().as_bytes());
+            reading(&serde_json::to_vec_pretty(&many).expect("JSON"));
+        }
+
+        #[test]
+        fn reading_is_bounded_for_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            reading(&bytes);
+        }
+
+        #[test]
+        fn reading_is_bounded_for_any_dense_text(
+            parts in proptest::collection::vec(prop_oneof![
+                Just("[0],"), Just("{\"\":0},"), Just("{},"), Just("[],"), Just("\"\","),
+                Just("{\"a\":{\"b\":[]}},"), Just("0,"),
+            ], 0..400),
+        ) {
+            reading(format!("[{}0]", parts.concat()).as_bytes());
+        }
+    }
+
+    #[test]
+    fn the_seeds_of_reading_hold() {
+        reading_seeds().iter().for_each(|seed| reading(seed));
+    }
 }

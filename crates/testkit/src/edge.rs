@@ -79,7 +79,7 @@ impl Edge for WordsEdge {
         streams: Streams,
         shutdown: CancellationToken,
     ) -> Result<(), StreamError> {
-        let Streams { reader, mut writer, principal } = streams;
+        let Streams { reader, mut writer, principal, place: _place } = streams;
         if let Some(greeting) = &self.greeting {
             writer.write_all(format!("{greeting}\n").as_bytes()).await?;
         }
@@ -109,7 +109,8 @@ async fn answer(endpoint: &Endpoint, request: Request) -> Result<Value, Refusal>
     let now = || context.orchestrator.now();
     let head = auth.authenticate(&head, Bearer::Token, limiter, now).await?;
     let body = collect(body, 1 << 20).await?;
-    Ok(call(context, head.principal?, head.proof?, &String::from_utf8_lossy(&body)).await)
+    let line = String::from_utf8_lossy(body.text());
+    Ok(call(context, head.principal?, head.proof?, &line).await)
 }
 
 /// Runs one call: admitted, through the orchestrator, answered with its receipt's id.

@@ -2,9 +2,10 @@
 //! the list.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chio_cross_protocol::Principal;
-use chio_edge::{SettingValue, Settings, Streams};
+use chio_edge::{Place, SettingValue, Settings, Streams};
 use chio_store::{Location, StoreUrl};
 use chio_testkit::edge::EDGE;
 use chio_testkit::process::Folder;
@@ -24,7 +25,7 @@ use crate::servers::demo;
 const CALL: &str = "demo echo {\"text\": \"hello\"}";
 
 async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Opening) {
-    let policies = PolicySources::new("default", None, Path::new(""), &std::sync::Arc::default());
+    let policies = PolicySources::new("default", None, Path::new(""), &Arc::default());
     let plan = Plan {
         servers: vec![demo::server(None)],
         edges: vec![EdgeConfig::new(&EDGE, settings).on(&listener.name)],
@@ -38,7 +39,7 @@ async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Openin
         errors: &mut std::io::sink(),
         folder: folder.root(),
         now: 0,
-        own: std::sync::Arc::default(),
+        own: Arc::default(),
     };
     let (runtime, opening, _) = plan.start(&mut io).await.unwrap();
     (runtime, opening)
@@ -89,7 +90,8 @@ async fn an_edge_of_the_list_is_served_over_byte_streams() {
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     let (reader, writer) = (Box::new(reader), Box::new(writer));
-    let streams = Streams { reader, writer, principal: Principal::stdio() };
+    let place = Arc::new(Place::alone());
+    let streams = Streams { reader, writer, principal: Principal::stdio(), place };
     let edge = runtime.edges.first().unwrap().clone();
     let shutdown = CancellationToken::new();
     let until = shutdown.clone();

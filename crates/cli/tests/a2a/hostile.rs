@@ -12,9 +12,17 @@ use crate::support::World;
 /// What the agents have been able to say, in bytes.
 static SAID: AtomicU64 = AtomicU64::new(0);
 
+/// How many streams the pinging agent has open.
+static PINGED: AtomicU64 = AtomicU64::new(0);
+
 /// An agent that begins its answers so, and then says the same thing for ever. It counts what went
 /// out, and stops when no client listens.
 fn endless(begin: &'static str, again: &'static str) -> String {
+    agent(move |stream, card| answer(stream, card, begin, again))
+}
+
+/// An agent that answers each connection so; with its card, where that is asked for.
+fn agent(answer: impl Fn(TcpStream, &str) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let card = json!({
@@ -29,8 +37,8 @@ fn endless(begin: &'static str, again: &'static str) -> String {
     let card = card.to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let card = card.clone();
-            std::thread::spawn(move || answer(stream.unwrap(), &card, begin, again));
+            let (card, answer) = (card.clone(), answer.clone());
+            std::thread::spawn(move || answer(stream.unwrap(), &card));
         }
     });
     base
@@ -59,13 +67,7 @@ fn request(stream: &mut TcpStream) -> String {
 fn answer(mut stream: TcpStream, card: &str, begin: &str, again: &str) {
     let request = request(&mut stream);
     if request.starts_with("GET") {
-        let length = card.len();
-        let _ = write!(
-            stream,
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\
-             Content-Length: {length}\r\n\r\n{card}"
-        );
-        return;
+        return send_whole(&mut stream, card);
     }
     let body = request.split_once("\r\n\r\n").map(|(_, body)| body);
     let asked: Value = body.and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default();
@@ -74,6 +76,37 @@ fn answer(mut stream: TcpStream, card: &str, begin: &str, again: &str) {
     let _ = stream.write_all(begin.as_bytes());
     while stream.write_all(block.as_bytes()).is_ok() {
         SAID.fetch_add(block.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Sends a whole answer.
+fn send_whole(stream: &mut TcpStream, body: &str) {
+    let length = body.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+}
+
+/// Streams nothing but signs of life, and answers anything else at once.
+fn ping(mut stream: TcpStream, card: &str) {
+    let request = request(&mut stream);
+    let Some((_, body)) = request.split_once("\r\n\r\n").filter(|_| request.starts_with("POST"))
+    else {
+        return send_whole(&mut stream, card);
+    };
+    let asked: Value = serde_json::from_str(body).unwrap_or_default();
+    if asked["method"] != "SendStreamingMessage" {
+        let task =
+            json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}});
+        let done = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"task": task}});
+        return send_whole(&mut stream, &done.to_string());
+    }
+    let _ = stream.write_all(STREAM.as_bytes());
+    PINGED.fetch_add(1, Ordering::Relaxed);
+    while stream.write_all(b": ping\n\n").is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
 }
 
@@ -142,4 +175,30 @@ fn a_stream_that_ends_with_a_failed_task_has_failed() {
     world.run(&call).ends(1).complains("TASK_STATE_FAILED");
     let task = here.send("talk", &json!([{"data": arguments}]));
     assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
+}
+
+#[test]
+fn calls_whose_callers_have_left_make_room_for_others() {
+    let world = World::new();
+    let line = format!(
+        "a2a serve --target {} --http 127.0.0.1:0 --data s --anonymous default --server-id friend",
+        agent(ping)
+    );
+    let here = world.start(&line.split_whitespace().collect::<Vec<_>>(), "s");
+    // As many as one caller may have at once, and more.
+    for number in 1..=70 {
+        let parts = json!([{"data": {"message": "go", "stream": true}}]);
+        let left = here.leave("talk", &parts);
+        until("a stream", || (PINGED.load(Ordering::Relaxed) >= number).then_some(()));
+        drop(left);
+    }
+    let task = until("a place", || {
+        let task = here.send("talk", &json!([{"data": {"message": "go"}}]));
+        (task["status"]["state"] == "TASK_STATE_COMPLETED").then_some(task)
+    });
+    assert!(task["id"].is_string(), "{task}");
+    let receipts = world.receipts("s");
+    let of = |end: &str| receipts.iter().filter(|it| it["decision"]["verdict"] == end).count();
+    assert_eq!(of("allow"), 1);
+    assert!(of("cancelled") >= 7, "{} calls made room", of("cancelled"));
 }

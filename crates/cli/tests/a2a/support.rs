@@ -143,6 +143,23 @@ impl Agent {
         answer.body
     }
 
+    /// Sends a message with these parts to a skill, and reads no answer: the caller is there as long as
+    /// what this gives.
+    pub(crate) fn leave(&self, skill: &str, parts: &Value) -> TcpStream {
+        let host = self.base.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage",
+            "params": message(parts)});
+        let (body, length) = (call.to_string(), call.to_string().len());
+        write!(
+            stream,
+            "POST /skills/{skill} HTTP/1.1\r\nHost: {host}\r\nA2A-Version: 1.0\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
     /// Sends a message with these parts to a skill. Gives the task.
     pub(crate) fn send(&self, skill: &str, parts: &Value) -> Value {
         let answer = self.call(&format!("/skills/{skill}"), "SendMessage", &message(parts));

@@ -14,4 +14,5 @@ mod requests;
 mod server_words;
 mod shutdown;
 mod support;
+mod unknown_clients;
 mod upstream_faults;

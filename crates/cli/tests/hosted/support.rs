@@ -11,7 +11,8 @@ use serde_json::Value;
 /// The binary that is tested.
 const CHIO: &str = env!("CARGO_BIN_EXE_chio");
 /// Leaves its process id in a file, and becomes another program.
-const BECOME: &str = "echo $$ > pid; exec \"$0\" \"$@\"";
+const BECOME: &str =
+    "echo $$ > pid; if [ \"$FILES\" ]; then ulimit -n \"$FILES\"; fi; exec \"$0\" \"$@\"";
 
 /// The MCP server that is wrapped.
 fn fixture() -> &'static str {
@@ -21,11 +22,13 @@ fn fixture() -> &'static str {
 /// A folder with a store `s` in it.
 pub(crate) struct World {
     pub(crate) folder: Folder,
+    /// How many files a server may have open, where it is not the usual number.
+    pub(crate) files: Option<u64>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { folder: Folder::new() }
+        Self { folder: Folder::new(), files: None }
     }
 
     /// A world where the demo tools are served.
@@ -53,6 +56,12 @@ impl World {
         let world = Self::new();
         let served = world.wrap(&format!("--policy permissive --anonymous default {options}"));
         (world, served)
+    }
+
+    /// Serves a server that is a script of the shell to every client.
+    pub(crate) fn wrap_script(&self, script: &str) -> Served {
+        let options = "--policy permissive --anonymous default";
+        self.wrap_at("127.0.0.1:0", options, &["sh", "-c", script])
     }
 
     /// Serves the fixture, with these options.
@@ -84,6 +93,9 @@ impl World {
     fn becoming(&self, words: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", BECOME, CHIO]).args(words);
+        if let Some(files) = self.files {
+            command.env("FILES", files.to_string());
+        }
         self.within(&mut command);
         command
     }

@@ -101,6 +101,42 @@ fn repetition_is_found_in_objects_of_any_size() {
 }
 
 #[test]
+fn values_and_names_are_read_up_to_their_limit_and_refused_beyond() {
+    let array = |values: usize| format!("[{}0]", "0,".repeat(values - 2));
+    assert_eq!(check(array(MAX_NODES).as_bytes()), Ok(()));
+    let names: Vec<String> = (0..MAX_NODES / 2).map(|name| format!("\"{name}\":0")).collect();
+    for text in [
+        array(MAX_NODES + 1),
+        array(8 * MAX_NODES),
+        format!("[{}0]", "[0],".repeat(1 << 20)),
+        format!("[{}0]", "{},".repeat(1 << 20)),
+        format!("{{{}}}", names.join(",")),
+    ] {
+        let error = check(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, StrictError::TooMany { line: 1, column: 1.. }), "{error:?}");
+        assert_eq!(from_slice::<Value>(text.as_bytes()), Err(error));
+    }
+    let message = check(array(MAX_NODES + 1).as_bytes()).unwrap_err().to_string();
+    let start = "expected at most 524288 values and names of members, found more (line 1, column ";
+    assert!(message.starts_with(start), "{message}");
+}
+
+#[test]
+fn the_size_of_a_tree_is_told_by_the_marks_outside_of_strings() {
+    let plain = tree_size(b"0") - 1;
+    for (text, more) in [
+        (r#""a""#, 0),
+        (r#""[{,:\"[{,:\\""#, 0),
+        ("[0]", ARRAY_SIZE + VALUE_SIZE),
+        ("[0,0]", ARRAY_SIZE + 2 * VALUE_SIZE),
+        (r#"{"a":0}"#, OBJECT_SIZE + VALUE_SIZE + MEMBER_SIZE),
+        (r#"{"a":"b\\","c":[]}"#, OBJECT_SIZE + ARRAY_SIZE + 3 * VALUE_SIZE + 2 * MEMBER_SIZE),
+    ] {
+        assert_eq!(tree_size(text.as_bytes()), plain + text.len() + more, "{text}");
+    }
+}
+
+#[test]
 fn nesting_is_read_up_to_its_limit_and_refused_beyond() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a\":", "}]")] {
         let level = open.matches(['[', '{']).count();

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use chio_cross_protocol::{AskError, Caller, Gone, Question, Session};
 use chio_edge::ChunkCollector;
 use chio_edge::limits::ConcurrencyPermit;
+use chio_net::memory::HeldMemory;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -13,16 +14,19 @@ pub(crate) struct A2aCaller {
     cancellation: CancellationToken,
     chunks: ChunkCollector,
     _permit: ConcurrencyPermit,
+    /// What the message takes.
+    _held: HeldMemory,
 }
 
 impl A2aCaller {
-    /// The permit is held until the kernel is done with the call.
+    /// Permit and memory are held until the kernel is done with the call.
     pub(crate) fn new(
         session: Session,
         cancellation: CancellationToken,
-        permit: ConcurrencyPermit,
+        (permit, held): (ConcurrencyPermit, HeldMemory),
     ) -> Self {
-        Self { session, cancellation, chunks: ChunkCollector::default(), _permit: permit }
+        let chunks = ChunkCollector::default();
+        Self { session, cancellation, chunks, _permit: permit, _held: held }
     }
 
     /// The chunks of a streaming tool.

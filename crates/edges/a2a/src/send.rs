@@ -8,9 +8,10 @@ use chio_cross_protocol::{
     TaskRefused,
 };
 use chio_edge::call_metadata::CallMetadata;
-use chio_edge::limits::ConcurrencyPermit;
+use chio_edge::limits::{CallerWaits, ConcurrencyPermit};
 use chio_edge::tasks::InsertError;
 use chio_edge::tokens::token_for;
+use chio_net::memory::HeldMemory;
 use serde_json::Value;
 
 use crate::arguments::Names;
@@ -37,6 +38,8 @@ pub(crate) struct Sending {
     /// The skill whose own address was used.
     pub(crate) mounted: Option<String>,
     pub(crate) wanted: Wanted,
+    /// The memory that the message takes.
+    pub(crate) held: HeldMemory,
 }
 
 /// When a message is answered.
@@ -107,13 +110,14 @@ pub(crate) async fn send_message(
     if let Some(asking) = stored {
         take_question(shared, asking, &request.agent).await?;
     }
+    let (records, held) = ((record, before), sending.held);
     if sending.wanted == Wanted::Result {
-        return call_tool(shared, principal, request, record, before).await;
+        return call_tool(shared, principal, request, records, held).await;
     }
     let begins = sending.wanted == Wanted::Begun;
     let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
     // It is stored also when the client disconnects.
-    let work = async move { task(&shared, &principal, request, record, (before, begins)).await };
+    let work = async move { task(&shared, &principal, request, records, (begins, held)).await };
     DetachOnDrop::new(work).await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 
@@ -122,11 +126,11 @@ async fn task(
     shared: &Arc<EdgeState>,
     principal: &Arc<AdmittedPrincipal>,
     request: OrchestratedRequest,
-    record: TaskRecord,
-    (before, begins): (Option<Arc<TaskRecord>>, bool),
+    records: (TaskRecord, Option<Arc<TaskRecord>>),
+    (begins, held): (bool, HeldMemory),
 ) -> Result<Arc<TaskRecord>, Fault> {
     let proof = request.dpop_proof.clone().filter(|_| begins);
-    let task = defer(shared, principal, request, record, before).await?;
+    let task = defer(shared, principal, request, records, held).await?;
     if begins {
         let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
         let id = task.id.clone();
@@ -228,10 +232,13 @@ fn begun(
     TaskRecord::working(id, Some(context_id), skill.id.clone(), history, now)
 }
 
-/// A permit to run a call.
-pub(crate) fn acquire(shared: &EdgeState, owner: &PublicKey) -> Result<ConcurrencyPermit, Fault> {
+/// A permit to run the call of a task, and what is dropped when the caller leaves.
+pub(crate) fn acquire(
+    shared: &EdgeState,
+    entry: &TaskEntry,
+) -> Result<(ConcurrencyPermit, CallerWaits), Fault> {
     let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
-    shared.running.try_acquire(owner).ok_or_else(busy)
+    shared.running.try_acquire(&entry.owner, &entry.cancellation).ok_or_else(busy)
 }
 
 /// Runs a call to its end. It continues when its client disconnects.
@@ -239,17 +246,17 @@ async fn call_tool(
     shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     request: OrchestratedRequest,
-    record: TaskRecord,
-    before: Option<Arc<TaskRecord>>,
+    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
+    held: HeldMemory,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let permit = acquire(shared, &request.agent)?;
     let record = Arc::new(record);
     let owner = request.agent.clone();
     let entry = TaskEntry::running(owner, Arc::clone(&record), false, &shared.closing);
+    let (permit, _waits) = acquire(shared, &entry)?;
     let inserted = shared.tasks.insert(entry.clone(), before.as_ref(), shared.orchestrator.now());
     inserted.map_err(not_inserted)?;
     let session = principal.session.clone();
-    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, permit));
+    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, (permit, held)));
     let runner = Arc::clone(shared);
     let work = DetachOnDrop::new(async move {
         // Also when the call panics, tasks that wait for its end continue.
@@ -304,8 +311,8 @@ async fn defer(
     shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     mut request: OrchestratedRequest,
-    record: TaskRecord,
-    before: Option<Arc<TaskRecord>>,
+    (record, before): (TaskRecord, Option<Arc<TaskRecord>>),
+    held: HeldMemory,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let owner = request.agent.clone();
     let proof = request.dpop_proof.take();
@@ -331,7 +338,7 @@ async fn defer(
             // Nothing runs, and the refusal leaves a receipt.
             let refused =
                 OrchestratedRequest { refusal: Some(denial), dpop_proof: proof, ..retained };
-            call_tool(shared, principal, refused, (*record).clone(), before).await
+            call_tool(shared, principal, refused, ((*record).clone(), before), held).await
         }
         // Another message was faster.
         Err(TaskError::Refused(TaskRefused::NameTaken)) => {

@@ -9,6 +9,7 @@ use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
     CapabilityBridge, DetachOnDrop, Presented, TaskError, TaskRefused, TaskState, TaskView,
 };
+use chio_net::memory::HeldMemory;
 use serde_json::{Value, json};
 
 use crate::bridge::A2aBridge;
@@ -104,13 +105,15 @@ async fn run_deferred(
 ) -> Result<Arc<TaskRecord>, Fault> {
     let id = view.id.clone();
     let owner = owner_of(principal, &id)?.clone();
-    let permit = acquire(shared, &owner)?;
     let before = Arc::new(record_from_view(view, history.clone()));
     let entry = TaskEntry::running(owner.clone(), before, true, &shared.closing);
+    let (permit, _waits) = acquire(shared, &entry)?;
     // Without an entry in the table it runs all the same, but cannot be cancelled.
     let _ = shared.tasks.insert(entry.clone(), None, shared.orchestrator.now());
     let session = principal.session.clone();
-    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, permit));
+    // The request that asks for it is small; the store has the message.
+    let held = HeldMemory::of_process(0);
+    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, (permit, held)));
     let runner = Arc::clone(shared);
     let work = DetachOnDrop::new(async move {
         // Also when the call panics, tasks that wait for its end continue.

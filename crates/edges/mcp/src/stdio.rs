@@ -4,16 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::registry::ErrorCode;
 use chio_cross_protocol::Principal;
 use chio_edge::Streams;
 use chio_edge::lines::{LineSender, line_queue};
-use chio_net::jsonrpc::{Inbound, Message, Request, RequestId, Response, RpcError};
+use chio_net::jsonrpc::{Inbound, Message, Rejected, Request, RequestId, Response, RpcError};
 use chio_net::lines::{Line, Lines};
+use chio_net::memory::{Crowded, HeldMemory, read_text};
 use tokio::io::{AsyncRead, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{invalid, not_ready};
+use crate::error::{invalid, not_ready, registered};
 use crate::events::NOTIFICATIONS;
 use crate::methods::{self, Credentials};
 use crate::outlet::Outlet;
@@ -75,8 +77,20 @@ impl Conversation<'_> {
                     let message = format!("expected a message of at most {max} bytes, found more");
                     self.reply(&Response::err(RequestId::NULL, invalid(message)));
                 }
+                Line::Crowded => {
+                    let error = registered(
+                        RpcError::INTERNAL_ERROR,
+                        Crowded.to_string(),
+                        ErrorCode::InternalError,
+                    );
+                    self.reply(&Response::err(RequestId::NULL, error));
+                }
                 Line::Whole(line) if line.trim_ascii().is_empty() => {}
-                Line::Whole(line) => self.handle_line(line).await,
+                Line::Whole(line) => {
+                    let read = |line: &[u8]| Inbound::new().read(line);
+                    let message = read_text(line, read).await.map_err(io::Error::other)?;
+                    self.handle(message, lines.take_memory()).await;
+                }
             }
             while self.running.try_join_next().is_some() {}
             // A client that does not read its responses gets no further ones.
@@ -89,8 +103,9 @@ impl Conversation<'_> {
         self.lines.send(response.to_text(), false);
     }
 
-    async fn handle_line(&mut self, line: &[u8]) {
-        let message = match Inbound::new().read(line) {
+    /// Handles a message, which takes this memory.
+    async fn handle(&mut self, message: Result<Message, Rejected>, held: HeldMemory) {
+        let message = match message {
             Ok(message) => message,
             Err(rejected) => {
                 if let Some(answer) = rejected.into_answer() {
@@ -100,7 +115,7 @@ impl Conversation<'_> {
             }
         };
         match message {
-            Message::Request(request) => self.request(request).await,
+            Message::Request(request) => self.request(request, held).await,
             Message::Notification(notification) => {
                 if let Some(session) = &self.session {
                     methods::handle_notification(session, notification).await;
@@ -114,7 +129,7 @@ impl Conversation<'_> {
         }
     }
 
-    async fn request(&mut self, request: Request) {
+    async fn request(&mut self, request: Request, held: HeldMemory) {
         let id = request.id.clone();
         let Some(session) = self.session.clone() else {
             let outcome = match request.method.as_str() {
@@ -127,6 +142,7 @@ impl Conversation<'_> {
         };
         let lines = self.lines.clone();
         self.running.spawn(async move {
+            let _held = held;
             let outcome =
                 methods::handle_request(&session, request, NOTIFICATIONS, Credentials::default())
                     .await;

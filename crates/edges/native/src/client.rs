@@ -187,7 +187,7 @@ impl ClientState {
         frames: &mut FrameReader<R>,
     ) -> Result<bool, String> {
         while let Some(payload) = frames.next_payload().map_err(|error| error.to_string())? {
-            match KernelMessage::decode(payload).map_err(|error| error.to_string())? {
+            match KernelMessage::decode(&payload).map_err(|error| error.to_string())? {
                 KernelMessage::ToolCallChunk { id, chunk_index, data } => {
                     self.waiting.chunk(&id, chunk_index, data).await;
                 }

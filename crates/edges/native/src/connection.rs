@@ -1,5 +1,6 @@
 //! One connection, from its first frame to its last answer.
 
+use std::borrow::Cow;
 use std::mem::take;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,11 +10,14 @@ use chio_core::capability::{CapabilityToken, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::frame::FrameError;
 use chio_core::message::{KernelMessage, ReceivedMessage, TokenCache, ToolCallRequest};
+use chio_core::strict::tree_size;
 use chio_core::with_defaults;
 use chio_cross_protocol::{CrossProtocolOrchestrator, Session};
+use chio_edge::Place;
+use chio_net::memory::HeldMemory;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast;
-use tokio::task::{JoinError, JoinSet, spawn_blocking};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -28,8 +32,8 @@ use crate::outbox::{Outbox, SendError};
 /// connection is noticed.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// From this size on a message is read on a thread of its own: others wait for this one.
-const LARGE_MESSAGE: usize = 512 * 1024;
+/// How many bytes of what a message is read into are not counted.
+const FREE: usize = 32 * 1024;
 
 /// What a token is taken to weigh that did not come in a message, in bytes.
 const USUAL_TOKEN: usize = 2048;
@@ -50,6 +54,8 @@ with_defaults! {
         pub linger: Duration = Duration::from_secs(5),
         /// How long a message that has begun may take to arrive.
         pub arrival: Duration = Duration::from_secs(30),
+        /// How long the first message of a client over a socket may take to begin.
+        pub first: Duration = Duration::from_secs(30),
     }
 }
 
@@ -73,6 +79,8 @@ pub struct ConnectionOptions {
     pub limits: Limits,
     /// What the end of their input means.
     pub on_eof: OnEof,
+    /// The connection's place among others.
+    pub place: Arc<Place>,
 }
 
 /// Serves one connection until it ends.
@@ -109,6 +117,7 @@ where
         subject,
         limits: options.limits,
         on_eof: options.on_eof,
+        place: options.place,
         tasks: JoinSet::new(),
         in_flight_bytes: 0,
         known: KnownTokens::default(),
@@ -153,6 +162,7 @@ struct Connection {
     subject: Option<PublicKey>,
     limits: Limits,
     on_eof: OnEof,
+    place: Arc<Place>,
     /// Everything that this connection waits for, but for its input.
     tasks: JoinSet<Task>,
     in_flight_bytes: usize,
@@ -173,7 +183,8 @@ impl Connection {
         let mut stopped = pin!(shutdown.cancelled());
         let mut broken = pin!(link.outbox.broken().cancelled());
         let mut ended = false;
-        // When a message that has begun must have arrived.
+        // When a message must have arrived, or the first begun.
+        let first = (self.on_eof == OnEof::Cancel).then(|| Instant::now() + self.limits.first);
         let mut late = None;
         loop {
             match self.begin_arrived(frames).await {
@@ -181,9 +192,10 @@ impl Connection {
                 Ok(false) => {}
                 Err(error) => return error.into(),
             }
+            self.mark_place(frames.waiting());
             if frames.waiting() == 0 || !self.has_room() {
-                late = None;
-            } else if late.is_none() {
+                late = first.filter(|_| self.place.is_silent());
+            } else if late == first || late.is_none() {
                 late = Some(Instant::now() + self.limits.arrival);
             }
             if ended && (self.on_eof == OnEof::Cancel || self.has_room()) {
@@ -208,13 +220,22 @@ impl Connection {
                     self.announce(revoked);
                     Ok(())
                 }
-                more = frames.fill(), if reads => more.map_err(NativeError::from).map(|more| {
-                    ended = !more;
-                }),
+                more = frames.fill(), if reads => more.map(|more| ended = !more),
             };
             if let Err(error) = step {
                 return error.into();
             }
+        }
+    }
+
+    /// Tells the place what the connection does, with so many bytes of a message that has begun.
+    fn mark_place(&self, waiting: usize) {
+        if !self.tasks.is_empty() {
+            self.place.running();
+        } else if waiting > 0 && !self.place.is_receiving() {
+            self.place.receiving();
+        } else if waiting == 0 && !self.place.is_silent() {
+            self.place.idle();
         }
     }
 
@@ -241,19 +262,26 @@ impl Connection {
             begun = true;
             let weight = payload.len();
             self.in_flight_bytes += weight;
-            let arrived = if weight < LARGE_MESSAGE {
-                ReceivedMessage::decode(payload, &mut self.tokens)
-            } else {
-                let (payload, mut tokens) = (payload.to_vec(), take(&mut self.tokens));
-                let decoding = spawn_blocking(move || {
-                    (ReceivedMessage::decode(&payload, &mut tokens), tokens)
-                });
-                let (arrived, tokens) = decoding.await.map_err(|_| NativeError::BrokenOff)?;
-                self.tokens = tokens;
-                arrived
+            let mut held = HeldMemory::of_process(FREE);
+            let arrived = match payload {
+                Cow::Borrowed(payload) => {
+                    held.arrived();
+                    held.grow(tree_size(payload)).await?;
+                    ReceivedMessage::decode(payload, &mut self.tokens)
+                }
+                Cow::Owned(payload) => {
+                    held.grow(weight).await?;
+                    let mut tokens = take(&mut self.tokens);
+                    let decode = move |payload: &[u8]| {
+                        (ReceivedMessage::decode(payload, &mut tokens), tokens)
+                    };
+                    let (arrived, tokens) = held.read(payload, decode).await?;
+                    self.tokens = tokens;
+                    arrived
+                }
             };
             match arrived? {
-                ReceivedMessage::Call(request) => self.call(*request, weight),
+                ReceivedMessage::Call(request) => self.call(*request, weight, held),
                 ReceivedMessage::ListCapabilities => self.list(weight),
                 ReceivedMessage::Heartbeat => self.send(KernelMessage::Heartbeat, weight),
             }
@@ -261,14 +289,14 @@ impl Connection {
         Ok(begun)
     }
 
-    fn call(&mut self, request: ToolCallRequest<PresentedToken>, weight: usize) {
+    fn call(&mut self, request: ToolCallRequest<PresentedToken>, weight: usize, held: HeldMemory) {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id, weight);
         self.known.presented(&request.capability_token, weight);
         let request = NativeBridge.call(request, self.subject.as_ref(), owns_id);
         let orchestrator = Arc::clone(&self.orchestrator);
         self.tasks.spawn(async move {
-            let caller = Arc::new(caller);
+            let (caller, _held) = (Arc::new(caller), held);
             let ended = orchestrator.run(request, Arc::clone(&caller) as _).await?;
             caller.respond(ended.evaluation).await?;
             Ok(Done { weight, held: Vec::new() })

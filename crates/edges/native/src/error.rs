@@ -5,6 +5,7 @@ use std::io;
 use chio_core::frame::FrameError;
 use chio_core::strict::StrictError;
 use chio_cross_protocol::{KernelError, Refused, StoreError};
+use chio_net::memory::Crowded;
 
 /// Why a connection ended early. None of these repeats an argument, a result or a token.
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +26,12 @@ pub enum NativeError {
     /// The store does not say which capabilities there are.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A message began and did not go on.
+    /// A message began and did not go on, or none began.
     #[error("expected the rest of a frame, found nothing for too long")]
     Late,
+    /// There is no memory for a message.
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
     /// A call's task broke off.
     #[error("a call broke off inside the edge")]
     BrokenOff,

@@ -1,15 +1,15 @@
-//! Reading frames from a byte stream.
+//! Reading frames from a byte stream, within the memory of the process.
 
-use std::io;
+use std::borrow::Cow;
 
 use chio_core::frame::{Decoder, FrameError, PREFIX_LEN};
+use chio_net::memory::{HeldMemory, LARGE};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The most bytes that are read at once.
-const READ_SIZE: usize = 64 * 1024;
+use crate::error::NativeError;
 
-/// From this size on, the memory of a payload is given back when nothing follows it.
-const LARGE_PAYLOAD: usize = 1024 * 1024;
+/// The most bytes that are read at once, and that a connection keeps uncounted.
+const READ_SIZE: usize = 64 * 1024;
 
 /// Payloads from a byte stream.
 pub(crate) struct FrameReader<R> {
@@ -18,7 +18,7 @@ pub(crate) struct FrameReader<R> {
     chunk: Box<[u8]>,
     /// Bytes that have arrived and were not given out.
     waiting: usize,
-    has_been_large: bool,
+    held: HeldMemory,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
@@ -28,29 +28,40 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             decoder: Decoder::default(),
             chunk: vec![0; READ_SIZE].into_boxed_slice(),
             waiting: 0,
-            has_been_large: false,
+            held: HeldMemory::of_process(READ_SIZE),
         }
     }
 
-    /// Waits for more bytes; false at their end. Nothing is lost when the future is dropped.
-    pub(crate) async fn fill(&mut self) -> io::Result<bool> {
-        let count = self.reader.read(&mut self.chunk).await?;
-        let arrived = self.chunk.get(..count).unwrap_or_default();
-        if self.has_been_large && self.waiting == 0 {
-            self.decoder = Decoder::default();
-            self.has_been_large = false;
+    /// Waits for more bytes; false at their end. Nothing is lost when the future is dropped: there is
+    /// memory for the bytes before they are read.
+    pub(crate) async fn fill(&mut self) -> Result<bool, NativeError> {
+        if self.held.room() == 0 {
+            self.held.reserve(self.waiting + READ_SIZE).await?;
         }
-        self.decoder.feed(arrived);
+        let most = self.held.room().min(READ_SIZE);
+        let chunk = self.chunk.get_mut(..most).unwrap_or_default();
+        let count = self.held.unless_cut_off(self.reader.read(chunk)).await??;
+        self.held.grow(count).await?;
+        self.decoder.feed(chunk.get(..count).unwrap_or_default());
         self.waiting += count;
         Ok(count > 0)
     }
 
-    /// The next whole payload, if it has arrived.
-    pub(crate) fn next_payload(&mut self) -> Result<Option<&[u8]>, FrameError> {
-        let payload = self.decoder.next_payload()?;
-        if let Some(payload) = payload {
-            self.waiting = self.waiting.saturating_sub(PREFIX_LEN + payload.len());
-            self.has_been_large |= payload.len() >= LARGE_PAYLOAD;
+    /// The next whole payload, if it has arrived. The memory of a large one is the caller's.
+    pub(crate) fn next_payload(&mut self) -> Result<Option<Cow<'_, [u8]>>, FrameError> {
+        let is_large = self.decoder.announced()?.is_some_and(|length| length >= LARGE);
+        let payload = if is_large {
+            self.decoder.take_payload()?.map(Cow::Owned)
+        } else {
+            self.decoder.next_payload()?.map(Cow::Borrowed)
+        };
+        if let Some(payload) = &payload {
+            let frame = PREFIX_LEN + payload.len();
+            self.waiting = self.waiting.saturating_sub(frame);
+            self.held.shrink(frame);
+            if self.waiting == 0 {
+                self.held.clear();
+            }
         }
         Ok(payload)
     }

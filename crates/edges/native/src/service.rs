@@ -34,7 +34,7 @@ pub struct NativeService {
     pub admission: Arc<dyn Admission>,
     /// How much each connection may ask for at once.
     pub limits: Limits,
-    /// How many connections are served at once; further ones wait to be accepted.
+    /// How many connections are served at once; for a further one, one goes that asks for nothing.
     pub max_connections: usize,
 }
 
@@ -56,13 +56,13 @@ impl NativeService {
         streams: Streams,
         shutdown: CancellationToken,
     ) -> Result<(), NativeError> {
-        let Streams { reader, writer, principal } = streams;
+        let Streams { reader, writer, principal, place } = streams;
         let on_eof = match principal.credential {
             Credential::Process => OnEof::Finish,
             _ => OnEof::Cancel,
         };
         let session = self.admission.admit(NativeBridge.protocol(), principal).await?;
-        let options = ConnectionOptions { session, limits: self.limits.clone(), on_eof };
+        let options = ConnectionOptions { session, limits: self.limits.clone(), on_eof, place };
         serve_connection(reader, writer, Arc::clone(&self.orchestrator), options, shutdown).await
     }
 }

@@ -15,6 +15,7 @@ use chio_core::message::ToolCallRequest;
 use chio_core::receipt::{ChioReceipt, Decision};
 use chio_core::signed::Signed as _;
 use chio_cross_protocol::{CrossProtocolOrchestrator, DiscoveryProtocol, Principal, Session};
+use chio_edge::Place;
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::kernel::store::{
     Answered, Approval, ApprovalQuery, ApprovalState, Ledger, SharedStore,
@@ -81,7 +82,8 @@ pub(crate) fn options(peer: Option<PublicKey>) -> ConnectionOptions {
     let principal = Principal { subject: peer, ..Principal::anonymous() };
     let session = Session::anonymous("sess-1", DiscoveryProtocol::Native);
     let session = Session { principal: Arc::new(principal), ..session };
-    ConnectionOptions { session, limits: Limits::default(), on_eof: OnEof::Cancel }
+    let place = Arc::new(Place::alone());
+    ConnectionOptions { session, limits: Limits::default(), on_eof: OnEof::Cancel, place }
 }
 
 /// A kernel on a store of its own, with its tools.

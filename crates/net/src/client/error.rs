@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::address::AddressError;
+use crate::memory::Crowded;
 use crate::sse::SseError;
 
 /// What was waited for when the time ran out.
@@ -90,6 +91,9 @@ pub enum ClientError {
         /// The bound.
         limit: usize,
     },
+    /// There is no memory for the answer.
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
     /// A coding that was not asked for.
     #[error("expected no coding of the body but `chunked`, found another")]
     Encoded,

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use chio_core::strict::tree_size;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -12,7 +14,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::{ClientError, Phase};
 use crate::address::Destination;
+use crate::memory::HeldMemory;
 use crate::sse::{Decoder, Event, SseLimits};
+
+/// How many bytes of an answer, and of what it is read into, are not counted.
+const FREE: usize = 64 << 10;
 
 /// A whole answer.
 #[derive(Clone)]
@@ -25,6 +31,8 @@ pub struct Response {
     pub body: Bytes,
     /// Where it came from, after redirects.
     pub from: Destination,
+    /// What the body takes, and what it is read into.
+    pub(super) _held: Arc<HeldMemory>,
 }
 
 impl fmt::Debug for Response {
@@ -99,20 +107,24 @@ impl ResponseStream {
         if self.body.size_hint().lower() > limit as u64 {
             return Err(too_large);
         }
-        let mut whole = BytesMut::new();
+        let (mut whole, mut held) = (BytesMut::new(), HeldMemory::of_process(FREE));
         let reading = async {
-            while let Some(piece) = next_piece(&mut self.body, &self.from).await? {
+            loop {
+                let piece = held.unless_cut_off(next_piece(&mut self.body, &self.from)).await??;
+                let Some(piece) = piece else { break };
                 if whole.len() + piece.len() > limit {
                     return Err(too_large);
                 }
+                held.grow(piece.len()).await?;
                 whole.extend_from_slice(&piece);
             }
-            Ok(())
+            held.arrived();
+            Ok(held.grow(tree_size(&whole)).await?)
         };
         let read = timeout_at(self.bounds.deadline, reading).await;
         read.map_err(|_| ClientError::TimedOut(Phase::Body))??;
         let Self { status, headers, from, .. } = self;
-        Ok(Response { status, headers, body: whole.freeze(), from })
+        Ok(Response { status, headers, body: whole.freeze(), from, _held: Arc::new(held) })
     }
 
     /// The body as a stream of events.
@@ -127,7 +139,8 @@ impl ResponseStream {
             return Err(ClientError::NotEvents);
         }
         let (decoder, ready) = (Decoder::new(limits), VecDeque::new());
-        Ok(EventStream { response: self, decoder, ready, left: usize::MAX, most: usize::MAX })
+        let held = HeldMemory::of_process(FREE);
+        Ok(EventStream { response: self, decoder, ready, held, left: usize::MAX, most: usize::MAX })
     }
 }
 
@@ -160,6 +173,8 @@ pub struct EventStream {
     response: ResponseStream,
     decoder: Decoder,
     ready: VecDeque<Event>,
+    /// What has come of events that were not given out, and the trees that they are read into.
+    held: HeldMemory,
     /// Bytes that may still come, of this many in all.
     left: usize,
     most: usize,
@@ -181,10 +196,20 @@ impl EventStream {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let Some(piece) = self.response.chunk().await? else { return Ok(None) };
+            let piece = self.held.unless_cut_off(self.response.chunk()).await??;
+            let Some(piece) = piece else { return Ok(None) };
             let left = self.left.checked_sub(piece.len());
             self.left = left.ok_or(ClientError::BodyTooLarge { limit: self.most })?;
             self.ready.extend(self.decoder.feed(&piece)?);
+            let events = self.ready.iter().map(|event| tree_size(event.data.as_bytes()));
+            let size = events.fold(self.decoder.held(), usize::saturating_add);
+            if self.held.has_arrived() || !self.ready.is_empty() {
+                self.held.clear();
+            }
+            if !self.ready.is_empty() {
+                self.held.arrived();
+            }
+            self.held.resize(size).await?;
         }
     }
 

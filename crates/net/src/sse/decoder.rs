@@ -55,6 +55,12 @@ impl Decoder {
         self.last_retry
     }
 
+    /// How many bytes it keeps of an event that is not complete.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
     /// Takes the next bytes of the stream and gives the events that they complete. An event that
     /// the stream breaks off is never given.
     ///

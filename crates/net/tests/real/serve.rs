@@ -7,9 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use chio_net::serve::{ClientAddress, ServeLimits, serve};
+use chio_net::serve::{ClientAddress, RequestBody, ServeLimits, serve};
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -27,7 +26,7 @@ const LONG: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 struct Echo;
 
-impl Service<Request<Incoming>> for Echo {
+impl Service<Request<RequestBody>> for Echo {
     type Response = Response<String>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<String>, Infallible>> + Send>>;
@@ -36,7 +35,7 @@ impl Service<Request<Incoming>> for Echo {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let from = request.extensions().get::<ClientAddress>().unwrap().0.to_string();
         let (slow, long) = (request.uri().path() == "/slow", request.uri().path() == "/long");
         Box::pin(async move {
@@ -58,7 +57,8 @@ async fn served(connections: usize, head_time: Duration) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, shutdown) = oneshot::channel();
-    let limits = ServeLimits { connections, head_time, unread_time: UNREAD };
+    let first_head_time = head_time;
+    let limits = ServeLimits { connections, first_head_time, head_time, unread_time: UNREAD };
     let shutdown = async { drop(shutdown.await) };
     let ended = tokio::spawn(serve(listener, Echo, limits, shutdown));
     Served { address, end, ended }
@@ -110,15 +110,41 @@ async fn a_client_beyond_the_limit_waits_until_another_leaves() {
     let served = served(2, LONG).await;
     let mut first = TcpStream::connect(served.address).await.unwrap();
     let mut second = TcpStream::connect(served.address).await.unwrap();
-    ask(&mut first, REQUEST).await;
-    ask(&mut second, REQUEST).await;
+    let slow = b"GET /slow HTTP/1.1\r\nHost: here\r\n\r\n";
+    first.write_all(slow).await.unwrap();
+    second.write_all(slow).await.unwrap();
     let mut third = TcpStream::connect(served.address).await.unwrap();
     third.write_all(REQUEST).await.unwrap();
-    let early = timeout(Duration::from_millis(200), third.readable()).await;
+    let early = timeout(Duration::from_millis(100), third.readable()).await;
     assert!(early.is_err(), "a third of two was served");
+    assert!(ask(&mut first, b"").await.starts_with("HTTP/1.1 200"), "what runs is left alone");
     drop(first);
     assert!(ask(&mut third, b"").await.starts_with("HTTP/1.1 200"));
-    drop(second);
+    assert!(ask(&mut second, b"").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn connections_that_wait_make_room_for_a_client_that_asks() {
+    let served = served(4, LONG).await;
+    let connect = async || TcpStream::connect(served.address).await.unwrap();
+    let mut idle = connect().await;
+    ask(&mut idle, REQUEST).await;
+    let body = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nhalf";
+    let mut unread = Vec::new();
+    for part in [&b""[..], b"GET / HTTP/1.1\r\nHost: he", body] {
+        let mut stream = connect().await;
+        stream.write_all(part).await.unwrap();
+        unread.push(stream);
+    }
+    // As many again, each of which stays: first the others go.
+    let mut honest = Vec::new();
+    for _ in 0..4 {
+        let mut stream = connect().await;
+        assert!(ask(&mut stream, REQUEST).await.starts_with("HTTP/1.1 200"));
+        honest.push(stream);
+    }
+    let mut rest = Vec::new();
+    timeout(LONG, idle.read_to_end(&mut rest)).await.expect("an end").unwrap();
 }
 
 #[tokio::test]

@@ -47,6 +47,9 @@ pub enum McpError {
     /// A line was too long to be read. Whose answer it was cannot be known.
     #[error("the server sent a line longer than {0} bytes")]
     TooLong(usize),
+    /// There was no memory for a line. Whose answer it was cannot be known.
+    #[error("there was no memory for what the server sent: all was in use")]
+    Crowded,
     /// There was no answer in time.
     #[error("expected an answer of the server to `{method}` within {}s, found none", within.as_secs())]
     Silent {

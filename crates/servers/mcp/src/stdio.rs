@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chio_net::lines::{Line, Lines};
+use chio_net::memory::read_text;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::BufReader;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
@@ -58,8 +59,6 @@ const PASSED: &[&str] = &[
 const PROXIES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 /// How many bytes are read at once.
 const READ_AT_ONCE: usize = 64 * 1024;
-/// From this size on a line is read on a thread of its own: others wait for this one.
-const LARGE_LINE: usize = 512 * 1024;
 /// The longest line of standard error that is written to the log.
 const MAX_LOG_LINE: usize = 4096;
 /// How long what a process has left in its pipes is still read.
@@ -297,13 +296,19 @@ async fn read(stdout: ChildStdout, conversation: Arc<Conversation>) -> ReadEnd {
                 conversation.fail_all(&error);
                 continue;
             }
+            Line::Crowded => {
+                settings.note(&McpError::Crowded);
+                conversation.fail_all(&McpError::Crowded);
+                continue;
+            }
         };
-        if take(&conversation, line).await {
+        let (length, taking) = (line.len(), Arc::clone(&conversation));
+        if read_text(line, move |line| taking.take(line)).await == Ok(true) {
             garbage = 0;
             continue;
         }
         garbage += 1;
-        settings.note(format_args!("a line of {} bytes is no message", line.len()));
+        settings.note(format_args!("a line of {length} bytes is no message"));
         if garbage >= limits.max_garbage {
             return ReadEnd::Garbage;
         }
@@ -311,20 +316,13 @@ async fn read(stdout: ChildStdout, conversation: Arc<Conversation>) -> ReadEnd {
     ReadEnd::Closed
 }
 
-async fn take(conversation: &Arc<Conversation>, line: &[u8]) -> bool {
-    if line.len() < LARGE_LINE {
-        return conversation.take(line);
-    }
-    let (conversation, line) = (Arc::clone(conversation), line.to_vec());
-    spawn_blocking(move || conversation.take(&line)).await.unwrap_or(false)
-}
-
 /// Writes standard error to the log.
 async fn log(stderr: ChildStderr, settings: Arc<McpServerOptions>) {
     let mut lines = Lines::new(BufReader::new(stderr), MAX_LOG_LINE);
     while let Ok(Some(line)) = lines.next().await {
         match line {
-            Line::Whole(line) => settings.note(harmless(line)),
+            Line::Whole(line) => settings.note(harmless(&line)),
+            Line::Crowded => {}
             Line::Cut(line) => settings.note(format_args!("{}…", harmless(line))),
         }
     }

@@ -72,7 +72,9 @@ impl Request {
         self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
-    fn bytes(&self, address: &str) -> Vec<u8> {
+    /// What is sent to the server at this address.
+    #[must_use]
+    pub fn bytes(&self, address: &str) -> Vec<u8> {
         let mut head = format!("{} /mcp HTTP/1.1\r\n", self.method);
         if !self.has("Host") {
             head.push_str(&format!("Host: {address}\r\n"));

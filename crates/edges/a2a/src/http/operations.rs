@@ -3,6 +3,7 @@
 use chio_edge::Refusal;
 use chio_edge::auth::RequestHead;
 use chio_net::jsonrpc::Body;
+use chio_net::memory::HeldMemory;
 use serde_json::{Map, Value};
 
 use super::endpoint::{Endpoint, authenticated};
@@ -44,13 +45,13 @@ pub(super) enum Binding {
     HttpJson,
 }
 
-/// Runs an operation for a caller, once it is admitted.
+/// Runs an operation for a caller, once it is admitted. Its params take this memory.
 pub(super) async fn dispatch_operation(
     endpoint: &Endpoint,
     request: RequestHead,
     (binding, dialect): (Binding, Dialect),
     operation: Operation,
-    params: Map<String, Value>,
+    (params, held): (Map<String, Value>, HeldMemory),
     mount: Mount,
 ) -> Result<Body, Stopped> {
     let shared = &endpoint.shared;
@@ -65,7 +66,8 @@ pub(super) async fn dispatch_operation(
                 authenticated(&request.principal)?;
                 return Err(no_streams().into());
             }
-            send(endpoint, request, (binding, dialect), params, (mounted, streams)).await
+            let sent = (params, held);
+            send(endpoint, request, (binding, dialect), sent, (mounted, streams)).await
         }
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
@@ -107,7 +109,7 @@ async fn send(
     endpoint: &Endpoint,
     request: RequestHead,
     (binding, dialect): (Binding, Dialect),
-    params: Map<String, Value>,
+    (params, held): (Map<String, Value>, HeldMemory),
     (mounted, streams): (Option<String>, bool),
 ) -> Result<Body, Stopped> {
     let sent = dialect.read_send(params)?;
@@ -121,7 +123,7 @@ async fn send(
         (true, Binding::JsonRpc) => Wanted::Task,
         (true, Binding::HttpJson) => Wanted::Begun,
     };
-    let sending = Sending { request: sent, metadata, mounted, wanted };
+    let sending = Sending { request: sent, metadata, mounted, wanted, held };
     let record = send_message(&endpoint.shared, &principal, sending).await?;
     Ok(match streams {
         true => dialect.write_task(&record, history),

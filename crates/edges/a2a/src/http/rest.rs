@@ -8,6 +8,7 @@ use chio_core::strict;
 use chio_edge::Refusal;
 use chio_edge::body::collect;
 use chio_net::jsonrpc::Body as Payload;
+use chio_net::memory::HeldMemory;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::Endpoint;
@@ -49,19 +50,23 @@ async fn run_operation(
     let (operation, id) = route(&head.method, path).ok_or_else(unknown)?;
     check_version(head, endpoint.shared.options.accept_missing_version)?;
     let limit = endpoint.shared.options.limits.body_bytes;
-    let bytes = collect(body, limit).await.map_err(Refusal::from)?;
-    let mut params = if head.method == Method::GET {
-        query(head)
-    } else if bytes.is_empty() {
-        Map::new()
+    let body = collect(body, limit).await.map_err(Refusal::from)?;
+    let is_empty = body.text().is_empty();
+    if !is_empty && head.method != Method::GET && !is_json(&head.headers) {
+        let message = "expected `Content-Type: application/json`";
+        return Err(Fault::new(Kind::MediaType, message).into());
+    }
+    let (members, held) = if is_empty || head.method == Method::GET {
+        (Ok(Map::new()), HeldMemory::of_process(0))
     } else {
-        read(&head.headers, &bytes)?
+        body.read(read).await.map_err(Refusal::from)?
     };
+    let mut params = if head.method == Method::GET { query(head) } else { members? };
     if let Some(id) = id {
         params.insert("id".to_owned(), json!(id));
     }
     let spoken = (Binding::HttpJson, Dialect::V1);
-    dispatch_operation(endpoint, request, spoken, operation, params, mount).await
+    dispatch_operation(endpoint, request, spoken, operation, (params, held), mount).await
 }
 
 /// What a path asks for, and of which task.
@@ -107,16 +112,12 @@ fn query(head: &Parts) -> Map<String, Value> {
     members.map(member).collect()
 }
 
-fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Stopped> {
-    if !is_json(headers) {
-        let message = "expected `Content-Type: application/json`";
-        return Err(Fault::new(Kind::MediaType, message).into());
-    }
+fn read(bytes: &[u8]) -> Result<Map<String, Value>, Fault> {
     let value: Value =
         strict::from_slice(bytes).map_err(|error| Fault::new(Kind::Parse, error.to_string()))?;
     match value {
         Value::Object(members) => Ok(members),
-        _ => Err(Fault::params("expected the body to be an object").into()),
+        _ => Err(Fault::params("expected the body to be an object")),
     }
 }
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use chio_edge::Refusal;
-use chio_edge::body::collect;
+use chio_edge::body::{BodyError, collect};
 use chio_net::jsonrpc::{Body as Payload, Inbound, Message, RequestId, Response, RpcError};
 
 use super::endpoint::Endpoint;
@@ -33,8 +33,10 @@ pub(super) async fn answer_json_rpc(
         return Ok(respond(RequestId::NULL, Err(fault.into_v1())));
     }
     let limit = endpoint.shared.options.limits.body_bytes;
-    let bytes = collect(body, limit).await.map_err(|error| refused(error.into()))?;
-    let (id, method, params) = match READER.read(&bytes) {
+    let unread = |error: BodyError| refused(error.into());
+    let body = collect(body, limit).await.map_err(unread)?;
+    let (message, held) = body.read(|text| READER.read(text)).await.map_err(unread)?;
+    let (id, method, params) = match message {
         Ok(Message::Request(request)) => (Some(request.id), request.method, request.params),
         Ok(Message::Notification(notification)) => (None, notification.method, notification.params),
         Ok(_) => {
@@ -65,7 +67,7 @@ pub(super) async fn answer_json_rpc(
         return Ok(reply(Err(fault.into_v1())));
     }
     let spoken = (Binding::JsonRpc, dialect);
-    match dispatch_operation(endpoint, request, spoken, operation, params, mount).await {
+    match dispatch_operation(endpoint, request, spoken, operation, (params, held), mount).await {
         Ok(result) => Ok(reply(Ok(result))),
         Err(Stopped::Failed(fault)) => Ok(reply(Err(dialect.write_fault(fault)))),
         Err(Stopped::Refused(refusal)) => Err(Box::new(refused_rpc(&refusal, id))),

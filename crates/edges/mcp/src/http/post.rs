@@ -9,8 +9,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::Principal;
-use chio_edge::body::collect_json;
+use chio_edge::body::{BodyError, collect_json};
 use chio_net::jsonrpc::{Inbound, Message, Request as RpcRequest, RequestId, Response, RpcError};
+use chio_net::memory::HeldMemory;
 use serde_json::Value;
 
 use super::body::{Sending, stream};
@@ -44,8 +45,12 @@ async fn answer_message(
     let headers = &head.headers;
     let limit = endpoint.shared.options.limits.message_bytes;
     let body = collect_json(headers, body, "application/json, text/event-stream", limit).await;
-    let body = body.map_err(|error| refuse(error.status(), &error.to_string()))?;
-    let message = read(&body)?;
+    let unread = |error: BodyError| match error {
+        BodyError::Crowded(_) => refused(error.into()),
+        error => refuse(error.status(), &error.to_string()),
+    };
+    let (message, held) = body.map_err(unread)?.read(read).await.map_err(unread)?;
+    let message = message?;
     let request = match message {
         Message::Request(request) if request.method == "initialize" => {
             if headers.contains_key(SESSION) {
@@ -79,7 +84,7 @@ async fn answer_message(
         return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
     };
     let log = Arc::clone(log);
-    Ok(run_request(endpoint, session, log, request, credentials).await)
+    Ok(run_request(endpoint, session, log, request, (credentials, held)).await)
 }
 
 /// Reads the one message of a body.
@@ -141,19 +146,21 @@ fn unopened(id: RequestId, error: RpcError) -> Reply {
     }
 }
 
-/// Runs a request: what is ready at once goes out in one piece, the rest as a stream.
+/// Runs a request, which takes this memory: what is ready at once goes out in one piece, the rest as a
+/// stream.
 async fn run_request(
     endpoint: &Endpoint,
     session: Arc<McpSession>,
     log: Arc<EventLog>,
     request: RpcRequest,
-    credentials: Credentials,
+    (credentials, held): (Credentials, HeldMemory),
 ) -> Reply {
     let (id, streams) = (request.id.clone(), methods::streams(&request.method));
     let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
+        let _held = held;
         let outcome = methods::handle_request(&worker, request, stream_id, credentials).await;
         Response { id, outcome: outcome.map(Into::into) }
     });

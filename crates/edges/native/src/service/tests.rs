@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chio_core::message::ToolCallResult;
+use chio_core::message::{AgentMessage, KernelMessage, ToolCallResult};
 use chio_cross_protocol::{DiscoveryProtocol, Principal, Refused, Session};
 use chio_edge::{Endpoint, ListenError, StreamListener};
 use chio_testkit::log::CapturedLog;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::client::{ClientError, NativeClient};
-use crate::world::{PATIENCE, World, eventually, options, request};
+use crate::world::{Agent, PATIENCE, World, eventually, options, request};
 
 /// Admits every principal, unless it is to refuse, and remembers them.
 #[derive(Default)]
@@ -222,16 +222,37 @@ async fn a_client_is_admitted_with_what_the_transport_knows_before_anything_is_r
 }
 
 #[tokio::test]
-async fn connections_beyond_the_most_wait_for_one_to_end() {
+async fn connections_beyond_the_most_wait_for_a_call_to_end() {
     let served = Served::start(socket("cap"), false, 1).await;
     let first = served.client().await;
-    first.heartbeat().await.unwrap();
+    let calling = first.clone();
+    let call = tokio::spawn(async move {
+        calling.call(request("r", "wait", json!(1)), |_, _| ()).await.map(|ended| ended.result)
+    });
+    served.world.check_begun(0, 1).await;
     let second = served.client().await;
     let waits = timeout(Duration::from_millis(100), second.heartbeat()).await;
     assert!(waits.is_err());
-    drop(first);
+    served.world.tools.release(1);
+    assert_eq!(call.await.unwrap().unwrap(), ToolCallResult::Ok { value: json!(1) });
     timeout(PATIENCE, second.heartbeat()).await.unwrap().unwrap();
+    // The first asks for nothing, and has made room.
+    assert!(matches!(first.heartbeat().await, Err(ClientError::Closed(_))));
     served.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_says_anything_is_hung_up_on() {
+    let (world, mut options) = (World::new().await, options(None));
+    options.limits.first = Duration::from_millis(100);
+    let mut silent = Agent::connect(&world, options.clone(), 4096);
+    assert!(silent.next().await.is_none());
+    let mut honest = Agent::connect(&world, options, 4096);
+    honest.send(&AgentMessage::Heartbeat).await;
+    assert_eq!(honest.next().await, Some(KernelMessage::Heartbeat));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    honest.send(&AgentMessage::Heartbeat).await;
+    assert_eq!(honest.next().await, Some(KernelMessage::Heartbeat));
 }
 
 #[tokio::test]

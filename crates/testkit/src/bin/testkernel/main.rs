@@ -184,6 +184,7 @@ async fn serve(args: Args) -> Result<()> {
                 reader: Box::new(tokio::io::stdin()),
                 writer: Box::new(tokio::io::stdout()),
                 principal: Principal::stdio(),
+                place: Arc::new(chio_edge::Place::alone()),
             };
             if let Err(error) = service.serve_streams(streams, shutdown.clone()).await {
                 tracing::warn!("native connection ended: {error}");
