@@ -30,6 +30,7 @@ mod servers;
 mod session_context;
 pub mod store;
 mod tool_server;
+mod work;
 
 pub use call::{Denial, Evaluation, Outcome, ToolCall};
 pub use call_context::CallContext;
@@ -49,3 +50,4 @@ pub use resource_provider::{
 pub use road::{Permit, Read, ReadOutcome, ReadRequest};
 pub use session_context::SessionContext;
 pub use tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
+pub use work::{Spent, Work};

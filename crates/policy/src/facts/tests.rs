@@ -5,9 +5,13 @@ use serde_json::json;
 
 use super::*;
 
+fn of(tool: &str, arguments: &Value) -> Facts {
+    Facts::of(tool, arguments, &Work::long()).unwrap()
+}
+
 /// What a call does, on one line.
 fn shown(tool: &str, arguments: &Value) -> String {
-    let facts = Facts::of(tool, arguments);
+    let facts = of(tool, arguments);
     let mut parts = vec![format!("{:?}", facts.action)];
     parts.extend(facts.paths.iter().map(|path| format!("{:?} {}", path.access, path.normal)));
     parts.extend(
@@ -106,14 +110,14 @@ fn arguments_that_cannot_be_read_are_malformed() {
         ("run_python", json!({"code": ["a", 1]}), ""),
         ("execute_sql", json!({"sql": ""}), "no query"),
     ] {
-        let facts = Facts::of(tool, &arguments);
+        let facts = of(tool, &arguments);
         assert_eq!(facts.malformed.unwrap_or_default(), why, "{tool}");
     }
 }
 
 #[test]
 fn scripts_stand_beside_their_commands() {
-    let facts = Facts::of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
+    let facts = of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
     assert_eq!(facts.commands.len(), facts.scripts.len());
     assert_eq!(facts.scripts[0], Err(shell::Unreadable::Unbalanced));
     assert!(facts.scripts[1].is_ok());
@@ -159,8 +163,8 @@ proptest! {
     #[test]
     fn whatever_the_arguments_the_same_facts_come_twice(arguments in any_arguments()) {
         for tool in ["read_file", "bash", "fetch", "apply_patch", "run_python", "x"] {
-            let facts = Facts::of(tool, &arguments);
-            prop_assert_eq!(&facts, &Facts::of(tool, &arguments));
+            let facts = of(tool, &arguments);
+            prop_assert_eq!(&facts, &of(tool, &arguments));
             prop_assert_eq!(facts.commands.len(), facts.scripts.len());
         }
     }
@@ -176,7 +180,7 @@ proptest! {
 
     #[test]
     fn a_quoted_word_stays_one_word(text in any_text()) {
-        let script = shell::read(&format!("x {}", shell::quoted(&text)));
+        let script = shell::read(&format!("x {}", shell::quoted(&text)), &Work::long());
         let script = script.unwrap();
         prop_assert_eq!(&script.commands[0].words[1].text, &text.replace("\r\n", "\n"));
     }
