@@ -13,6 +13,7 @@ use crate::call::ToolCall;
 use crate::caller::Session;
 use crate::pipeline::GuardMemo;
 use crate::road::Draft;
+use crate::work::Work;
 
 /// What a guard looks at.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,8 @@ pub struct GuardInput<'a> {
     pub resumed: bool,
     /// What the guards of this call work out once.
     pub memo: &'a GuardMemo,
+    /// What judging the call may still cost.
+    pub work: &'a Work,
 }
 
 impl<'a> GuardInput<'a> {
@@ -61,6 +64,7 @@ impl<'a> GuardInput<'a> {
         session: &'a Session,
         tool: &'a ToolDefinition,
         memo: &'a GuardMemo,
+        work: &'a Work,
         draft: &Draft,
     ) -> Self {
         Self {
@@ -81,6 +85,7 @@ impl<'a> GuardInput<'a> {
             now: draft.record.started_at,
             resumed: draft.resumed(),
             memo,
+            work,
         }
     }
 }
@@ -138,7 +143,9 @@ pub enum Review {
     Block(String),
 }
 
-/// A guard. An error or a panic of a guard is a denial in its name.
+/// A guard. An error or a panic of a guard is a denial in its name; so is work that it charges to
+/// the call and that the call may not cause. A guard that charged too much is asked once more, with
+/// more to charge.
 #[async_trait]
 pub trait Guard: Send + Sync {
     /// Its name, which stands in every receipt that it had a say in.

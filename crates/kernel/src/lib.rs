@@ -33,6 +33,7 @@ mod session_context;
 mod shown;
 pub mod store;
 mod tool_server;
+mod work;
 
 pub use call::{Denial, Evaluation, Outcome, ToolCall};
 pub use call_context::CallContext;
@@ -52,3 +53,4 @@ pub use resource_provider::{
 pub use road::{Permit, Read, ReadOutcome, ReadRequest};
 pub use session_context::SessionContext;
 pub use tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
+pub use work::{Spent, Work};

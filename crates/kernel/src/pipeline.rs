@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::catch::Catch;
 use crate::guard::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use crate::work::judged;
 
 /// Guards in order, and the policy that they stand for.
 #[derive(Clone)]
@@ -103,7 +103,8 @@ impl fmt::Debug for Pipeline {
 
 /// Asks a guard about a call. Whatever it cannot say is a denial.
 pub async fn ask(guard: &dyn Guard, input: &GuardInput<'_>) -> GuardOutcome {
-    match Catch::new(guard.check(input)).await {
+    match judged(input.work, || guard.check(input)).await {
+        _ if input.work.is_spent() => Verdict::Deny(input.work.reason()).into(),
         Ok(Ok(outcome)) => outcome,
         Ok(Err(problem)) => Verdict::Deny(format!("the guard failed: {problem}")).into(),
         Err(_) => Verdict::Deny("the guard panicked".to_owned()).into(),
@@ -112,7 +113,11 @@ pub async fn ask(guard: &dyn Guard, input: &GuardInput<'_>) -> GuardOutcome {
 
 /// Asks a guard about output. Whatever it cannot say blocks.
 pub async fn ask_about_output(guard: &dyn Guard, input: &GuardInput<'_>, output: &Value) -> Review {
-    match Catch::new(guard.review(input, output)).await {
+    // Each output may cause as much work as the call.
+    let work = input.work.anew();
+    let input = GuardInput { work: &work, ..*input };
+    match judged(&work, || guard.review(&input, output)).await {
+        _ if work.is_spent() => Review::Block(work.reason()),
         Ok(Ok(said)) => said,
         Ok(Err(problem)) => Review::Block(format!("the guard failed: {problem}")),
         Err(_) => Review::Block("the guard panicked".to_owned()),
@@ -125,8 +130,21 @@ pub struct GuardMemo(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl GuardMemo {
     /// What is there, or else what this makes. None when there is something of another kind.
-    pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        self.0.get_or_init(|| Box::new(make())).downcast_ref()
+    ///
+    /// # Errors
+    /// That of `make`, which leaves nothing there.
+    pub fn get_or_make<T: Any + Send + Sync, E>(
+        &self,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Option<&T>, E> {
+        let there = match self.0.get() {
+            Some(there) => there,
+            None => {
+                let made = Box::new(make()?);
+                self.0.get_or_init(|| made)
+            }
+        };
+        Ok(there.downcast_ref())
     }
 }
 
@@ -137,8 +155,9 @@ mod tests {
     #[test]
     fn what_one_guard_works_out_the_next_one_finds() {
         let memo = GuardMemo::default();
-        assert_eq!(memo.get_or_make(|| 7_u64), Some(&7));
-        assert_eq!(memo.get_or_make(|| 8_u64), Some(&7));
-        assert_eq!(memo.get_or_make(String::new), None);
+        assert_eq!(memo.get_or_make(|| Err::<u64, _>("not yet")), Err("not yet"));
+        assert_eq!(memo.get_or_make(|| Ok::<_, ()>(7_u64)), Ok(Some(&7)));
+        assert_eq!(memo.get_or_make(|| Ok::<_, ()>(8_u64)), Ok(Some(&7)));
+        assert_eq!(memo.get_or_make(|| Ok::<_, ()>(String::new())), Ok(None));
     }
 }

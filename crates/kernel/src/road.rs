@@ -40,6 +40,7 @@ use crate::caller::Caller;
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::resource_provider::ReadKind;
+use crate::work::when_large;
 
 impl Inner {
     /// Runs a call, or a read, through its stages and records how it ended: the last stage, receipt,
@@ -65,7 +66,8 @@ impl Inner {
         let ended = self.run_stages(call, &caller, &mut draft).await;
         let ending = ended.unwrap_or_else(Stop::into_ending);
         let result = is_task.then(|| caller.task_result(&ending.outcome));
-        draft.keep_back()?;
+        // Without a token that holds, and without a guard that charges for it.
+        when_large(draft.argument_bytes, || draft.keep_back()).await?;
         let (code, verdict) = (ending.code, ending.verdict());
         let recorded = self.receipt(draft, ending, caller.session(), result).await;
         ticket.leave(recorded.is_ok());

@@ -16,6 +16,7 @@ use crate::error::KernelError;
 use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::road::{Draft, Reviewers, session_tool};
+use crate::work::Work;
 
 /// The way to a session's client outside of any call.
 #[derive(Clone)]
@@ -90,7 +91,8 @@ impl SessionContext {
             arguments,
         );
         let draft = Draft::new(kernel, &mut call, None, session)?;
-        let input = GuardInput::new(&call, session, tool, &draft.memo, &draft);
+        let judging = Work::default();
+        let input = GuardInput::new(&call, session, tool, &draft.memo, &judging, &draft);
         let reviewers = Reviewers::new(&draft.pipeline, &input);
         let context = CallContext::outside(kernel, &draft, &self.caller, reviewers);
         Ok(work(&context).await)

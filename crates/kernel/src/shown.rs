@@ -19,6 +19,7 @@ use crate::pipeline::{GuardMemo, Pipeline};
 use crate::resource_provider::Offer;
 use crate::road::{Reviewers, session_tool};
 use crate::servers::Server;
+use crate::work::Work;
 
 /// What stands where words were withheld.
 const NOTICE: &str =
@@ -180,8 +181,8 @@ impl Inner {
         let validity = Validity { issued_at: now, expires_at: now };
         let token = CapabilityToken::draft("", key.clone(), key, ChioScope::default(), validity);
         let session = Session::anonymous(server_id, DiscoveryProtocol::Native);
-        let (arguments, memo, tool) =
-            (Value::Object(Map::new()), GuardMemo::default(), session_tool());
+        let (arguments, tool) = (Value::Object(Map::new()), session_tool());
+        let (memo, work) = (GuardMemo::default(), Work::default());
         let input = GuardInput {
             request_id: "",
             token: &token,
@@ -200,6 +201,7 @@ impl Inner {
             now,
             resumed: false,
             memo: &memo,
+            work: &work,
         };
         let reviewed = Reviewers::new(pipeline, &input).review_all(value).await;
         reviewed.map(|reviewed| reviewed.value).map_err(drop)

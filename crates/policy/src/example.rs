@@ -8,7 +8,7 @@ use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
 use chio_core::manifest::ToolDefinition;
 use chio_core::money::MonetaryAmount;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardInput, GuardMemo, Session};
+use chio_kernel::{GuardInput, GuardMemo, Session, Work};
 use serde_json::Value;
 
 /// A call, with everything that a guard may ask about.
@@ -99,7 +99,7 @@ impl ExampleCall {
     }
 
     /// What guards see of it.
-    pub fn input<'a>(&'a self, memo: &'a GuardMemo) -> GuardInput<'a> {
+    pub fn input<'a>(&'a self, memo: &'a GuardMemo, work: &'a Work) -> GuardInput<'a> {
         GuardInput {
             request_id: "req-example",
             token: &self.token,
@@ -118,6 +118,7 @@ impl ExampleCall {
             now: self.now,
             resumed: self.resumed,
             memo,
+            work,
         }
     }
 }

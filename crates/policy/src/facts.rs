@@ -16,7 +16,7 @@ mod path;
 pub(crate) mod shell;
 mod walk;
 
-use chio_kernel::GuardInput;
+use chio_kernel::{GuardInput, Spent, Work};
 use serde_json::Value;
 
 use members::Class;
@@ -124,6 +124,7 @@ pub(crate) fn has_word(list: &str, word: &str) -> bool {
 pub(crate) fn removes(tool_name: &str) -> bool {
     names::removes(tool_name)
 }
+pub(crate) use path::percent_decoded;
 
 /// Every form that a path may be meant as; none where it cannot be read.
 pub(crate) fn normal_paths(text: &str) -> Vec<String> {
@@ -132,14 +133,18 @@ pub(crate) fn normal_paths(text: &str) -> Vec<String> {
 
 impl Facts {
     /// What a call of this tool with these arguments does.
-    pub fn of(tool_name: &str, arguments: &Value) -> Self {
+    ///
+    /// # Errors
+    /// When it takes more work than there is.
+    pub fn of(tool_name: &str, arguments: &Value, work: &Work) -> Result<Self, Spent> {
         let tool = names::recognised(tool_name);
-        let mut walk = Walk::new(tool);
+        let mut walk = Walk::new(tool, work);
         walk.value(Class::Other, arguments, 0);
         if names::reads_library(tool_name) {
             walk.only_networks();
         }
-        walk.finished(arguments)
+        let facts = walk.finished(arguments);
+        if work.is_spent() { Err(Spent) } else { Ok(facts) }
     }
 
     /// Whether there is nothing in it that could be a path, a place or a command.
@@ -152,9 +157,11 @@ impl Facts {
     /// What the call that a guard is asked about does.
     ///
     /// # Errors
-    /// When the guards of another crate have put something else in their place.
+    /// When it takes more work than the call may cause, or the guards of another crate have put
+    /// something else in their place.
     pub fn of_call<'a>(input: &GuardInput<'a>) -> Result<&'a Self, String> {
-        let made = input.memo.get_or_make(|| Self::of(input.tool_name, input.arguments));
+        let make = || Self::of(input.tool_name, input.arguments, input.work);
+        let made = input.memo.get_or_make(make).map_err(|spent| spent.to_string())?;
         made.ok_or_else(|| "what the call does was worked out otherwise".to_owned())
     }
 }

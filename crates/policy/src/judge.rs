@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use chio_kernel::{Guard, GuardMemo, Review, ReviewMode, Verdict, ask, ask_about_output};
+use chio_kernel::{Guard, GuardMemo, Review, ReviewMode, Verdict, Work, ask, ask_about_output};
 use serde_json::Value;
 
 use crate::example::ExampleCall;
@@ -64,7 +64,8 @@ pub struct Judged {
 /// Asks every guard in order.
 pub(crate) async fn judge(guards: &[Arc<dyn Guard>], call: &ExampleCall) -> Judged {
     let memo = GuardMemo::default();
-    let input = call.input(&memo);
+    let work = Work::default();
+    let input = call.input(&memo, &work);
     let mut steps = Vec::with_capacity(guards.len());
     for guard in guards {
         let said = ask(&**guard, &input).await;

@@ -18,6 +18,7 @@ pub mod policy;
 pub mod rules;
 mod search_pattern;
 pub mod shadow;
+mod size;
 pub mod state;
 mod tool_cache;
 pub mod trial;

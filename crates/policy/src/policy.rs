@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_kernel::{Guard, GuardMemo, Pipeline, Verdict, ask};
+use chio_kernel::{Guard, GuardMemo, Pipeline, Verdict, Work, ask};
 use chio_yaml::{Node, NodeKind, Problem, Problems, Section};
 
 use crate::capabilities::{self, DefaultCapability};
@@ -165,7 +165,10 @@ impl Policy {
             let guard = pipeline.guards().iter().find(|guard| guard.name() == *name);
             let memo = GuardMemo::default();
             let stands = match guard {
-                Some(guard) => ask(&**guard, &call.input(&memo)).await.verdict != Verdict::Allow,
+                Some(guard) => {
+                    ask(&**guard, &call.input(&memo, &Work::default())).await.verdict
+                        != Verdict::Allow
+                }
                 None => false,
             };
             if !stands {

@@ -130,9 +130,14 @@ impl Rules {
             return Ok(self.verdict(&Said::default()).into());
         }
         let needs = slices.iter().fold(Needs::default(), |needs, slice| needs.and(slice.needs));
+        let rules: usize = slices.iter().map(|slice| slice.len).sum();
+        let bytes = context::derived_bytes(input, needs)?;
         let (agent, action) = (self.known.agent(&agent), self.known.action());
         let mut said: Option<Said> = None;
         for turn in context::turns(input, needs)? {
+            // Each rule may look through all of the context that is made for it.
+            let steps = (bytes / 16 + 16).saturating_mul(rules).saturating_add(bytes);
+            input.work.charge_each(steps, 1).map_err(|spent| spent.to_string())?;
             let context = context::of(input, needs, turn)?;
             let (agent, action) = (agent.clone(), action.clone());
             let request = Request::new(agent, action, tool.uid.clone(), context, None);

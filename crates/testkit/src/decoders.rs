@@ -45,6 +45,8 @@ pub const DECODERS: &[Target] = &[
     Target { name: "receipt", run: receipt, seeds: receipt_seeds },
     Target { name: "message", run: message, seeds: message_seeds },
     Target { name: "manifest", run: manifest, seeds: manifest_seeds },
+    #[cfg(feature = "policy")]
+    Target { name: "judging", run: crate::judging::run, seeds: crate::judging::seeds },
 ];
 
 /// A stream gives the same payloads however it is cut, and each one encodes to what was read.

@@ -8,6 +8,8 @@ pub mod edge;
 pub mod embedded;
 pub mod generate;
 pub mod golden;
+#[cfg(feature = "policy")]
+mod judging;
 pub mod log;
 pub mod mcp;
 pub mod mutate;

@@ -11,7 +11,7 @@ use crate::{Usage, tree};
 
 /// Two seconds for each target, built as the tests are: enough to see that all of them still run.
 pub(crate) const SMOKE: &[&str] =
-    &["run", "-p", "chio-testkit", "--bin", "fuzz", "--", "--seconds", "2"];
+    &["run", "-p", "chio-testkit", "--features", "policy", "--bin", "fuzz", "--", "--seconds", "2"];
 
 /// What makes a stable compiler count which code an input reaches, as libFuzzer needs it.
 const COVERAGE_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions \
@@ -34,7 +34,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 }
 
 fn blind() -> Command {
-    cargo(&["run", "--release", "-p", "chio-testkit", "--bin", "fuzz", "--"])
+    let fuzz = ["-p", "chio-testkit", "--features", "policy", "--bin", "fuzz", "--"];
+    cargo(&[&["run", "--release"], &fuzz[..]].concat())
 }
 
 fn passed(command: Command) -> Result<bool> {

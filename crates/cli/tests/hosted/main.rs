@@ -7,6 +7,7 @@ mod capability;
 mod client_faults;
 mod identity;
 mod lifecycle;
+mod long_judgements;
 mod options;
 mod own_files;
 mod receipts;

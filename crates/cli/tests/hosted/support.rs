@@ -74,7 +74,8 @@ impl World {
         self.wrap_at(address, options, &[fixture()])
     }
 
-    fn wrap_at(&self, address: &str, options: &str, command: &[&str]) -> Served {
+    /// Serves an MCP server at an address, with these options.
+    pub(crate) fn wrap_at(&self, address: &str, options: &str, command: &[&str]) -> Served {
         let mut words = vec!["mcp", "serve", "--http", address, "--data", "s"];
         words.extend(options.split_whitespace());
         words.push("--");

@@ -19,6 +19,7 @@ use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::resource_provider::Reading;
 use crate::tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
+use crate::work::Work;
 
 impl Inner {
     /// The stages dispatch and review, for a tool or for a read.
@@ -33,16 +34,17 @@ impl Inner {
         if caller.cancellation().is_cancelled() {
             return Ending::cancelled("called off before it began");
         }
-        let work = Work::of(&mut call, draft);
+        let errand = Errand::of(&mut call, draft);
+        let work = Work::until(Some(draft.deadline));
         let input = GuardInput {
             grant_index: draft.grant_index(),
             cost: draft.price(),
-            ..GuardInput::new(&call, caller.session(), &held.tool, &draft.memo, draft)
+            ..GuardInput::new(&call, caller.session(), &held.tool, &draft.memo, &work, draft)
         };
         let reviewers = Reviewers::new(&draft.pipeline, &input);
         let context = CallContext::new(self, draft, &held.authority, caller, reviewers);
         let run = async {
-            let ran = Box::pin(work.invoke(permit, held.server.connection(), &context));
+            let ran = Box::pin(errand.invoke(permit, held.server.connection(), &context));
             outcome(Catch::new(ran).await, &context).await
         };
         // The whole way of the output to the caller can be cancelled, not only the tool.
@@ -79,12 +81,12 @@ impl Inner {
 }
 
 /// What a server is asked to do.
-enum Work {
+enum Errand {
     Tool(ToolInvocation),
     Read(Reading),
 }
 
-impl Work {
+impl Errand {
     /// Takes the arguments out of the call, unless guards look at them again. The receipt has its
     /// own copy.
     fn of(call: &mut ToolCall, draft: &Draft) -> Self {

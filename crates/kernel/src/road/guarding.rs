@@ -12,6 +12,7 @@ use crate::caller::{Caller, Session};
 use crate::guard::{GuardInput, Verdict};
 use crate::kernel::Inner;
 use crate::pipeline::ask;
+use crate::work::Work;
 
 /// Proof that every guard allowed the call.
 pub(crate) struct Guarded {
@@ -35,11 +36,14 @@ impl Inner {
         draft: &mut Draft,
     ) -> Result<(Guarded, Option<Need>), Stop> {
         let deadline = draft.deadline;
+        let work = Work::until(Some(deadline));
         tokio::select! {
             biased;
-            guarded = self.guard(call, authorized, caller.session(), draft) => {
-                // Only now has each had its chance to take secrets out.
-                draft.reach(Checked::Guards);
+            guarded = self.guard(call, authorized, caller.session(), &work, draft) => {
+                // Only now has each had its chance to take secrets out; not one that was broken off.
+                if !work.is_spent() {
+                    draft.reach(Checked::Guards);
+                }
                 Ok(guarded?)
             }
             reason = self.cancelled(caller, deadline) => Err(Stop::Cancelled(reason)),
@@ -52,6 +56,7 @@ impl Inner {
         call: &ToolCall,
         authorized: Authorized,
         session: &Session,
+        work: &Work,
         draft: &mut Draft,
     ) -> Result<(Guarded, Option<Need>), Denial> {
         let (pipeline, memo) = (Arc::clone(&draft.pipeline), Arc::clone(&draft.memo));
@@ -59,7 +64,7 @@ impl Inner {
         let input = GuardInput {
             grant_index: first.map(|way| way.grant_index).unwrap_or_default(),
             cost: first.and_then(|way| way.price.as_ref()),
-            ..GuardInput::new(call, session, &authorized.tool().definition, &memo, draft)
+            ..GuardInput::new(call, session, &authorized.tool().definition, &memo, work, draft)
         };
         // Whether the approval that came holds is seen to next.
         let approved = draft.resumed() || call.approval.is_some();

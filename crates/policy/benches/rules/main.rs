@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use chio_core::crypto::Keypair;
 use chio_core::manifest::ToolDefinition;
-use chio_kernel::{Guard, GuardMemo, Verdict};
+use chio_kernel::{Guard, GuardMemo, Verdict, Work};
 use chio_policy::example::ExampleCall;
 use chio_policy::guards::{Building, KINDS};
 use chio_policy::rules::{Otherwise, Rules, Source};
@@ -149,7 +149,10 @@ fn growth(what: &str, rule: fn(&mut String, usize), goal: Option<f64>, scale: Sc
     let ask = |rules: &Rules| {
         time(scale, || {
             let memo = GuardMemo::default();
-            assert_eq!(black_box(rules.ask(&call.input(&memo))).verdict, Verdict::Allow);
+            assert_eq!(
+                black_box(rules.ask(&call.input(&memo, &Work::default()))).verdict,
+                Verdict::Allow
+            );
         })
     };
     let turns: Vec<(f64, f64)> = (0..scale.turns).map(|_| (ask(&few), ask(&many))).collect();
@@ -188,7 +191,7 @@ fn guard(name: &str, document: &str, scale: Scale) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let once = |guard: &dyn Guard| {
         let memo = GuardMemo::default();
-        let outcome = runtime.block_on(guard.check(&call.input(&memo))).unwrap();
+        let outcome = runtime.block_on(guard.check(&call.input(&memo, &Work::default()))).unwrap();
         assert_eq!(outcome.verdict, Verdict::Allow);
     };
     let turns = (0..scale.turns).map(|_| time(scale, || once(&*guard))).collect();

@@ -1,6 +1,8 @@
 //! Working folders: what the relative paths of a call may mean, and the names that a command line
 //! gives to folders before it uses them.
 
+use chio_kernel::Work;
+
 use super::PathFact;
 use super::path;
 
@@ -23,8 +25,19 @@ pub(super) struct Folders {
 impl Folders {
     /// What paths may mean besides what they say: below each of the folders, and behind the other
     /// names. None when that is more than can be looked at.
-    pub(super) fn meant(&self, paths: &[PathFact], folders: &[String]) -> Option<Vec<PathFact>> {
+    pub(super) fn meant(
+        &self,
+        paths: &[PathFact],
+        folders: &[String],
+        work: &Work,
+    ) -> Option<Vec<PathFact>> {
         let mut meant: Vec<PathFact> = Vec::new();
+        let add = |meant: &mut Vec<PathFact>, fact: &PathFact, text: &str| {
+            // It is read in several forms, and compared with those before it.
+            work.charge_each(text.len(), 8).ok()?;
+            work.charge_each(meant.len(), 1).ok()?;
+            add(meant, fact, text)
+        };
         for folder in folders {
             for fact in paths.iter().filter(|fact| is_relative(&fact.normal)) {
                 add(&mut meant, fact, &format!("{folder}/{}", fact.normal))?;
@@ -35,6 +48,7 @@ impl Folders {
         for _ in 0..rounds {
             let known: Vec<PathFact> = paths.iter().chain(&meant).cloned().collect();
             for (name, target) in &self.links {
+                work.charge_each(known.len(), 1).ok()?;
                 for fact in &known {
                     let rest = fact.normal.strip_prefix(name.as_str());
                     let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/'));

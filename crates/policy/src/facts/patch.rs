@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+/// How many names a file may have in one patch: more than any tool writes.
+const MAX_NAMES: usize = 64;
+
 /// A patch that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Patch<'a> {
@@ -79,7 +82,7 @@ impl<'a> Unified<'a> {
             }
             if let Some(rest) = line.strip_prefix("--- ") {
                 let new = lines.next().and_then(|line| line.strip_prefix("+++ "));
-                self.begin(rest, new.ok_or("a `---` line has no `+++` line after it")?);
+                self.begin(rest, new.ok_or("a `---` line has no `+++` line after it")?)?;
             } else if let Some(rest) = line.strip_prefix("@@") {
                 self.hunk(rest)?;
             } else if self.uncounted && line.starts_with(['+', '-', ' ', '\\']) {
@@ -92,7 +95,7 @@ impl<'a> Unified<'a> {
     }
 
     /// The two names of a file. Those of a `diff --git` line before it are the same file's.
-    fn begin(&mut self, old: &'a str, new: &'a str) {
+    fn begin(&mut self, old: &'a str, new: &'a str) -> Result<(), &'static str> {
         self.uncounted = false;
         let fresh = match self.patch.files.last() {
             Some(file) => !file.added.is_empty() || file.deletions > 0 || file.names.is_empty(),
@@ -104,15 +107,19 @@ impl<'a> Unified<'a> {
         if fresh || !self.patch.files.last().is_some_and(known) {
             self.patch.files.push(FileChange::default());
         }
-        names.into_iter().flatten().for_each(|name| self.name(name));
+        names.into_iter().flatten().try_for_each(|name| self.name(name))
     }
 
-    fn name(&mut self, name: Cow<'a, str>) {
+    fn name(&mut self, name: Cow<'a, str>) -> Result<(), &'static str> {
         if let Some(file) = self.patch.files.last_mut()
             && !file.names.contains(&name)
         {
+            if file.names.len() >= MAX_NAMES {
+                return Err("a file has more names than any patch gives it");
+            }
             file.names.push(name);
         }
+        Ok(())
     }
 
     fn hunk(&mut self, rest: &str) -> Result<(), &'static str> {
@@ -164,11 +171,11 @@ impl<'a> Unified<'a> {
         self.uncounted = false;
         if let Some(names) = line.strip_prefix("diff --git ") {
             self.patch.files.push(FileChange::default());
-            git_names(names).into_iter().flatten().for_each(|name| self.name(name));
+            git_names(names).into_iter().flatten().try_for_each(|name| self.name(name))?;
         }
         for start in ["rename from ", "rename to ", "copy from ", "copy to "] {
             if let Some(rest) = line.strip_prefix(start) {
-                self.name(unquoted(rest));
+                self.name(unquoted(rest))?;
             }
         }
         if line.ends_with("mode 120000")

@@ -10,6 +10,10 @@ mod named;
 mod reader;
 mod word;
 
+use std::collections::BTreeMap;
+
+use chio_kernel::{Spent, Work};
+
 pub(crate) use inner::{code_of, is_shell};
 pub(crate) use word::Word;
 
@@ -20,6 +24,10 @@ use super::fold::folded;
 const MAX_COMMAND: usize = 1 << 20;
 /// How many commands are inspected.
 const MAX_COMMANDS: usize = 4096;
+/// What it costs to begin to read a text, in steps.
+const READING: usize = 32;
+/// What one source of a value costs, in steps: it takes memory.
+const SOURCE: usize = 64;
 /// How deep commands may be nested in each other.
 const MAX_DEPTH: usize = 24;
 
@@ -30,6 +38,12 @@ pub(crate) enum Unreadable {
     Unbalanced,
     /// It has too many parts, or they are nested too deep.
     TooMuch,
+}
+
+impl From<Spent> for Unreadable {
+    fn from(_: Spent) -> Self {
+        Self::TooMuch
+    }
 }
 
 impl Unreadable {
@@ -79,6 +93,13 @@ impl Simple {
     pub(crate) fn written(&self) -> impl Iterator<Item = &str> {
         let writing = self.redirects.iter().filter(|(writes, _)| *writes);
         writing.map(|(_, target)| target.text.as_str())
+    }
+
+    /// How long it is, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let words = self.words.iter().chain(self.redirects.iter().map(|(_, target)| target));
+        let words: usize = words.map(|word| word.text.len() + 8).sum();
+        words + self.sources.len() * SOURCE + self.fed.as_ref().map_or(0, String::len)
     }
 
     /// The words with one space between them, and where it writes.
@@ -163,13 +184,16 @@ impl Script {
 
     /// The commands of each pipeline, in order.
     pub(crate) fn pipelines(&self) -> impl Iterator<Item = Vec<&Simple>> {
-        let mut numbers: Vec<usize> =
-            self.commands.iter().map(|command| command.pipeline).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers.into_iter().map(|number| {
-            self.commands.iter().filter(|command| command.pipeline == number).collect()
-        })
+        let mut pipelines: BTreeMap<usize, Vec<&Simple>> = BTreeMap::new();
+        for command in &self.commands {
+            pipelines.entry(command.pipeline).or_default().push(command);
+        }
+        pipelines.into_values()
+    }
+
+    /// How long all commands are together, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.seen.len() + self.commands.iter().map(Simple::size).sum::<usize>()
     }
 }
 
@@ -177,15 +201,15 @@ impl Script {
 ///
 /// # Errors
 /// When no shell could read it, or it exceeds the bounds.
-pub(crate) fn read(text: &str) -> Result<Script, Unreadable> {
+pub(crate) fn read(text: &str, work: &Work) -> Result<Script, Unreadable> {
     if text.len() > MAX_COMMAND {
         return Err(Unreadable::TooMuch);
     }
-    let mut script = reader::read(text)?;
+    let mut script = reader::read(text, work)?;
     let seen = folded(text);
     // What looks like a command to a reader is judged like it.
     if seen != text
-        && let Ok(more) = reader::read(&seen)
+        && let Ok(more) = reader::read(&seen, work)
     {
         let first = script.commands.iter().map(|command| command.pipeline).max().unwrap_or(0) + 1;
         let shifted = more.commands.into_iter().map(|mut command| {

@@ -5,9 +5,13 @@ use serde_json::json;
 
 use super::*;
 
+fn of(tool: &str, arguments: &Value) -> Facts {
+    Facts::of(tool, arguments, &Work::long()).unwrap()
+}
+
 /// What a call does, on one line.
 fn shown(tool: &str, arguments: &Value) -> String {
-    let facts = Facts::of(tool, arguments);
+    let facts = of(tool, arguments);
     let mut parts = vec![format!("{:?}", facts.action)];
     parts.extend(facts.paths.iter().map(|path| format!("{:?} {}", path.access, path.normal)));
     parts.extend(
@@ -106,7 +110,7 @@ fn arguments_that_cannot_be_read_are_malformed() {
         ("run_python", json!({"code": ["a", 1]}), ""),
         ("execute_sql", json!({"sql": ""}), "no query"),
     ] {
-        let facts = Facts::of(tool, &arguments);
+        let facts = of(tool, &arguments);
         assert_eq!(facts.malformed.unwrap_or_default(), why, "{tool}");
     }
 }
@@ -171,12 +175,12 @@ fn relative_paths_are_resolved_against_every_folder_that_a_call_names() {
         (json!({"input": "\"{\\\"path\\\": \\\"/etc/x\\\"}\""}), "/etc/x"),
         (json!({"directory": "/etc", "filename": "x"}), "/etc/x"),
     ] {
-        let facts = Facts::of("run", &arguments);
+        let facts = of("run", &arguments);
         let paths: Vec<&str> = facts.paths.iter().map(|path| &*path.normal).collect();
         assert!(paths.contains(&expected), "{arguments}: {paths:?}");
     }
     let cds: String = (0..200).map(|number| format!("cd a{number}; ")).collect();
-    let facts = Facts::of("bash", &json!({"command": format!("{cds}cat x")}));
+    let facts = of("bash", &json!({"command": format!("{cds}cat x")}));
     assert!(facts.is_incomplete);
 }
 
@@ -184,19 +188,19 @@ fn relative_paths_are_resolved_against_every_folder_that_a_call_names() {
 fn json_in_a_long_text_is_looked_into_or_malformed() {
     let long = "x".repeat(300 * 1024);
     let text = json!({"path": "/etc/x", "text": long}).to_string();
-    let facts = Facts::of("get_thing", &json!({"input": text}));
+    let facts = of("get_thing", &json!({"input": text}));
     assert_eq!(facts.paths.len(), 1);
     let many = json!({"path": "/etc/x", "list": vec![0; 200_000]}).to_string();
-    assert!(Facts::of("get_thing", &json!({"input": many})).is_incomplete);
+    assert!(of("get_thing", &json!({"input": many})).is_incomplete);
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
-    assert!(Facts::of("get_thing", &json!({"input": deep})).is_incomplete);
+    assert!(of("get_thing", &json!({"input": deep})).is_incomplete);
     let no_json = format!("[{}", ",".repeat(300 * 1024));
-    assert!(!Facts::of("get_thing", &json!({"input": no_json})).is_incomplete);
+    assert!(!of("get_thing", &json!({"input": no_json})).is_incomplete);
 }
 
 #[test]
 fn scripts_stand_beside_their_commands() {
-    let facts = Facts::of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
+    let facts = of("bash", &json!({"commands": ["echo 'a b", "ls -l /x"]}));
     assert_eq!(facts.commands.len(), facts.scripts.len());
     assert_eq!(facts.scripts[0], Err(shell::Unreadable::Unbalanced));
     assert!(facts.scripts[1].is_ok());
@@ -242,8 +246,8 @@ proptest! {
     #[test]
     fn whatever_the_arguments_the_same_facts_come_twice(arguments in any_arguments()) {
         for tool in ["read_file", "bash", "fetch", "apply_patch", "run_python", "x"] {
-            let facts = Facts::of(tool, &arguments);
-            prop_assert_eq!(&facts, &Facts::of(tool, &arguments));
+            let facts = of(tool, &arguments);
+            prop_assert_eq!(&facts, &of(tool, &arguments));
             prop_assert_eq!(facts.commands.len(), facts.scripts.len());
         }
     }
@@ -259,7 +263,7 @@ proptest! {
 
     #[test]
     fn a_quoted_word_stays_one_word(text in any_text()) {
-        let script = shell::read(&format!("x {}", shell::quoted(&text)));
+        let script = shell::read(&format!("x {}", shell::quoted(&text)), &Work::long());
         let script = script.unwrap();
         prop_assert_eq!(&script.commands[0].words[1].text, &text.replace("\r\n", "\n"));
     }

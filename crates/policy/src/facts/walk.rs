@@ -1,5 +1,6 @@
 //! One walk over the arguments of a call, that notes what they name.
 
+use chio_kernel::Work;
 use serde_json::{Map, Value};
 
 use super::folders::Folders;
@@ -20,7 +21,9 @@ const MAX_PARTS: usize = 64 * 1024;
 
 /// The state of a walk.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct Walk<'w> {
+    /// What the walk costs. When it is spent, what is left is not visited, and nothing counts.
+    work: &'w Work,
     pub(super) facts: Facts,
     tool: Tool,
     language: Option<String>,
@@ -28,10 +31,10 @@ pub(super) struct Walk {
     folders: Folders,
 }
 
-impl Walk {
-    pub(super) fn new(tool: Tool) -> Self {
+impl<'w> Walk<'w> {
+    pub(super) fn new(tool: Tool, work: &'w Work) -> Self {
         let facts = Facts { action: tool.action, ..Facts::default() };
-        Self { facts, tool, language: None, queries: 0, folders: Folders::default() }
+        Self { work, facts, tool, language: None, queries: 0, folders: Folders::default() }
     }
 
     pub(super) fn malformed(&mut self, why: &str) {
@@ -48,6 +51,9 @@ impl Walk {
     pub(super) fn value(&mut self, class: Class, value: &Value, depth: usize) {
         if depth > MAX_DEPTH {
             return self.incomplete("arguments that are nested too deep");
+        }
+        if self.work.charge(1).is_err() {
+            return;
         }
         match value {
             Value::String(text) => self.text(class, text, depth),
@@ -72,6 +78,9 @@ impl Walk {
         let mut arguments = None;
         let mut rest = None;
         for (name, value) in members {
+            if self.work.charge_each(name.len(), 1).is_err() {
+                return;
+            }
             let class = match class_of(name, &self.tool) {
                 // `files: [{name: …}]`
                 Class::Other if outer == Class::Path && name == "name" => Class::Path,
@@ -128,7 +137,7 @@ impl Walk {
                 let quoted: Vec<String> = words.iter().map(|word| shell::quoted(word)).collect();
                 self.command(&format!("{program} {}", quoted.join(" ")));
                 let line = format!("{program} {}", words.join(" "));
-                if quoted != words && shell::read(&line).is_ok() {
+                if quoted != words && shell::read(&line, self.work).is_ok() {
                     self.command(&line);
                 }
             }
@@ -226,6 +235,9 @@ impl Walk {
 
     /// JSON in a text, which the tool may parse.
     fn nested(&mut self, text: &str, depth: usize) {
+        if self.work.charge_each(text.len(), 1).is_err() {
+            return;
+        }
         let parts =
             || text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
         if text.len() > MAX_NESTED && parts() > MAX_PARTS {
@@ -261,6 +273,7 @@ impl Walk {
 
     fn path_or_url(&mut self, text: &str, access: Access) {
         if text.contains(':')
+            && self.work.charge_each(text.len(), 1).is_ok()
             && let Some(fact) = destination::of_url(text)
         {
             self.destination(fact);
@@ -279,6 +292,12 @@ impl Walk {
         if self.facts.paths.len() >= MAX_FACTS {
             return self.incomplete("more paths than can be looked at");
         }
+        // It is read in several forms, and compared with those before it.
+        if self.work.charge_each(text.len().min(path::MAX_PATH), 8).is_err()
+            || self.work.charge_each(self.facts.paths.len(), 1).is_err()
+        {
+            return;
+        }
         match path::forms(text) {
             Ok(forms) => forms.into_iter().for_each(|normal| {
                 let fact = PathFact { access, text: text.to_owned(), normal };
@@ -293,7 +312,7 @@ impl Walk {
     }
 
     fn url(&mut self, text: &str) {
-        if text.trim().is_empty() {
+        if text.trim().is_empty() || self.work.charge_each(text.len(), 1).is_err() {
             return;
         }
         let is_file = destination::is_file(text);
@@ -316,7 +335,10 @@ impl Walk {
 
     fn host(&mut self, text: &str) {
         let text = text.trim();
-        if !text.is_empty() && (self.may_be_host(text) || text.contains("://")) {
+        if !text.is_empty()
+            && self.work.charge_each(text.len(), 1).is_ok()
+            && (self.may_be_host(text) || text.contains("://"))
+        {
             self.place(text);
         }
     }
@@ -334,6 +356,9 @@ impl Walk {
     }
 
     fn note_destination(&mut self, fact: super::DestinationFact) {
+        if self.work.charge_each(self.facts.destinations.len(), 1).is_err() {
+            return;
+        }
         if self.facts.destinations.len() >= MAX_FACTS {
             return self.malformed("more destinations than can be looked at");
         }
@@ -356,11 +381,13 @@ impl Walk {
         if self.facts.commands.len() >= MAX_FACTS {
             return self.incomplete("more commands than can be looked at");
         }
-        if self.facts.commands.iter().any(|known| known == text) {
+        if self.facts.commands.iter().any(|known| known == text)
+            || self.work.charge_each(self.facts.commands.len(), 1).is_err()
+        {
             return;
         }
         self.facts.commands.push(text.to_owned());
-        let script = shell::read(text);
+        let script = shell::read(text, self.work);
         if let Ok(script) = &script {
             self.script(script);
         }
@@ -368,6 +395,9 @@ impl Walk {
     }
 
     fn script(&mut self, script: &Script) {
+        if self.work.charge_each(script.size(), 4).is_err() {
+            return;
+        }
         for (text, access) in script.paths() {
             self.path(&text, access);
         }
@@ -391,7 +421,13 @@ impl Walk {
         if self.tool.action != Action::Patch && !patch::looks_like_patch(text) {
             return;
         }
-        if text.trim().is_empty() || self.facts.patches.iter().any(|known| known == text) {
+        if self.facts.patches.len() >= MAX_FACTS {
+            return self.malformed("more patches than can be looked at");
+        }
+        if text.trim().is_empty()
+            || self.facts.patches.iter().any(|known| known == text)
+            || self.work.charge_each(text.len(), 1).is_err()
+        {
             return;
         }
         self.facts.patches.push(text.to_owned());
@@ -419,10 +455,13 @@ impl Walk {
         if shell::is_shell(language) {
             return self.command(code);
         }
+        if self.work.charge_each(code.len(), 1).is_err() {
+            return;
+        }
         for literal in super::code::literals(code) {
             if literal.runs {
                 // Texts of code have escapes of their own: what cannot be read is left to chance.
-                if shell::read(literal.text).is_ok() {
+                if shell::read(literal.text, self.work).is_ok() {
                     self.command(literal.text);
                 }
             } else if literal.text.starts_with(['/', '~']) || literal.text.starts_with("..") {
@@ -464,14 +503,15 @@ impl Walk {
     fn settle_folders(&mut self) {
         let folders = self.folders.all();
         let paths = &self.facts.paths;
-        let meant = folders.as_ref().and_then(|folders| self.folders.meant(paths, folders));
+        let meant =
+            folders.as_ref().and_then(|folders| self.folders.meant(paths, folders, self.work));
         match meant {
-            Some(meant) => {
+            Some(meant) if self.work.charge_each(meant.len(), paths.len()).is_ok() => {
                 let fresh = meant.into_iter().filter(|fact| !paths.contains(fact));
                 let fresh: Vec<PathFact> = fresh.collect();
                 self.facts.paths.extend(fresh);
             }
-            None => self.incomplete("more paths than can be looked at"),
+            _ => self.incomplete("more paths than can be looked at"),
         }
         self.facts.folders = folders.unwrap_or_default();
     }

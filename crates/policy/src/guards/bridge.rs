@@ -2,7 +2,7 @@
 
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardInput, GuardMemo};
+use chio_kernel::{GuardInput, GuardMemo, Work};
 use chio_yaml::{Key, Section};
 use serde_json::json;
 
@@ -129,6 +129,8 @@ impl Bridge {
             call.fidelity = None;
             call
         });
-        calls.find(|call| self.refusal(&call.input(&GuardMemo::default())).is_some())
+        calls.find(|call| {
+            self.refusal(&call.input(&GuardMemo::default(), &Work::default())).is_some()
+        })
     }
 }

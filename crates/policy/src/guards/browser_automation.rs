@@ -166,6 +166,8 @@ impl Browser {
         if let Some(why) = &facts.malformed {
             return Ok(Some(format!("it cannot be told what the browser is to do: {why}")));
         }
+        let steps = input.work.charge_each(input.argument_bytes, self.credentials.len() + 1);
+        steps.map_err(|spent| spent.to_string())?;
         let verbs = match verbs(input.tool_name, input.arguments) {
             Ok(verbs) => verbs,
             Err(why) => return Ok(Some(why)),

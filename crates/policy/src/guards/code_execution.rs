@@ -100,6 +100,9 @@ impl CodeExecution {
             let reason = format!("more time is asked for than `{section}.max_execution_time_ms`");
             return Ok(Some(reason));
         }
+        let looked = facts.code.iter().map(|(_, code)| code.len().min(self.max_scan));
+        let steps = input.work.charge_each(looked.sum(), 8);
+        steps.map_err(|spent| spent.to_string())?;
         let mut code = facts.code.iter();
         Ok(code.find_map(|(language, code)| self.refuses(language.as_deref(), code)))
     }

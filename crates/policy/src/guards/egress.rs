@@ -88,7 +88,12 @@ pub(super) fn destinations(
         Some(why) if matches!(facts.action, Action::Network | Action::Browser) => {
             Ok(Some(format!("it cannot be told where the call goes: {why}")))
         }
-        _ => Ok(facts.destinations.iter().find_map(|to| refuses(to.host.as_deref()))),
+        _ => {
+            let hosts = || facts.destinations.iter().map(|to| to.host.as_deref());
+            let bytes = hosts().flatten().map(str::len).sum();
+            input.work.charge_each(bytes, 8).map_err(|spent| spent.to_string())?;
+            Ok(hosts().find_map(refuses))
+        }
     }
 }
 

@@ -93,9 +93,10 @@ pub(super) fn compiled(
 }
 
 /// Why a call may not touch one of its paths, by a rule about paths. Arguments of a file call that
-/// cannot be read are refused.
+/// cannot be read are refused. `steps` tells what the rule takes for a path besides a look at it.
 pub(super) fn paths(
     input: &GuardInput<'_>,
+    steps: impl Fn(&str) -> usize,
     refuses: impl Fn(&PathFact) -> Option<String>,
 ) -> Result<Option<String>, String> {
     use Action::{FileRead, FileWrite, Other, Patch};
@@ -104,13 +105,30 @@ pub(super) fn paths(
         Some(why) if matches!(facts.action, FileRead | FileWrite | Patch | Other) => {
             Ok(Some(format!("it cannot be told which paths the call touches: {why}")))
         }
-        _ => Ok(facts.paths.iter().find_map(refuses)),
+        _ => {
+            for path in &facts.paths {
+                let steps = steps(&path.normal).saturating_add(path.normal.len());
+                input.work.charge_each(steps, 1).map_err(|spent| spent.to_string())?;
+                if let Some(why) = refuses(path) {
+                    return Ok(Some(why));
+                }
+            }
+            Ok(None)
+        }
     }
+}
+
+/// Whether a path is a pattern itself.
+fn is_wild(path: &str) -> bool {
+    path.contains(['*', '?', '['])
 }
 
 impl ForbiddenPaths {
     fn refuses(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
-        paths(input, |path| {
+        // Each wild name is held against each name of a sample.
+        let samples = self.samples.len().saturating_mul(2);
+        let steps = |path: &str| if is_wild(path) { path.len().saturating_mul(samples) } else { 0 };
+        paths(input, steps, |path| {
             let pattern = self.forbids(&path.normal)?;
             let whose = if self.by_default { ", by default" } else { "" };
             Some(format!("a path is forbidden by `{pattern}` of `{}`{whose}", KIND.section))
@@ -123,7 +141,7 @@ impl ForbiddenPaths {
         if let Some(pattern) = found {
             return (!self.exceptions.matches(path)).then_some(pattern);
         }
-        if !path.contains(['*', '?', '[']) {
+        if !is_wild(path) {
             return None;
         }
         self.samples.iter().find(|sample| sample.fits(path)).map(Sample::pattern)

@@ -5,7 +5,7 @@
 
 use chio_core::governance::{ModelMetadata, ProvenanceClass};
 use chio_core::tier::SafetyTier;
-use chio_kernel::{GuardInput, GuardMemo};
+use chio_kernel::{GuardInput, GuardMemo, Work};
 use chio_yaml::{Key, Section};
 use regex::{Regex, RegexBuilder};
 
@@ -136,7 +136,9 @@ impl ModelConstraint {
         let denied = self.deny.first().map(|(name, _)| model(name.replace('*', "x")));
         let models = [None, denied, Some(model("example".to_owned()))];
         let mut calls = models.into_iter().map(|model| ExampleCall { model, ..call.clone() });
-        calls.find(|call| self.refusal(&call.input(&GuardMemo::default())).is_some())
+        calls.find(|call| {
+            self.refusal(&call.input(&GuardMemo::default(), &Work::default())).is_some()
+        })
     }
 }
 

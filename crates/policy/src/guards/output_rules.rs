@@ -15,6 +15,7 @@ use super::secret_patterns::tree::unused;
 use super::{Building, Built, GuardKind};
 
 use crate::document::patterns;
+use crate::size::json_bytes;
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "output-redaction",
@@ -191,15 +192,15 @@ impl Guard for OutputRules {
         ReviewMode::EachChunk
     }
 
-    async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
-        if let Some(limit) = self.max_bytes {
-            let size = output.to_string().len();
-            if size > limit {
-                let reason = format!(
-                    "expected output of at most {limit} bytes (`chio.output.max_bytes`), found {size}"
-                );
-                return Ok(Review::Block(reason));
-            }
+    async fn review(&self, input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let size = json_bytes(output);
+        let patterns = 2 + self.block.len() + self.redactions.len();
+        input.work.charge_each(size, patterns).map_err(|spent| spent.to_string())?;
+        if let Some(limit) = self.max_bytes.filter(|limit| size > *limit) {
+            let reason = format!(
+                "expected output of at most {limit} bytes (`chio.output.max_bytes`), found {size}"
+            );
+            return Ok(Review::Block(reason));
         }
         if !self.block.is_empty()
             && let Some(place) = self.blocks(output)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Spent, Verdict, Work};
 use chio_yaml::Section;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -35,6 +35,10 @@ pub(crate) const KIND: GuardKind = GuardKind {
 
 /// What stands where a key or a token of ours was.
 const WITHHELD: &str = "[withheld: a key or token of Chio]";
+/// Signs that divide a text with a path of ours in it.
+const DIVIDES: [char; 6] = [':', '=', ',', '@', '"', '\''];
+/// What it takes to ask the file system about one name of a path.
+const ASKING: usize = 200;
 /// How many texts that are not said to be paths are compared with the file system.
 const MAX_ASKED: usize = 512;
 /// Commands that take away, move or open up what they name with all that is in it.
@@ -93,6 +97,22 @@ impl<'a> Named<'a> {
         })
     }
 
+    /// How many steps it takes to compare all of it with what is ours.
+    fn steps(&self, known: &Known, argument_bytes: usize) -> usize {
+        let (facts, places) = (self.facts, known.places().count());
+        let text = |text: &str, starts: usize| {
+            let parts = 1 + text.matches(DIVIDES).count();
+            text.len() * (1 + places / 16) + parts * starts * (text.len() / 4 + 2 * places)
+        };
+        let paths = facts.paths.iter().map(|path| text(&path.text, self.starts.len()));
+        let named = facts.named.iter().map(|named| text(named, self.folders.len()));
+        let taken = self.taken().map(|taken| text(taken, self.folders.len()));
+        let unread = unread(facts).map(|unread| unread.len() * (1 + places / 16));
+        let steps: usize = paths.chain(named).chain(taken).chain(unread).sum();
+        // Each destination on this machine is compared with all numbers of the call.
+        steps + facts.destinations.len() * (known.addresses.len() + argument_bytes / 8)
+    }
+
     /// Why the call may not be, by the names that it has in it.
     fn refuses(&self, known: &Known) -> bool {
         let reads = Use { writes: false, removes: false };
@@ -113,26 +133,27 @@ impl<'a> Named<'a> {
             let mut paths = normal_paths(part).into_iter().filter(|path| path != ".");
             paths.any(|path| Self::is_ours(known, &path, starts, uses))
         };
-        let divides = |c: char| matches!(c, ':' | '=' | ',' | '@' | '"' | '\'');
-        ours(text) || (text.contains(divides) && text.split(divides).any(ours))
+        ours(text) || (text.contains(DIVIDES) && text.split(DIVIDES).any(ours))
     }
 
     /// Whether a command takes away, or moves elsewhere, a folder that has ours in it.
     fn takes_away(&self, known: &Known) -> bool {
         let uses = Use { writes: true, removes: true };
-        let scripts = self.facts.scripts.iter().flatten();
-        scripts.flat_map(|script| &script.commands).any(|command| {
-            let name = command.name();
-            let mut words: Vec<&str> =
-                command.arguments().filter(|text| !text.starts_with('-')).collect();
-            if name == "mv" {
+        let mut paths = self.taken().flat_map(normal_paths);
+        paths.any(|path| Self::is_ours(known, &path, &self.folders, uses))
+    }
+
+    /// What commands take away or move elsewhere.
+    fn taken(&self) -> impl Iterator<Item = &str> {
+        let commands = self.facts.scripts.iter().flatten().flat_map(|script| &script.commands);
+        let removers = commands.filter(|command| has_word(REMOVERS, &command.name()));
+        removers.flat_map(|command| {
+            let words = command.arguments().filter(|text| !text.starts_with('-'));
+            let mut words: Vec<&str> = words.collect();
+            if command.name() == "mv" {
                 words.pop();
             }
-            has_word(REMOVERS, &name)
-                && words
-                    .iter()
-                    .flat_map(|word| normal_paths(word))
-                    .any(|path| Self::is_ours(known, &path, &self.folders, uses))
+            words
         })
     }
 
@@ -203,6 +224,8 @@ impl Guard for OwnFiles {
             return Ok(Verdict::Allow.into());
         }
         let named = Named::new(&known, input, facts);
+        let steps = input.work.charge_each(named.steps(&known, input.argument_bytes), 1);
+        steps.map_err(|spent| spent.to_string())?;
         if let Some(why) = refusal(&known, input, &named) {
             return Ok(Verdict::Deny(why.to_owned()).into());
         }
@@ -210,6 +233,12 @@ impl Guard for OwnFiles {
         if asked.is_empty() {
             return Ok(Verdict::Allow.into());
         }
+        let (places, starts) = (known.places().count(), named.starts.len());
+        let steps = asked.iter().map(|path| {
+            let names = path.split('/').count();
+            names * ASKING + names * names * starts * places / 8
+        });
+        input.work.charge_each(steps.sum(), 1).map_err(|spent| spent.to_string())?;
         // A file system may be far away.
         let starts: Vec<String> = named.starts.into_iter().map(|start| start.folder).collect();
         let is_ours =
@@ -223,24 +252,32 @@ impl Guard for OwnFiles {
         ReviewMode::EachChunk
     }
 
-    async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
-        Ok(less(&self.own.known(), output).map_or(Review::Pass, Review::Replace))
+    async fn review(&self, input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let less =
+            less(&self.own.known(), output, input.work).map_err(|spent| spent.to_string())?;
+        Ok(less.map_or(Review::Pass, Review::Replace))
     }
 }
 
 /// The output without the values of our keys and tokens; none where it has none.
-fn less(known: &Known, output: &Value) -> Option<Value> {
+fn less(known: &Known, output: &Value, work: &Work) -> Result<Option<Value>, Spent> {
     if known.pieces.is_empty() {
-        return None;
+        return Ok(None);
     }
     let (mut search, mut number) = (known.pieces.search(), 0);
     let mut found: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut charged = Ok(());
     visit(output, &mut |leaf| {
+        charged = charged.and_then(|()| work.charge_each(leaf.text.len(), 2));
+        if charged.is_err() {
+            return;
+        }
         search.read(number, &leaf.text, |text, place| {
             found.insert((text, place));
         });
         number += 1;
     });
+    charged?;
     let mut cuts = Cuts::new();
     for (text, place) in found {
         let cuts = cuts.entry(text).or_default();
@@ -250,7 +287,7 @@ fn less(known: &Known, output: &Value) -> Option<Value> {
             _ => cuts.push((place..place + 1, WITHHELD.to_owned())),
         }
     }
-    (!cuts.is_empty()).then(|| without(output, &cuts))
+    Ok((!cuts.is_empty()).then(|| without(output, &cuts)))
 }
 
 /// How many signs may stand between two letters of one secret.

@@ -87,6 +87,9 @@ impl PatchIntegrity {
         if let Some(why) = facts.malformed.as_ref().filter(|_| facts.action == Action::Patch) {
             return Ok(unreadable(why));
         }
+        let bytes: usize = facts.patches.iter().map(String::len).sum();
+        let steps = input.work.charge_each(bytes, self.forbidden.len() + 1);
+        steps.map_err(|spent| spent.to_string())?;
         let mut patches = facts.patches.iter().map(|text| patch::read(text));
         Ok(patches.find_map(|patch| patch.map_or_else(unreadable, |patch| self.refuses(&patch))))
     }

@@ -50,11 +50,15 @@ fn build(section: &Section<'_>, building: &Building<'_>) -> Option<Built> {
 
 impl PathAllowlist {
     fn refuses(&self, input: &GuardInput<'_>) -> Result<Option<String>, String> {
-        paths(input, |path| {
-            let (globs, list) = self.list(path.access);
-            let reason = || format!("a path is not on the list `{}.{list}`", KIND.section);
-            (!globs.matches(&path.normal)).then(reason)
-        })
+        paths(
+            input,
+            |_| 0,
+            |path| {
+                let (globs, list) = self.list(path.access);
+                let reason = || format!("a path is not on the list `{}.{list}`", KIND.section);
+                (!globs.matches(&path.normal)).then(reason)
+            },
+        )
     }
 
     const fn list(&self, access: Access) -> (&Globs, &'static str) {

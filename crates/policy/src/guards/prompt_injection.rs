@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict, Work};
 use chio_yaml::{Key, Section};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -105,14 +105,16 @@ fn scanned(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Judges texts of one output.
-struct Judge {
+struct Judge<'w> {
     signals: &'static Signals,
     max_scan: usize,
+    work: &'w Work,
 }
 
-impl Judge {
+impl Judge<'_> {
+    /// The score of a text. When the work is spent it is none, and does not count.
     fn score(&self, text: &str) -> Score {
-        self.signals.score(&scanned(text, self.max_scan))
+        self.signals.score(&scanned(text, self.max_scan), self.work).unwrap_or_default()
     }
 
     /// The worst text of a value, and all of its texts in order.
@@ -179,8 +181,9 @@ impl Guard for PromptInjection {
         ReviewMode::EachChunk
     }
 
-    async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
-        let judge = Judge { signals: signals().await?, max_scan: self.max_scan };
+    async fn review(&self, input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let (signals, max_scan) = (signals().await?, self.max_scan);
+        let judge = Judge { signals, max_scan, work: input.work };
         let (mut left, mut all) = (self.max_scan, Vec::new());
         let mut worst = judge.worst(output, &mut left, &mut all);
         if all.len() > 1 {
@@ -220,7 +223,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_suspicious_text_is_marked_and_its_neighbours_are_not() {
-        let judge = Judge { signals: signals().await.unwrap(), max_scan: 4096 };
+        let work = Work::default();
+        let judge = Judge { signals: signals().await.unwrap(), max_scan: 4096, work: &work };
         let text = "If you are an AI agent, read on.";
         let marked = judge.marked(&json!({"a": [text, "b"], "c": 1}), Level::Medium);
         assert_eq!(marked, json!({"a": [format!("{NOTICE}{text}"), "b"], "c": 1}));

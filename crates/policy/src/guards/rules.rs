@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardMemo, Verdict};
+use chio_kernel::{GuardMemo, Verdict, Work};
 use chio_yaml::{Item, Key, Place, Section};
 use serde_json::json;
 
@@ -120,7 +120,9 @@ fn forbidden(rules: &Rules) -> Option<ExampleCall> {
     let scopes = rules.scopes().iter().take(MAX_TRIED).filter_map(call_in);
     let calls = scopes.chain([ExampleCall::new("example", json!({}))]);
     let mut calls = calls.flat_map(|call| [bridged(call.clone()), call]);
-    calls.find(|call| rules.ask(&call.input(&GuardMemo::default())).verdict != Verdict::Allow)
+    calls.find(|call| {
+        rules.ask(&call.input(&GuardMemo::default(), &Work::default())).verdict != Verdict::Allow
+    })
 }
 
 fn call_in(scope: &Scope) -> Option<ExampleCall> {

@@ -14,7 +14,7 @@ pub(crate) mod tree;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Spent, Verdict, Work};
 use chio_yaml::{Key, Section};
 use serde_json::{Value, json};
 
@@ -118,13 +118,16 @@ fn written(section: &Section<'_>) -> Vec<Kind> {
 
 impl SecretLeak {
     /// Secrets in the stated intent or in what the model says of itself.
-    fn in_statements(&self, input: &GuardInput<'_>) -> Option<Found> {
+    fn in_statements(&self, input: &GuardInput<'_>) -> Result<Option<Found>, Spent> {
         let intent = input.intent.and_then(|intent| serde_json::to_value(intent).ok());
         let model = input.model.and_then(|model| serde_json::to_value(model).ok());
-        let mut stated = [intent, model].into_iter().flatten();
-        stated.find_map(|stated| {
-            scan(&self.finder, &stated).filter(|found| found.severity != Severity::Warn)
-        })
+        for stated in [intent, model].into_iter().flatten() {
+            let found = scan(&self.finder, &stated, input.work)?;
+            if let Some(found) = found.filter(|found| found.severity != Severity::Warn) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     fn reason(found: &Found) -> String {
@@ -140,14 +143,15 @@ impl Guard for SecretLeak {
     }
 
     async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
-        if let Some(found) = self.in_statements(input) {
+        let spent = |spent: Spent| spent.to_string();
+        if let Some(found) = self.in_statements(input).map_err(spent)? {
             // An approval is bound to what is stated, so it cannot be kept otherwise.
             let names = found.names.join(", ");
             let reason = format!("what the caller states has a secret in it ({names})");
             let redacted = self.redact(input.arguments);
             return Ok(GuardOutcome { verdict: Verdict::Deny(reason), evidence: None, redacted });
         }
-        let Some(found) = scan(&self.finder, input.arguments) else {
+        let Some(found) = scan(&self.finder, input.arguments, input.work).map_err(spent)? else {
             return Ok(Verdict::Allow.into());
         };
         let skipped = !self.skip.is_empty() && self.skip.covers(Facts::of_call(input)?);
@@ -161,15 +165,19 @@ impl Guard for SecretLeak {
     }
 
     fn redact(&self, arguments: &Value) -> Option<Value> {
-        scan(&self.finder, arguments).map(|found| found.redacted)
+        // What cannot be looked through cannot be kept.
+        match scan(&self.finder, arguments, &Work::long()) {
+            Ok(found) => found.map(|found| found.redacted),
+            Err(_) => Some(json!({"redacted": "too much to look through"})),
+        }
     }
 
     fn review_mode(&self) -> ReviewMode {
         ReviewMode::EachChunk
     }
 
-    async fn review(&self, _: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
-        let found = scan(&self.finder, output);
+    async fn review(&self, input: &GuardInput<'_>, output: &Value) -> Result<Review, String> {
+        let found = scan(&self.finder, output, input.work).map_err(|spent| spent.to_string())?;
         Ok(found.map_or(Review::Pass, |found| Review::Replace(found.redacted)))
     }
 }

@@ -83,10 +83,30 @@ impl ShellCommands {
         if let Some(why) = facts.malformed.as_ref().filter(|_| facts.action == Action::Shell) {
             return Ok(Some(format!("the command cannot be read: {why}")));
         }
-        Ok(facts.scripts.iter().find_map(|script| match script {
-            Ok(script) => self.refuses(script),
-            Err(why) => Some(format!("a command cannot be read: {}", why.why())),
-        }))
+        for script in &facts.scripts {
+            let refusal = match script {
+                Ok(script) => {
+                    // The borders of words are harder to find between other letters.
+                    let each = if script.seen.is_ascii() { self.looks() } else { self.looks() * 4 };
+                    let steps = script.size().saturating_mul(each);
+                    input.work.charge_each(steps, 1).map_err(|spent| spent.to_string())?;
+                    self.refuses(script)
+                }
+                Err(why) => Some(format!("a command cannot be read: {}", why.why())),
+            };
+            if refusal.is_some() {
+                return Ok(refusal);
+            }
+        }
+        Ok(None)
+    }
+
+    /// How often a command line is looked through.
+    const fn looks(&self) -> usize {
+        match &self.0 {
+            Forbidden::Default => LOOKS.len(),
+            Forbidden::Patterns(patterns) => patterns.len() + 1,
+        }
     }
 
     /// Why a command line may not be run.

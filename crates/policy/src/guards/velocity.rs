@@ -134,7 +134,7 @@ mod tests {
         };
         let ask = |call: &ExampleCall| {
             let memo = chio_kernel::GuardMemo::default();
-            guard.refuses(&call.input(&memo)).unwrap()
+            guard.refuses(&call.input(&memo, &chio_kernel::Work::default())).unwrap()
         };
         let call = ExampleCall::new("echo", json!({}));
         assert_eq!(ask(&call), None);

@@ -1,5 +1,6 @@
 //! Whether a path is one of Chio's own: by its name, and by what the file system says.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -114,32 +115,69 @@ fn says_nothing(name: &str) -> bool {
     name.chars().all(|c| matches!(c, '*' | '?'))
 }
 
+/// A search for a place behind a path.
+struct Search {
+    secret: bool,
+    uses: Use,
+    /// How many names were left of path and place where it led on to nothing: several `**` reach the
+    /// same names in many ways.
+    in_vain: BTreeSet<(usize, usize)>,
+}
+
 /// Whether a path, by its names, leads to this place or into it. The path may be a pattern.
 fn leads_to(path: &[&str], place: &[String], secret: bool, uses: Use) -> bool {
-    let Some((name, below)) = place.split_first() else { return true };
-    // The last name of the place is meant for sure only by one that says something, or when what
-    // stands behind it is called as our files are.
-    let meant = |pattern: &str, rest: &[&str]| {
+    Search { secret, uses, in_vain: BTreeSet::new() }.leads(path, place)
+}
+
+impl Search {
+    fn leads(&mut self, path: &[&str], place: &[String]) -> bool {
+        let Some((name, below)) = place.split_first() else { return true };
+        match path.split_first() {
+            None => self.uses.removes,
+            Some((first, _)) if is_wild(first) => {
+                let left = (path.len(), place.len());
+                let leads =
+                    !self.in_vain.contains(&left) && self.pattern_leads(path, name, below, place);
+                if !leads {
+                    self.in_vain.insert(left);
+                }
+                leads
+            }
+            Some((first, rest)) => first == name && self.leads(rest, below),
+        }
+    }
+
+    fn pattern_leads(
+        &mut self,
+        path: &[&str],
+        name: &str,
+        below: &[String],
+        place: &[String],
+    ) -> bool {
+        match path.split_first() {
+            None => false,
+            Some((&"**", rest)) => {
+                self.leads(rest, place)
+                    || (self.means("**", rest, below) && self.leads(path, below))
+            }
+            Some((first, rest)) => {
+                // A shell's `*` does not stand for a name that begins with a dot.
+                let hidden = name.starts_with('.') && first.starts_with(['*', '?', '[']);
+                !hidden
+                    && matches_name(first, name)
+                    && self.means(first, rest, below)
+                    && self.leads(rest, below)
+            }
+        }
+    }
+
+    /// The last name of the place is meant for sure only by one that says something, or when what
+    /// stands behind it is called as our files are.
+    fn means(&self, pattern: &str, rest: &[&str], below: &[String]) -> bool {
         let found = rest.last().is_some_and(|last| finds_inner(last));
         !below.is_empty()
-            || (rest.is_empty() && uses.writes)
-            || (secret && (found || !says_nothing(pattern)))
-    };
-    match path.split_first() {
-        None => uses.removes,
-        Some((&"**", rest)) => {
-            leads_to(rest, place, secret, uses)
-                || (meant("**", rest) && leads_to(path, below, secret, uses))
-        }
-        Some((first, rest)) if is_wild(first) => {
-            // A shell's `*` does not stand for a name that begins with a dot.
-            let hidden = name.starts_with('.') && first.starts_with(['*', '?', '[']);
-            !hidden
-                && matches_name(first, name)
-                && meant(first, rest)
-                && leads_to(rest, below, secret, uses)
-        }
-        Some((first, rest)) => first == name && leads_to(rest, below, secret, uses),
+            || (rest.is_empty() && self.uses.writes)
+            || (self.secret && (found || !says_nothing(pattern)))
     }
 }
 

@@ -1,7 +1,5 @@
 //! The context of a call for rules: the members that they read, and no others.
 
-use std::io;
-
 use cedar_policy::{Context, RestrictedExpression as Expression};
 use chio_core::calendar::{rfc3339, weekday};
 use chio_core::governance::{GovernedTransactionIntent, ModelMetadata};
@@ -10,6 +8,7 @@ use chio_kernel::GuardInput;
 
 use super::needs::{Member, Needs};
 use crate::facts::{Access, Action, Facts};
+use crate::size::json_bytes;
 
 /// How many folders or domains one path or host may lie in.
 const MAX_ABOVE: usize = 256;
@@ -64,6 +63,28 @@ pub(super) fn turns(input: &GuardInput<'_>, needs: Needs) -> Result<Vec<Turn>, S
     Ok((0..paths * hosts * commands).map(turn).collect())
 }
 
+/// How many bytes of paths, hosts and commands rules may look at.
+///
+/// # Errors
+/// As [`Facts::of_call`].
+pub(super) fn derived_bytes(input: &GuardInput<'_>, needs: Needs) -> Result<usize, String> {
+    if !needs.has_any(DERIVED) {
+        return Ok(0);
+    }
+    let facts = Facts::of_call(input)?;
+    let paths = facts.paths.iter().map(|path| {
+        // Each folder is a text of its own.
+        let folders = if needs.has(Member::Folders) { path.normal.matches('/').count() } else { 0 };
+        path.normal.len().saturating_mul(folders + 1)
+    });
+    let hosts = facts.destinations.iter().map(|to| {
+        let host = to.host.as_deref().unwrap_or_default();
+        let domains = if needs.has(Member::Domains) { host.matches('.').count() } else { 0 };
+        host.len().saturating_mul(domains + 1)
+    });
+    Ok(paths.chain(hosts).chain(facts.commands.iter().map(String::len)).sum())
+}
+
 /// Named values.
 type Pairs = Vec<(String, Expression)>;
 
@@ -86,7 +107,7 @@ pub(super) fn of(input: &GuardInput<'_>, needs: Needs, turn: Turn) -> Result<Con
         }
         Ok::<(), String>(())
     };
-    add(Member::ArgumentBytes, &|| Ok(Some(long(argument_bytes(input)?))))?;
+    add(Member::ArgumentBytes, &|| Ok(Some(long(json_bytes(input.arguments) as u64))))?;
     add(Member::Tool, &|| tool(input).map(Some))?;
     add(Member::Capability, &|| capability(input).map(Some))?;
     add(Member::Chio, &|| record([("bridge", bridge(input)?)]).map(Some))?;
@@ -179,27 +200,6 @@ fn domains<'t>(host: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
 fn writes(facts: &Facts) -> bool {
     matches!(facts.action, Action::FileWrite | Action::Patch)
         || facts.paths.iter().any(|path| path.access != Access::Read)
-}
-
-/// Counts what is written.
-struct Count(u64);
-
-impl io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn argument_bytes(input: &GuardInput<'_>) -> Result<u64, String> {
-    let mut count = Count(0);
-    let written = serde_json::to_writer(&mut count, input.arguments);
-    written.map_err(|_| "the arguments cannot be measured".to_owned())?;
-    Ok(count.0)
 }
 
 fn tool(input: &GuardInput<'_>) -> Result<Expression, String> {

@@ -52,6 +52,8 @@ pub(super) struct Slice {
     pub(super) forbids: Option<PolicySet>,
     pub(super) permits: Option<PolicySet>,
     pub(super) needs: Needs,
+    /// How many rules there are.
+    pub(super) len: usize,
 }
 
 /// The slices of one target, by agent.
@@ -95,6 +97,7 @@ impl Slices {
             let group = groups.entry(scope.target.clone()).or_default();
             let slice = group.slice(scope.agent.as_ref());
             slice.needs = slice.needs.and(Needs::of(policy));
+            slice.len += 1;
             let set = match policy.effect() {
                 Effect::Forbid => slice.forbids.get_or_insert_default(),
                 Effect::Permit => slice.permits.get_or_insert_default(),

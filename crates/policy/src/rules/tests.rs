@@ -13,7 +13,7 @@ use chio_core::money::MonetaryAmount;
 use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::tier::{AutonomyTier, SafetyTier};
-use chio_kernel::{GuardMemo, GuardOutcome, Verdict};
+use chio_kernel::{GuardMemo, GuardOutcome, Verdict, Work};
 use chio_yaml::{Place, Problems};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ fn read(text: &str, otherwise: Otherwise) -> Result<Rules, Vec<String>> {
 }
 
 fn ask(rules: &Rules, call: &ExampleCall) -> GuardOutcome {
-    rules.ask(&call.input(&GuardMemo::default()))
+    rules.ask(&call.input(&GuardMemo::default(), &Work::default()))
 }
 
 fn verdict(rules: &Rules, call: &ExampleCall) -> Verdict {
@@ -158,7 +158,8 @@ fn every_context_fits_the_schema() {
     for call in odd_calls() {
         let memo = GuardMemo::default();
         let context =
-            context::of(&call.input(&memo), Needs::ALL, context::Turn::default()).unwrap();
+            context::of(&call.input(&memo, &Work::default()), Needs::ALL, context::Turn::default())
+                .unwrap();
         let tool = known.tool(&call.server_id, &call.tool_name, &Slices::default()).unwrap();
         let (agent, action) = (known.agent("k"), known.action());
         let request = Request::new(agent, action, tool.uid.clone(), context, Some(&schema));

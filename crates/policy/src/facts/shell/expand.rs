@@ -1,8 +1,8 @@
 //! Words, quotes, and what they stand for: variables, substitutions, escapes.
 
-use super::reader::{Reader, is_variable};
+use super::reader::{MAX_INSERTED, Reader, is_variable};
 use super::word::Field;
-use super::{MAX_DEPTH, Simple, Unreadable};
+use super::{MAX_DEPTH, READING, Simple, Unreadable};
 
 /// What a variable stands for.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ impl Value {
     }
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     /// Reads a word, which may turn out to be several, or none.
     pub(super) fn word(&mut self) -> Result<(), Unreadable> {
         let mut field = Field::default();
@@ -120,6 +120,7 @@ impl Reader<'_> {
     /// A text with its expansions, as in double quotes.
     pub(super) fn expanded(&mut self, text: &str) -> Result<String, Unreadable> {
         self.deeper()?;
+        self.state.work.charge_each(text.len() + READING, 1)?;
         let chars = std::mem::replace(&mut self.chars, text.chars().collect());
         let at = std::mem::take(&mut self.at);
         let mut field = Field::default();
@@ -155,7 +156,7 @@ impl Reader<'_> {
                 self.at += 1;
                 let first = self.state.script.commands.len();
                 self.nested_list()?;
-                self.substituted(field, quoted, first);
+                self.substituted(field, quoted, first)?;
             }
             (Some('{'), _) => self.parameter(field, quoted)?,
             (Some('@' | '*' | '-' | '1'..='9'), _) => self.at += 1,
@@ -165,14 +166,14 @@ impl Reader<'_> {
             }
             (Some('0'), _) => {
                 self.at += 1;
-                self.insert("sh", field, quoted);
+                self.insert("sh", field, quoted)?;
             }
             (Some(c), _) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.chars.get(self.at..).unwrap_or_default();
                 let name: String =
                     rest.iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '_').collect();
                 self.at += name.len();
-                self.variable(&name, field, quoted);
+                self.variable(&name, field, quoted)?;
             }
             _ => field.push('$', quoted),
         }
@@ -180,28 +181,25 @@ impl Reader<'_> {
     }
 
     /// The value of a variable, split at blanks where it is not in quotes.
-    fn variable(&mut self, name: &str, field: &mut Field, quoted: bool) {
+    fn variable(&mut self, name: &str, field: &mut Field, quoted: bool) -> Result<(), Unreadable> {
         match self.state.variables.get(name).cloned() {
             Some(value) => {
-                self.sources.extend(value.sources);
-                if value.unknown {
-                    if self.state.may_insert(value.text.len()) {
-                        field.push_unknown(&value.text);
-                    }
-                } else {
-                    self.insert(&value.text, field, quoted);
+                self.add_sources(value.sources)?;
+                if !value.unknown {
+                    return self.insert(&value.text, field, quoted);
                 }
+                self.state.may_insert(value.text.len())?;
+                field.push_unknown(&value.text);
             }
-            None if name == "IFS" => self.insert(" ", field, quoted),
+            None if name == "IFS" => self.insert(" ", field, quoted)?,
             None => field.push_unknown(&format!("${name}")),
         }
+        Ok(())
     }
 
     /// Puts a text into a word; its blanks split the word where it is not in quotes.
-    fn insert(&mut self, text: &str, field: &mut Field, quoted: bool) {
-        if !self.state.may_insert(text.len()) {
-            return;
-        }
+    fn insert(&mut self, text: &str, field: &mut Field, quoted: bool) -> Result<(), Unreadable> {
+        self.state.may_insert(text.len())?;
         for c in text.chars() {
             if !quoted && c.is_whitespace() {
                 let done = std::mem::take(field);
@@ -212,10 +210,16 @@ impl Reader<'_> {
                 field.push(c, quoted);
             }
         }
+        Ok(())
     }
 
     /// What a substitution stands for: the text, where it is known without running it.
-    fn substituted(&mut self, field: &mut Field, quoted: bool, first: usize) {
+    fn substituted(
+        &mut self,
+        field: &mut Field,
+        quoted: bool,
+        first: usize,
+    ) -> Result<(), Unreadable> {
         let made: Vec<&Simple> = self.state.script.commands.iter().skip(first).collect();
         let text = match made.as_slice() {
             [] => Some(String::new()),
@@ -223,10 +227,10 @@ impl Reader<'_> {
             _ => None,
         };
         match text {
-            Some(text) => self.insert(text.trim_end_matches('\n'), field, quoted),
+            Some(text) => self.insert(text.trim_end_matches('\n'), field, quoted)?,
             None => field.push_unknown("$(…)"),
         }
-        self.note_sources(first);
+        self.note_sources(first)
     }
 
     fn backticks(&mut self, field: &mut Field, quoted: bool) -> Result<(), Unreadable> {
@@ -244,9 +248,8 @@ impl Reader<'_> {
         }
         let first = self.state.script.commands.len();
         let depth = self.depth + 1;
-        Reader::new(&text, self.state, depth).list(None)?;
-        self.substituted(field, quoted, first);
-        Ok(())
+        Reader::new(&text, self.state, depth)?.list(None)?;
+        self.substituted(field, quoted, first)
     }
 
     /// `$'…'`, with its escapes.
@@ -312,20 +315,27 @@ impl Reader<'_> {
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
             .collect();
         let operation = text.get(name.len()..).unwrap_or_default();
-        // Whatever becomes of it, what is in it runs.
-        if operation.contains("$(") || operation.contains('`') {
+        let is_plain = !text.starts_with(['#', '!']);
+        let value = self.state.variables.get(&name);
+        let default = value.is_none_or(|value| value.unknown).then(|| default_of(operation));
+        let default = default.flatten().filter(|_| is_plain);
+        // Whatever becomes of it, what is in it runs. A default is expanded below.
+        if default.is_none() && (operation.contains("$(") || operation.contains('`')) {
             self.expanded(operation)?;
         }
-        if text.starts_with('#') {
+        if let Some(default) = default {
+            let default = self.expanded(default)?;
+            self.insert(&default, field, quoted)?;
+        } else if text.starts_with('#') {
             field.push('0', quoted);
         } else if text.starts_with('!') {
             let target = self.state.variables.get(&name).map(|value| value.text.clone());
             match target.filter(|target| is_variable(target)) {
-                Some(target) => self.variable(&target, field, quoted),
+                Some(target) => self.variable(&target, field, quoted)?,
                 None => field.push_unknown(&format!("${{{text}}}")),
             }
         } else if operation.is_empty() {
-            self.variable(&name, field, quoted);
+            self.variable(&name, field, quoted)?;
         } else {
             self.operated(&name, operation, field, quoted)?;
         }
@@ -342,25 +352,36 @@ impl Reader<'_> {
     ) -> Result<(), Unreadable> {
         let value = self.state.variables.get(name).filter(|value| !value.unknown);
         let value = value.map(|value| value.text.clone());
+        self.state.work.charge_each(value.as_ref().map_or(0, String::len), 1)?;
         if operation == "[@]" || operation == "[*]" {
-            self.variable(name, field, false);
-            return Ok(());
-        }
-        let default = [":-", ":=", "-", "="].iter().find_map(|mark| operation.strip_prefix(mark));
-        if let (Some(default), None) = (default, &value) {
-            let default = self.expanded(default)?;
-            self.insert(&default, field, quoted);
-            return Ok(());
+            return self.variable(name, field, false);
         }
         // These begin with a slash on every system that has them.
         let rooted = matches!(name, "HOME" | "PATH" | "PWD" | "SHELL" | "OLDPWD");
         let value = value.or_else(|| (rooted && operation == ":0:1").then(|| "/".to_owned()));
+        if value.as_ref().is_some_and(|value| grows(value, operation)) {
+            return Err(Unreadable::TooMuch);
+        }
         match value.and_then(|value| operate(&value, operation)) {
-            Some(text) => self.insert(&text, field, quoted),
+            Some(text) => self.insert(&text, field, quoted)?,
             None => field.push_unknown(&format!("${{{name}{operation}}}")),
         }
         Ok(())
     }
+}
+
+/// What a variable stands for where it has no value, if the operation says it.
+fn default_of(operation: &str) -> Option<&str> {
+    [":-", ":=", "-", "="].iter().find_map(|mark| operation.strip_prefix(mark))
+}
+
+/// Whether an operation makes more of a value than may be put into words.
+fn grows(value: &str, operation: &str) -> bool {
+    let Some((from, to)) = operation.strip_prefix("//").and_then(|rest| rest.split_once('/'))
+    else {
+        return false;
+    };
+    value.matches(from).count().saturating_mul(to.len()) > MAX_INSERTED
 }
 
 /// What an operation makes of a value; none where it is not known.
@@ -420,16 +441,18 @@ pub(super) fn output_of(command: &Simple) -> Option<String> {
             if !form.contains('%') {
                 return Some(form);
             }
-            let mut text = form;
+            let (mut text, mut rest) = (String::new(), form.as_str());
             for value in values {
-                let place =
-                    ["%s", "%b", "%c", "%q"].iter().filter_map(|mark| text.find(mark)).min();
-                match place {
-                    Some(place) => text.replace_range(place..place + 2, &unescaped(value)),
-                    None => text.push_str(&unescaped(value)),
-                }
+                let mut marks = rest.match_indices('%').map(|(place, _)| rest.split_at(place));
+                let found = marks.find_map(|(before, mark)| {
+                    Some((before, mark.strip_prefix("%")?.strip_prefix(['s', 'b', 'c', 'q'])?))
+                });
+                let (before, after) = found.unwrap_or((rest, ""));
+                text.push_str(before);
+                text.push_str(&unescaped(value));
+                rest = after;
             }
-            Some(text)
+            Some(text + rest)
         }
         "which" | "type" => arguments.last().map(|text| (*text).to_owned()),
         "command" if matches!(arguments.first(), Some(&("-v" | "-V"))) => {

@@ -1,13 +1,16 @@
 //! Commands within commands: what `env`, `xargs`, `sh -c`, `eval`, `find -exec` and the like run.
 
 use super::expand::output_of;
-use super::reader::{Reader, State};
+use super::reader::{MAX_INSERTED, Reader, State};
 use super::word::Word;
 use super::{Simple, Unreadable};
 use crate::facts::glob::matches_name;
 
 /// How many commands within commands are followed.
 const MAX_FOLLOWED: usize = 1024;
+
+/// How many files are remembered with what was written into them.
+const MAX_WRITTEN: usize = 64;
 
 /// A command that another one runs.
 enum Inner {
@@ -47,28 +50,34 @@ const HIDDEN: &[&str] = &[
 ];
 
 /// Adds every command that is within another.
-pub(super) fn follow(state: &mut State) -> Result<(), Unreadable> {
+pub(super) fn follow(state: &mut State<'_>) -> Result<(), Unreadable> {
     let mut at = 0;
     let mut followed = 0;
     // What commands have put into files, by the names of these.
     let mut written: Vec<(String, String)> = Vec::new();
     while let Some(command) = state.script.commands.get(at).cloned() {
+        // It is copied, and looked through for what it prints, writes and runs.
+        state.work.charge_each(command.size(), 4)?;
         let before = previous(state, at);
         at += 1;
         let kept = runs_written(&command, &written).map(Inner::Text);
         note_written(&command, before.as_deref(), &mut written);
-        for inner in inner_of(&command, before.as_deref()).into_iter().chain(kept) {
+        for inner in inner_of(&command, before.as_deref(), state)?.into_iter().chain(kept) {
             followed += 1;
             if followed > MAX_FOLLOWED {
                 return Err(Unreadable::TooMuch);
             }
             match inner {
                 Inner::Words(words) if words.is_empty() => {}
-                Inner::Words(words) => state.add(Simple { words, ..command.clone() })?,
+                Inner::Words(words) => {
+                    let inner = Simple { words, ..command.clone() };
+                    state.work.charge_each(inner.size(), 1)?;
+                    state.add(inner)?;
+                }
                 Inner::Text(text) => {
                     // What cannot be read here is no command line, or is only known when it runs.
                     let depth = 1 + followed / 64;
-                    Reader::new(&text, state, depth).list(None)?;
+                    Reader::new(&text, state, depth)?.list(None)?;
                 }
             }
         }
@@ -86,9 +95,11 @@ fn note_written(command: &Simple, piped: Option<&str>, written: &mut Vec<(String
         "tee" => piped.map(str::to_owned),
         _ => output_of(command),
     };
-    let Some(text) = text.filter(|_| written.len() < 64) else { return };
-    let tees = command.arguments().filter(|_| command.name() == "tee");
-    for target in command.written().chain(tees) {
+    let Some(text) = text else { return };
+    let is_tee = command.name() == "tee";
+    let tees = command.arguments().filter(|_| is_tee);
+    let room = MAX_WRITTEN.saturating_sub(written.len());
+    for target in command.written().chain(tees).take(room) {
         written.push((base(target).to_owned(), text.clone()));
     }
 }
@@ -107,7 +118,7 @@ fn runs_written(command: &Simple, written: &[(String, String)]) -> Option<String
 }
 
 /// What the command before this one in its pipeline prints.
-fn previous(state: &State, at: usize) -> Option<String> {
+fn previous(state: &State<'_>, at: usize) -> Option<String> {
     let commands = &state.script.commands;
     let own = commands.get(at)?;
     let before = commands.get(..at)?.iter().rev();
@@ -117,30 +128,39 @@ fn previous(state: &State, at: usize) -> Option<String> {
     output_of(command)
 }
 
-fn inner_of(command: &Simple, piped: Option<&str>) -> Vec<Inner> {
+fn inner_of(
+    command: &Simple,
+    piped: Option<&str>,
+    state: &State<'_>,
+) -> Result<Vec<Inner>, Unreadable> {
     let name = command.name();
-    let Some((first, rest)) = command.words.split_first() else { return Vec::new() };
+    let Some((first, rest)) = command.words.split_first() else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     if first.globs {
+        state.work.charge_each(command.size(), HIDDEN.len())?;
         let fits = HIDDEN.iter().filter(|hidden| matches_name(&name, hidden));
         found.extend(fits.map(|hidden| {
             let words = [Word::plain(hidden)].into_iter().chain(rest.iter().cloned());
             Inner::Words(words.collect())
         }));
-        return found;
+        return Ok(found);
     }
     if is_shell(&name) {
         found.extend(shell_text(rest));
         let reads = !rest.iter().any(|word| !word.text.starts_with('-'));
         found.extend(command.fed.clone().map(Inner::Text));
         found.extend(piped.filter(|_| reads).map(|text| Inner::Text(text.to_owned())));
-        return found;
+        return Ok(found);
     }
     if matches!(name.as_str(), "source" | ".") {
         found.extend(command.fed.clone().map(Inner::Text));
     }
-    found.extend(wrapped(&name, rest, piped));
-    found
+    found.extend(match name.as_str() {
+        "xargs" | "parallel" => piped_words(rest, piped)?,
+        "find" | "fd" | "fdfind" => executed(rest, state)?,
+        name => wrapped(name, rest),
+    });
+    Ok(found)
 }
 
 /// The text behind `-c`.
@@ -155,7 +175,7 @@ fn shell_text(rest: &[Word]) -> Option<Inner> {
     Some(Inner::Text(text.text.clone()))
 }
 
-fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
+fn wrapped(name: &str, rest: &[Word]) -> Vec<Inner> {
     let words =
         |with_value: &[&str], skip: usize| vec![Inner::Words(behind(rest, with_value, skip))];
     let joined = |from: usize| vec![Inner::Text(joined_text(rest.get(from..).unwrap_or_default()))];
@@ -176,7 +196,6 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
             words(&["-o", "-e", "-t", "-i", "-p", "--target", "--package"], 0)
         }
         "chroot" | "flock" | "runuser" | "taskset" => words(&["-u", "-c"], 1),
-        "xargs" | "parallel" => piped_words(rest, piped),
         "eval" => joined(0),
         "watch" => {
             vec![Inner::Text(joined_text(&behind(rest, &["-n", "-d", "--interval"], 0)))]
@@ -193,7 +212,6 @@ fn wrapped(name: &str, rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
                 behind(rest, &["-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E"], 1);
             vec![Inner::Text(joined_text(&words))]
         }
-        "find" | "fd" | "fdfind" => executed(rest),
         "docker" | "podman" | "kubectl" | "nerdctl" => contained(rest),
         "cmd" => joined(1),
         "expect" | "less" | "more" | "man" | "tmux" | "screen" | "vim" | "vi" | "nvim" | "ed"
@@ -235,30 +253,36 @@ fn behind(rest: &[Word], with_value: &[&str], mut skip: usize) -> Vec<Word> {
 }
 
 /// What `xargs` runs: its words, with what it is given behind them or in the place of `{}`.
-fn piped_words(rest: &[Word], piped: Option<&str>) -> Vec<Inner> {
+fn piped_words(rest: &[Word], piped: Option<&str>) -> Result<Vec<Inner>, Unreadable> {
     let mut words = behind(rest, &["-I", "-n", "-P", "-d", "-L", "-a", "-s", "-E", "-j"], 0);
     let given: Vec<&str> = piped.map(|text| text.split_whitespace().collect()).unwrap_or_default();
     if let Some(place) =
         words.iter_mut().find(|word| word.text.contains("{}")).filter(|_| !given.is_empty())
     {
-        place.text = place.text.replace("{}", &given.join(" "));
+        let given = given.join(" ");
+        if place.text.matches("{}").count().saturating_mul(given.len()) > MAX_INSERTED {
+            return Err(Unreadable::TooMuch);
+        }
+        place.text = place.text.replace("{}", &given);
     } else {
         words.extend(given.into_iter().map(Word::plain));
     }
-    vec![Inner::Words(words)]
+    Ok(vec![Inner::Words(words)])
 }
 
 /// What `find -exec` runs; with `-delete` it deletes where it looks.
-fn executed(rest: &[Word]) -> Vec<Inner> {
+fn executed(rest: &[Word], state: &State<'_>) -> Result<Vec<Inner>, Unreadable> {
     let mut found = Vec::new();
     let is_exec =
         |text: &str| matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "--exec");
     for (place, _) in rest.iter().enumerate().filter(|(_, word)| is_exec(&word.text)) {
         let inner = rest.iter().skip(place + 1);
         let inner = inner.take_while(|word| !matches!(word.text.as_str(), ";" | "+"));
-        found.push(Inner::Words(inner.cloned().collect()));
+        let inner: Vec<Word> = inner.cloned().collect();
+        state.work.charge(inner.iter().map(|word| word.text.len() as u64 + 8).sum())?;
+        found.push(Inner::Words(inner));
     }
-    found
+    Ok(found)
 }
 
 /// What runs in a container.
@@ -278,6 +302,8 @@ fn contained(rest: &[Word]) -> Vec<Inner> {
 
 /// Commands that programs take among their words: `:!cmd`, `alias.x=!cmd`, `exec=cmd`.
 fn hidden(rest: &[Word]) -> Vec<Inner> {
+    let senders = ["send-keys", "new-session", "new-window", "stuff", "new"];
+    let sends = rest.iter().any(|word| senders.contains(&word.text.as_str()));
     let of_word = |word: &Word| {
         let text = word.text.as_str();
         let marks =
@@ -285,13 +311,7 @@ fn hidden(rest: &[Word]) -> Vec<Inner> {
         let found = marks.iter().find_map(|mark| text.split_once(mark).map(|(_, command)| command));
         let found = found.or_else(|| text.trim_start_matches(['+', ':']).strip_prefix('!'));
         let found = found.or_else(|| text.trim_start().strip_prefix("spawn "));
-        let sent = text.contains(' ')
-            && rest.iter().any(|word| {
-                matches!(
-                    word.text.as_str(),
-                    "send-keys" | "new-session" | "new-window" | "stuff" | "new"
-                )
-            });
+        let sent = sends && text.contains(' ');
         found.or(sent.then_some(text)).map(|text| Inner::Text(text.to_owned()))
     };
     rest.iter().filter_map(of_word).collect()

@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
+use chio_kernel::Work;
+
 use super::expand::Value;
 use super::word::{Field, Word};
-use super::{MAX_COMMANDS, MAX_DEPTH, Script, Simple, Unreadable};
+use super::{MAX_COMMANDS, MAX_DEPTH, READING, SOURCE, Script, Simple, Unreadable};
 
 /// How many characters variables and substitutions may put into words.
-const MAX_INSERTED: usize = 1 << 20;
+pub(super) const MAX_INSERTED: usize = 1 << 20;
 /// How many functions a line may define.
 const MAX_FUNCTIONS: usize = 256;
 /// How many here-documents a line may have.
 const MAX_HERE_DOCUMENTS: usize = 64;
 
 /// The state that all nested readers of one command line share.
-#[derive(Debug, Default)]
-pub(super) struct State {
+#[derive(Debug)]
+pub(super) struct State<'w> {
+    /// What reading costs.
+    pub(super) work: &'w Work,
     pub(super) script: Script,
     pub(super) variables: HashMap<String, Value>,
     next_pipeline: usize,
@@ -24,17 +28,29 @@ pub(super) struct State {
     inserted: usize,
 }
 
-impl State {
+impl<'w> State<'w> {
+    fn new(work: &'w Work) -> Self {
+        Self {
+            work,
+            script: Script::default(),
+            variables: HashMap::new(),
+            next_pipeline: 0,
+            here_documents: 0,
+            inserted: 0,
+        }
+    }
+
     pub(super) fn pipeline(&mut self) -> usize {
         self.next_pipeline += 1;
         self.next_pipeline
     }
 
-    /// Whether `count` more characters may be put into words. A short line must not expand to more
+    /// Asks whether `count` more bytes may be put into words. A short line must not expand to more
     /// than can be inspected.
-    pub(super) fn may_insert(&mut self, count: usize) -> bool {
+    pub(super) fn may_insert(&mut self, count: usize) -> Result<(), Unreadable> {
+        self.work.charge_each(count, 1)?;
         self.inserted = self.inserted.saturating_add(count);
-        self.inserted <= MAX_INSERTED
+        if self.inserted > MAX_INSERTED { Err(Unreadable::TooMuch) } else { Ok(()) }
     }
 
     pub(super) fn add(&mut self, command: Simple) -> Result<(), Unreadable> {
@@ -47,21 +63,21 @@ impl State {
 }
 
 /// Reads a command line and everything in it.
-pub(super) fn read(text: &str) -> Result<Script, Unreadable> {
-    let mut state = State::default();
-    Reader::new(text, &mut state, 0).list(None)?;
+pub(super) fn read(text: &str, work: &Work) -> Result<Script, Unreadable> {
+    let mut state = State::new(work);
+    Reader::new(text, &mut state, 0)?.list(None)?;
     super::inner::follow(&mut state)?;
-    if state.inserted > MAX_INSERTED || state.script.functions.len() > MAX_FUNCTIONS {
+    if state.script.functions.len() > MAX_FUNCTIONS {
         return Err(Unreadable::TooMuch);
     }
     Ok(state.script)
 }
 
 /// A reader of one text.
-pub(super) struct Reader<'s> {
+pub(super) struct Reader<'s, 'w> {
     pub(super) chars: Vec<char>,
     pub(super) at: usize,
-    pub(super) state: &'s mut State,
+    pub(super) state: &'s mut State<'w>,
     pub(super) depth: usize,
     /// The commands whose output the words of this command are made of.
     pub(super) sources: Vec<String>,
@@ -71,9 +87,14 @@ pub(super) struct Reader<'s> {
     fed: Option<String>,
 }
 
-impl<'s> Reader<'s> {
-    pub(super) fn new(text: &str, state: &'s mut State, depth: usize) -> Self {
-        Self {
+impl<'s, 'w> Reader<'s, 'w> {
+    pub(super) fn new(
+        text: &str,
+        state: &'s mut State<'w>,
+        depth: usize,
+    ) -> Result<Self, Unreadable> {
+        state.work.charge_each(text.len() + READING, 1)?;
+        Ok(Self {
             chars: text.replace("\r\n", "\n").chars().collect(),
             at: 0,
             state,
@@ -82,7 +103,7 @@ impl<'s> Reader<'s> {
             fields: Vec::new(),
             redirects: Vec::new(),
             fed: None,
-        }
+        })
     }
 
     pub(super) fn peek(&self, ahead: usize) -> Option<char> {
@@ -200,17 +221,28 @@ impl<'s> Reader<'s> {
         self.at += 2;
         let first = self.state.script.commands.len();
         self.nested_list()?;
-        self.note_sources(first);
+        self.note_sources(first)?;
         let mut field = Field::default();
         field.push_unknown("<(…)");
         self.fields.push(field);
         Ok(())
     }
 
-    pub(super) fn note_sources(&mut self, first: usize) {
+    pub(super) fn note_sources(&mut self, first: usize) -> Result<(), Unreadable> {
         let made = self.state.script.commands.iter().skip(first);
         let names: Vec<String> = made.map(Simple::name).collect();
-        self.sources.extend(names);
+        self.add_sources(names)
+    }
+
+    /// Notes commands whose output the words of this command are made of, each once.
+    pub(super) fn add_sources(&mut self, names: Vec<String>) -> Result<(), Unreadable> {
+        self.state.work.charge_each(names.len(), SOURCE + self.sources.len())?;
+        for name in names {
+            if !self.sources.contains(&name) {
+                self.sources.push(name);
+            }
+        }
+        Ok(())
     }
 
     fn redirect(&mut self) -> Result<(), Unreadable> {
@@ -245,7 +277,8 @@ impl<'s> Reader<'s> {
             mark.ends_with('&') && (text == "-" || text.bytes().all(|b| b.is_ascii_digit()));
         if !number {
             let writes = mark.contains('>');
-            self.redirects.extend(target.words()?.into_iter().map(|word| (writes, word)));
+            self.redirects
+                .extend(target.words(self.state.work)?.into_iter().map(|word| (writes, word)));
         }
         Ok(())
     }
@@ -268,6 +301,7 @@ impl<'s> Reader<'s> {
         let rest = self.chars.get(self.at..).unwrap_or_default();
         let Some(line_end) = rest.iter().position(|c| *c == '\n') else { return Ok(()) };
         let body_start = self.at + line_end + 1;
+        self.state.work.charge_each(self.chars.len() - self.at, 2)?;
         let body: String = self.chars.get(body_start..).unwrap_or_default().iter().collect();
         let mut taken = 0;
         let mut text = String::new();
@@ -316,58 +350,78 @@ impl<'s> Reader<'s> {
                 }
                 "case" => return Ok(Vec::new()),
                 "for" | "select" => {
-                    self.assign_loop(after, sources);
+                    self.assign_loop(after, sources)?;
                     return Ok(Vec::new());
                 }
-                _ if self.assign(first, sources) => {}
+                _ if self.assign(first, sources)? => {}
                 _ => break,
             }
             rest = after;
         }
         let mut words: Vec<Word> = Vec::with_capacity(rest.len());
         for field in rest {
-            words.extend(field.words()?);
+            words.extend(field.words(self.state.work)?);
         }
-        self.declare(rest, &words, sources);
+        self.declare(rest, &words, sources)?;
         Ok(words)
     }
 
     /// Commands that give variables their values.
-    fn declare(&mut self, fields: &[Field], words: &[Word], sources: &[String]) {
+    fn declare(
+        &mut self,
+        fields: &[Field],
+        words: &[Word],
+        sources: &[String],
+    ) -> Result<(), Unreadable> {
         let declares = words.first().is_some_and(|word| {
             matches!(word.text.as_str(), "export" | "declare" | "local" | "readonly" | "typeset")
         });
         if declares {
-            fields.iter().skip(1).for_each(|field| {
-                self.assign(field, sources);
-            });
+            for field in fields.iter().skip(1) {
+                self.assign(field, sources)?;
+            }
         }
         if words.first().is_some_and(|word| word.text == "read") {
             words.iter().skip(1).for_each(|word| {
                 self.state.variables.insert(word.text.clone(), Value::unknown(&word.text));
             });
         }
+        Ok(())
     }
 
     /// `for x in a b c`: the variable stands for all of them.
-    fn assign_loop(&mut self, words: &[Field], sources: &[String]) {
-        let Some((name, rest)) = words.split_first() else { return };
+    fn assign_loop(&mut self, words: &[Field], sources: &[String]) -> Result<(), Unreadable> {
+        let Some((name, rest)) = words.split_first() else { return Ok(()) };
         let items: Vec<String> = rest.iter().skip(1).map(Field::text).collect();
         let unknown = rest.iter().any(|field| field.marks.iter().any(|mark| mark.unknown));
-        let value = Value { text: items.join(" "), unknown, sources: sources.to_vec() };
-        self.state.variables.insert(name.text(), value);
+        self.set(name.text(), items.join(" "), unknown, sources)
+    }
+
+    /// Gives a variable its value.
+    fn set(
+        &mut self,
+        name: String,
+        text: String,
+        unknown: bool,
+        sources: &[String],
+    ) -> Result<(), Unreadable> {
+        self.state.work.charge_each(sources.len(), SOURCE)?;
+        self.state.work.charge_each(text.len(), 1)?;
+        let value = Value { text, unknown, sources: sources.to_vec() };
+        self.state.variables.insert(name, value);
+        Ok(())
     }
 
     /// `name=value`: keeps it, and says whether this was one.
-    fn assign(&mut self, field: &Field, sources: &[String]) -> bool {
+    fn assign(&mut self, field: &Field, sources: &[String]) -> Result<bool, Unreadable> {
         let Some(equals) = field.marks.iter().position(|mark| mark.c == '=' && !mark.quoted) else {
-            return false;
+            return Ok(false);
         };
         let name: String = field.marks.iter().take(equals).map(|mark| mark.c).collect();
         let appends = name.ends_with('+');
         let name = name.trim_end_matches('+').to_owned();
         if !is_variable(&name) {
-            return false;
+            return Ok(false);
         }
         let marks = field.marks.get(equals + 1..).unwrap_or_default();
         let mut text: String = marks.iter().map(|mark| mark.c).collect();
@@ -375,8 +429,8 @@ impl<'s> Reader<'s> {
             text = format!("{}{text}", before.text);
         }
         let unknown = marks.iter().any(|mark| mark.unknown);
-        self.state.variables.insert(name, Value { text, unknown, sources: sources.to_vec() });
-        true
+        self.set(name, text, unknown, sources)?;
+        Ok(true)
     }
 }
 

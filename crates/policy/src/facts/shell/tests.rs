@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn read(text: &str) -> Result<Script, Unreadable> {
+    super::read(text, &Work::long())
+}
+
 fn lines(text: &str) -> Vec<String> {
     match read(text) {
         Ok(script) => script.commands.iter().map(Simple::line).collect(),

@@ -1,5 +1,7 @@
 //! Words of a command line, with what is known of each of their characters.
 
+use chio_kernel::Work;
+
 use super::Unreadable;
 
 /// How many words a brace may stand for.
@@ -42,9 +44,9 @@ impl Field {
     }
 
     /// The words that it stands for, with its braces expanded.
-    pub(super) fn words(&self) -> Result<Vec<Word>, Unreadable> {
+    pub(super) fn words(&self, work: &Work) -> Result<Vec<Word>, Unreadable> {
         let mut out = Vec::new();
-        braces(&self.marks, &mut out, 0)?;
+        braces(&self.marks, &mut out, 0, work)?;
         Ok(out.into_iter().map(|marks| Word::of(&marks)).collect())
     }
 }
@@ -119,8 +121,15 @@ fn common(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) ->
 }
 
 /// Every word that braces stand for: `{a,b}c` is `ac` and `bc`.
-fn braces(marks: &[Mark], out: &mut Vec<Vec<Mark>>, depth: usize) -> Result<(), Unreadable> {
-    let Some((start, end, commas)) = first_brace(marks) else {
+fn braces(
+    marks: &[Mark],
+    out: &mut Vec<Vec<Mark>>,
+    depth: usize,
+    work: &Work,
+) -> Result<(), Unreadable> {
+    let Some((start, end, commas)) = first_brace(marks, work)? else {
+        // The first is the text that was read; the others take memory of their own.
+        work.charge_each(marks.len(), if out.is_empty() { 1 } else { 8 })?;
         out.push(marks.to_vec());
         return Ok(());
     };
@@ -132,16 +141,20 @@ fn braces(marks: &[Mark], out: &mut Vec<Vec<Mark>>, depth: usize) -> Result<(), 
         let mut one: Vec<Mark> = marks.get(..start).unwrap_or_default().to_vec();
         one.extend(marks.get(from..to).unwrap_or_default());
         one.extend(marks.get(end + 1..).unwrap_or_default());
-        braces(&one, out, depth + 1)?;
+        braces(&one, out, depth + 1, work)?;
         from = to + 1;
     }
     Ok(())
 }
 
-/// The first braces with a comma between them: where they begin and end, and where the commas are.
-fn first_brace(marks: &[Mark]) -> Option<(usize, usize, Vec<usize>)> {
+/// Braces with a comma between them: where they begin and end, and where the commas are.
+type Brace = (usize, usize, Vec<usize>);
+
+/// The first braces with a comma between them.
+fn first_brace(marks: &[Mark], work: &Work) -> Result<Option<Brace>, Unreadable> {
     let opens = marks.iter().enumerate().filter(|(_, mark)| mark.c == '{' && !mark.quoted);
     for (start, _) in opens.take(MAX_BRACES) {
+        work.charge_each(marks.len() - start, 1)?;
         let mut depth = 0_usize;
         let mut commas = Vec::new();
         for (place, mark) in marks.iter().enumerate().skip(start).filter(|(_, mark)| !mark.quoted) {
@@ -151,7 +164,7 @@ fn first_brace(marks: &[Mark]) -> Option<(usize, usize, Vec<usize>)> {
                     if commas.is_empty() {
                         break;
                     }
-                    return Some((start, place, commas));
+                    return Ok(Some((start, place, commas)));
                 }
                 '}' => depth -= 1,
                 ',' if depth == 1 => commas.push(place),
@@ -159,5 +172,5 @@ fn first_brace(marks: &[Mark]) -> Option<(usize, usize, Vec<usize>)> {
             }
         }
     }
-    None
+    Ok(None)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chio_kernel::{GuardMemo, Verdict};
+use chio_kernel::{GuardMemo, Verdict, Work};
 use chio_yaml::{Problems, parse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -65,7 +65,7 @@ fn service(url: &str, more: &str) -> Result<Service, String> {
 async fn verdict(services: Vec<Service>) -> Verdict {
     let (call, memo) =
         (ExampleCall::new("deploy", json!({"to": "secret place"})), GuardMemo::default());
-    External { services }.check(&call.input(&memo)).await.unwrap().verdict
+    External { services }.check(&call.input(&memo, &Work::default())).await.unwrap().verdict
 }
 
 #[tokio::test]

@@ -205,7 +205,10 @@ fn escaped(after: &str) -> (Option<char>, &str) {
         _ => return (None, after),
     };
     let rest = chars.as_str();
-    let (code, left) = match rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+    // The end of a code is near, or it is none.
+    let braced =
+        rest.strip_prefix('{').filter(|rest| rest.bytes().take(9).any(|byte| byte == b'}'));
+    let (code, left) = match braced.and_then(|rest| rest.split_once('}')) {
         Some(found) => found,
         None => rest.split_at_checked(digits).unwrap_or(("", rest)),
     };

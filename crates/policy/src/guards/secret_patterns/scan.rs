@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use chio_kernel::{Spent, Work};
 use serde_json::Value;
 
 use super::decode::{decoded, may_be_encoded};
@@ -46,13 +47,22 @@ const TYPE_WORDS: [&str; 8] =
 /// What the redaction of such a member is called.
 const MEMBER_KIND: &str = "member";
 
+/// How many steps it takes for each byte to look for anything that may be suspected.
+const QUICK: usize = 2;
+/// The same to look for what is suspected.
+const CAREFUL: usize = 8;
+
 /// The secrets of a value, if it has any. Plain values cost one walk and two quick looks.
-pub(super) fn scan(finder: &Finder, value: &Value) -> Option<Found> {
-    if !suspects(finder, value) {
-        return None;
+pub(super) fn scan(finder: &Finder, value: &Value, work: &Work) -> Result<Option<Found>, Spent> {
+    if !suspects(finder, value, work)? {
+        return Ok(None);
     }
-    let mut leaves = Vec::new();
-    visit(value, &mut |leaf| leaves.push(leaf));
+    let (mut leaves, mut bytes) = (Vec::new(), 0);
+    visit(value, &mut |leaf| {
+        bytes += leaf.text.len();
+        leaves.push(leaf);
+    });
+    work.charge_each(bytes, CAREFUL)?;
     let mut hits = Hits::default();
     for (place, leaf) in leaves.iter().enumerate() {
         finder.find(&leaf.text, |kind, range| hits.add(kind, place, range));
@@ -71,11 +81,11 @@ pub(super) fn scan(finder: &Finder, value: &Value) -> Option<Found> {
         hits.group_begin += group.len();
         find_joined(finder, group, first, &mut hits);
     }
-    hits.into_found(finder, value)
+    Ok(hits.into_found(finder, value))
 }
 
 /// The quick look.
-fn suspects(finder: &Finder, value: &Value) -> bool {
+fn suspects(finder: &Finder, value: &Value, work: &Work) -> Result<bool, Spent> {
     let (mut raw, mut squeezed) = (String::new(), String::new());
     let (mut group, mut suspicious) = (usize::MAX, false);
     visit(value, &mut |leaf: Leaf<'_>| {
@@ -94,7 +104,8 @@ fn suspects(finder: &Finder, value: &Value) -> bool {
         }
         leaf.text.split(is_filler).for_each(|piece| squeezed.push_str(piece));
     });
-    suspicious || finder.suspects(&raw) || finder.suspects_loose(&squeezed)
+    work.charge_each(raw.len(), QUICK)?;
+    Ok(suspicious || finder.suspects(&raw) || finder.suspects_loose(&squeezed))
 }
 
 /// What stands between the pieces of a text that is put together: spaces, quotes, signs of code.

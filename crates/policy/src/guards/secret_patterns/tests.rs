@@ -9,7 +9,7 @@ fn finder() -> Finder {
 }
 
 fn names(value: &Value) -> Vec<String> {
-    scan(&finder(), value).map(|found| found.names).unwrap_or_default()
+    scan(&finder(), value, &Work::long()).unwrap().map(|found| found.names).unwrap_or_default()
 }
 
 const TOKEN: &str = concat!("gh", "p_Zk3vQ9xR7mT2wY8nB4cH6jL1pD5sF0gAe7Uq");
@@ -49,7 +49,8 @@ fn a_secret_is_taken_out_of_every_place_where_it_stands() {
         json!({"codes": codes}),
         json!(TOKEN),
     ] {
-        let found = scan(&finder(), &value).unwrap_or_else(|| panic!("{value}"));
+        let found =
+            scan(&finder(), &value, &Work::long()).unwrap().unwrap_or_else(|| panic!("{value}"));
         assert_eq!(found.names, ["github-token"], "{value}");
         let left = found.redacted.to_string();
         assert!(left.contains("[redacted:github-token]"), "{left}");
@@ -63,7 +64,7 @@ fn a_secret_is_taken_out_of_every_place_where_it_stands() {
 #[test]
 fn what_is_around_a_secret_stays() {
     let value = json!({"a": format!("before {TOKEN} after"), "b": 7, "c": [true, "d"]});
-    let found = scan(&finder(), &value).unwrap();
+    let found = scan(&finder(), &value, &Work::long()).unwrap().unwrap();
     let expected = json!({"a": "before [redacted:github-token] after", "b": 7, "c": [true, "d"]});
     assert_eq!(found.redacted, expected);
 }
@@ -127,7 +128,7 @@ fn the_public_key_of_a_kernel_in_a_receipt_is_no_secret() {
 #[test]
 fn members_with_telling_names_are_kept_out_of_receipts_and_not_denied() {
     let value = json!({"user": "a", "Client-Secret": "open sesame", "password": {"type": "string"}, "secret": "string"});
-    let found = scan(&finder(), &value).unwrap();
+    let found = scan(&finder(), &value, &Work::long()).unwrap().unwrap();
     assert_eq!((found.severity, found.names), (Severity::Warn, vec!["member".to_owned()]));
     assert_eq!(found.redacted["Client-Secret"], "[redacted:member]");
     assert_eq!(found.redacted["secret"], "string");
@@ -146,7 +147,7 @@ fn an_operators_pattern_replaces_ours_and_is_joined_too() {
         regex::Regex::new("KEY-[0-9]{8}").unwrap(),
     );
     let finder = Finder::new(vec![kind]).unwrap();
-    let found = scan(&finder, &json!(["KEY-1234", "5678"])).unwrap();
+    let found = scan(&finder, &json!(["KEY-1234", "5678"]), &Work::long()).unwrap().unwrap();
     assert_eq!(found.redacted, json!(["[redacted:own]", "[redacted:own]"]));
-    assert!(scan(&finder, &json!(TOKEN)).is_none());
+    assert!(scan(&finder, &json!(TOKEN), &Work::long()).unwrap().is_none());
 }

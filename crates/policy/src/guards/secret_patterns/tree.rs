@@ -139,7 +139,8 @@ pub(crate) fn unused(name: &str, taken: &Map<String, Value>) -> String {
         if !taken.contains_key(&free) {
             return free;
         }
-        number += 1;
+        // Names that were chosen to be in the way are soon left behind.
+        number = number.checked_mul(2).unwrap_or(number + 1);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Commands that run what comes from elsewhere, or open a shell to a remote party.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::facts::shell::{Script, Simple, Word, code_of, is_shell};
 
 /// Programs that fetch.
@@ -71,7 +73,7 @@ fn runs_output(command: &Simple) -> bool {
 
 /// Whether a file that was fetched is run later in the same line.
 fn runs_download(script: &Script) -> bool {
-    let mut fetched: Vec<String> = Vec::new();
+    let mut fetched: HashSet<String> = HashSet::new();
     for command in &script.commands {
         let name = command.name();
         let base = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
@@ -168,14 +170,24 @@ fn is_script(command: &Simple) -> bool {
 
 /// Starts itself over and over.
 pub(super) fn fork_bombs(script: &Script) -> Option<&'static str> {
-    let bomb = script.functions.iter().any(|function| {
-        let is_own = |command: &&Simple| command.name() == function.to_lowercase();
-        let piped =
-            script.pipelines().any(|pipeline| pipeline.iter().filter(|it| is_own(it)).count() > 1);
-        let own = script.commands.iter().filter(is_own);
-        let background = own.clone().any(|command| command.background);
-        piped || (background && own.count() > 1)
-    });
+    let functions: HashSet<String> =
+        script.functions.iter().map(|function| function.to_lowercase()).collect();
+    // How often each function is called, and whether in the background.
+    let mut calls: HashMap<String, (usize, bool)> = HashMap::new();
+    let mut piped = false;
+    for pipeline in script.pipelines().filter(|_| !functions.is_empty()) {
+        let mut here = HashSet::new();
+        for command in pipeline {
+            let name = command.name();
+            if functions.contains(&name) {
+                let (count, background) = calls.entry(name.clone()).or_default();
+                *count += 1;
+                *background |= command.background;
+                piped |= !here.insert(name);
+            }
+        }
+    }
+    let bomb = piped || calls.values().any(|(count, background)| *background && *count > 1);
     let code = script.commands.iter().filter_map(code_of).any(|(_, code)| {
         let lower = code.to_lowercase();
         lower.contains("fork") && (lower.contains("while") || lower.contains("loop"))

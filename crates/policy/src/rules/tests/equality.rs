@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use cedar_policy::{Authorizer, Decision, Entities, Policy, PolicySet, Request};
 use chio_core::crypto::Keypair;
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{GuardMemo, Verdict};
+use chio_kernel::{GuardMemo, Verdict, Work};
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use serde_json::json;
 
@@ -117,7 +117,9 @@ fn whole(rules: &[Policy], otherwise: Otherwise, call: &ExampleCall) -> (bool, b
         set.add(Policy::parse(None, "permit(principal, action, resource);").unwrap()).unwrap();
     }
     let memo = GuardMemo::default();
-    let context = context::of(&call.input(&memo), Needs::ALL, context::Turn::default()).unwrap();
+    let context =
+        context::of(&call.input(&memo, &Work::default()), Needs::ALL, context::Turn::default())
+            .unwrap();
     let known = Known::new().unwrap();
     let tool = known.tool(&call.server_id, &call.tool_name, &Slices::default()).unwrap();
     let agent = known.agent(&call.token.subject.to_string());

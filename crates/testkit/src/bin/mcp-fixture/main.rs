@@ -22,15 +22,27 @@ use serde_json::Value;
 
 use crate::session::Session;
 
-const USAGE: &str = "expected nothing, `--page-size N` with N above zero, or `--only TOOL`";
+const USAGE: &str =
+    "expected nothing, `--page-size N` with N above zero, `--only TOOL`, or `--also TOOL`";
+
+/// What the server is told on its command line.
+#[derive(Debug, Default)]
+struct Options {
+    /// How long a page of a list may be; none for all in one piece.
+    page_size: Option<usize>,
+    /// Which tool is the only one.
+    only: Option<String>,
+    /// Which tool is there that otherwise is not.
+    also: Option<String>,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((page_size, only)) = options(&arguments) else {
+    let Some(options) = options(&arguments) else {
         complain(USAGE);
         return ExitCode::from(2);
     };
-    let session = Arc::new(Session::new(page_size, only));
+    let session = Arc::new(Session::new(options));
     // Whatever still runs when the input ends, ends with it.
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         match serde_json::from_str::<Value>(&line) {
@@ -41,14 +53,16 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How long a page of a list may be, and which tool is the only one; none for all in one piece.
-fn options(arguments: &[String]) -> Option<(Option<usize>, Option<String>)> {
+fn options(arguments: &[String]) -> Option<Options> {
+    let none = Options::default();
     match arguments {
-        [] => Some((None, None)),
+        [] => Some(none),
         [flag, size] if flag == "--page-size" => {
-            size.parse().ok().filter(|size| *size > 0).map(|size| (Some(size), None))
+            let page_size = size.parse().ok().filter(|size| *size > 0)?;
+            Some(Options { page_size: Some(page_size), ..none })
         }
-        [flag, tool] if flag == "--only" => Some((None, Some(tool.clone()))),
+        [flag, tool] if flag == "--only" => Some(Options { only: Some(tool.clone()), ..none }),
+        [flag, tool] if flag == "--also" => Some(Options { also: Some(tool.clone()), ..none }),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
+use crate::Options;
 use crate::cancel::Cancel;
 use crate::wire::Wire;
 
@@ -19,6 +20,8 @@ pub(crate) struct Session {
     pub(crate) page_size: Option<usize>,
     /// The only tool that there is, unless all are there.
     pub(crate) only: Option<String>,
+    /// A tool that is there besides, and that no client should be shown unasked.
+    pub(crate) also: Option<String>,
     state: Mutex<State>,
 }
 
@@ -34,8 +37,9 @@ struct State {
 }
 
 impl Session {
-    pub(crate) fn new(page_size: Option<usize>, only: Option<String>) -> Self {
-        Self { wire: Wire::default(), page_size, only, state: Mutex::default() }
+    pub(crate) fn new(options: Options) -> Self {
+        let Options { page_size, only, also } = options;
+        Self { wire: Wire::default(), page_size, only, also, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -105,6 +105,7 @@ fn all(session: &Session) -> impl Iterator<Item = &'static Tool> {
         .into_iter()
         .flatten()
         .filter(|tool| session.only.as_deref().is_none_or(|only| only == tool.name))
+        .chain(faults::HIDDEN.iter().filter(|tool| session.also.as_deref() == Some(tool.name)))
 }
 
 /// All tools, the grown ones last.

@@ -64,6 +64,23 @@ pub(super) const TOOLS: &[Tool] = &[
     }),
 ];
 
+/// Tools that clients may fall over.
+pub(super) const HIDDEN: &[Tool] =
+    &[Tool::new("deep", "Takes what its schema says, which takes 2^60 looks to tell.", |_| {
+        Ok(text("It was taken."))
+    })
+    .takes(deep)];
+
+/// Sixty levels, each of twice the one below.
+fn deep() -> Value {
+    let below = |level: u32| json!({"$ref": format!("#/$defs/level{}", level + 1)});
+    let mut levels: serde_json::Map<String, Value> = (0..60)
+        .map(|level| (format!("level{level}"), json!({"allOf": [below(level), below(level)]})))
+        .collect();
+    levels.insert("level60".to_owned(), json!({"required": ["text"]}));
+    json!({"type": "object", "allOf": [{"$ref": "#/$defs/level0"}], "$defs": levels})
+}
+
 /// A caller who wants no progress gets it under a token that no caller gave.
 fn flood(call: &Call) -> Outcome {
     let count = call.number("count")?;
