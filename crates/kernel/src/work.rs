@@ -19,8 +19,9 @@ use crate::catch::{Catch, Panicked};
 
 /// How many steps a call may take on a thread that others wait for: a millisecond or two.
 const SHORT: u64 = 100_000;
-/// How many steps a call may take at all: about a second.
-const LONG: u64 = 50_000_000;
+/// How many steps a call may take at all: two or three seconds. The largest output that there may be
+/// can be looked through for secrets.
+const LONG: u64 = 128_000_000;
 /// After how many steps the clock is read.
 const BETWEEN_LOOKS: u64 = 1 << 16;
 
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(work.charge(BETWEEN_LOOKS), Ok(()));
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(
-            judged(&work, || Box::pin(async { work.charge(SHORT / 3).is_ok() })).await,
+            judged(&work, || Box::pin(async { work.charge(SHORT).is_ok() })).await,
             Ok(false)
         );
         assert!(work.reason().contains("deadline"));

@@ -61,7 +61,7 @@ pub enum Access {
 }
 
 /// A path that a call names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathFact {
     /// What is done to it.
     pub access: Access,

@@ -93,7 +93,6 @@ fn a_clock_that_jumps_while_processes_are_killed_loses_doubles_and_hides_nothing
             chance.pause(0, 30);
         }
         let dying = usize::from(chance.once_in(2));
-        loads[dying].wait_for(1, &mut chance);
         let (socket, doomed) = &mut servers[dying];
         doomed.kill();
         time.jump(&mut chance);

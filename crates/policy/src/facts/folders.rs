@@ -1,6 +1,8 @@
 //! Working folders: what the relative paths of a call may mean, and the names that a command line
 //! gives to folders before it uses them.
 
+use std::collections::HashSet;
+
 use chio_kernel::Work;
 
 use super::PathFact;
@@ -31,12 +33,21 @@ impl Folders {
         folders: &[String],
         work: &Work,
     ) -> Option<Vec<PathFact>> {
+        if folders.is_empty() && self.links.is_empty() {
+            return Some(Vec::new());
+        }
+        let mut known: HashSet<PathFact> = paths.iter().cloned().collect();
         let mut meant: Vec<PathFact> = Vec::new();
-        let add = |meant: &mut Vec<PathFact>, fact: &PathFact, text: &str| {
-            // It is read in several forms, and compared with those before it.
+        let mut add = |meant: &mut Vec<PathFact>, fact: &PathFact, text: &str| {
+            // It is read in several forms.
             work.charge_each(text.len(), 8).ok()?;
-            work.charge_each(meant.len(), 1).ok()?;
-            add(meant, fact, text)
+            for normal in path::forms(text).unwrap_or_default() {
+                let fact = PathFact { access: fact.access, text: fact.text.clone(), normal };
+                if known.insert(fact.clone()) {
+                    meant.push(fact);
+                }
+            }
+            (meant.len() <= MAX_PATHS).then_some(())
         };
         for folder in folders {
             for fact in paths.iter().filter(|fact| is_relative(&fact.normal)) {
@@ -93,16 +104,6 @@ impl Folders {
             }
         }
     }
-}
-
-fn add(meant: &mut Vec<PathFact>, fact: &PathFact, text: &str) -> Option<()> {
-    for normal in path::forms(text).unwrap_or_default() {
-        let fact = PathFact { access: fact.access, text: fact.text.clone(), normal };
-        if !meant.contains(&fact) {
-            meant.push(fact);
-        }
-    }
-    (meant.len() <= MAX_PATHS).then_some(())
 }
 
 fn is_relative(path: &str) -> bool {

@@ -506,12 +506,8 @@ impl<'w> Walk<'w> {
         let meant =
             folders.as_ref().and_then(|folders| self.folders.meant(paths, folders, self.work));
         match meant {
-            Some(meant) if self.work.charge_each(meant.len(), paths.len()).is_ok() => {
-                let fresh = meant.into_iter().filter(|fact| !paths.contains(fact));
-                let fresh: Vec<PathFact> = fresh.collect();
-                self.facts.paths.extend(fresh);
-            }
-            _ => self.incomplete("more paths than can be looked at"),
+            Some(meant) => self.facts.paths.extend(meant),
+            None => self.incomplete("more paths than can be looked at"),
         }
         self.facts.folders = folders.unwrap_or_default();
     }

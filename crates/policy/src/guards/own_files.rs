@@ -102,7 +102,7 @@ impl<'a> Named<'a> {
         let (facts, places) = (self.facts, known.places().count());
         let text = |text: &str, starts: usize| {
             let parts = 1 + text.matches(DIVIDES).count();
-            text.len() * (1 + places / 16) + parts * starts * (text.len() / 4 + 2 * places)
+            text.len() * (1 + places / 16) + starts * (text.len() / 2 + parts * 2 * places)
         };
         let paths = facts.paths.iter().map(|path| text(&path.text, self.starts.len()));
         let named = facts.named.iter().map(|named| text(named, self.folders.len()));
@@ -236,7 +236,10 @@ impl Guard for OwnFiles {
         let (places, starts) = (known.places().count(), named.starts.len());
         let steps = asked.iter().map(|path| {
             let names = path.split('/').count();
-            names * ASKING + names * names * starts * places / 8
+            // Only such a path is tried from each of its names on.
+            let mounted =
+                if known.mentions(path) { names * names * starts * places / 8 } else { 0 };
+            names * ASKING + mounted
         });
         input.work.charge_each(steps.sum(), 1).map_err(|spent| spent.to_string())?;
         // A file system may be far away.

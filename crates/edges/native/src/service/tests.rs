@@ -192,8 +192,9 @@ async fn what_ends_one_connection_is_told_and_ends_no_other() {
     assert!(matches!(one.heartbeat().await, Err(ClientError::Closed(_))));
     assert!(echo(&other, "r", json!(1)).await.is_ok());
     let lines = served.log.lines();
-    assert_eq!(lines.len(), 1);
-    assert!(lines[0].contains("the kernel has no answer") && !lines[0].contains("secret"));
+    let told = lines.iter().filter(|line| line.contains("the kernel has no answer"));
+    assert_eq!(told.count(), 1);
+    assert!(!lines.iter().any(|line| line.contains("secret")), "{lines:?}");
     served.stop().await;
 }
 

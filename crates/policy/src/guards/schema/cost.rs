@@ -132,16 +132,16 @@ impl Graph {
     /// The graph of a schema.
     pub(super) fn of(schema: &Value) -> Result<Self, &'static str> {
         let mut reader = Reader::new(schema);
-        reader.node(schema);
+        reader.node(schema, NO_TARGET);
         if reader.documents.len() + reader.anchors.len() > MAX_NODES {
             return Err("it has more names than can be looked at");
         }
         let (mut nodes, mut edges) = (Vec::<Node>::new(), 0);
-        while let Some(part) = reader.queue.get(nodes.len()).copied() {
+        while let Some((part, target)) = reader.queue.get(nodes.len()).copied() {
             if nodes.len() >= MAX_NODES || edges > MAX_EDGES {
                 return Err("it has more parts than can be looked at");
             }
-            let node = reader.read(part)?;
+            let node = reader.read(part, target)?;
             edges += node.edges.len();
             nodes.push(node);
         }
@@ -231,13 +231,19 @@ impl Node {
     }
 }
 
+/// The address of the part whose parts these are, which a reference led to. What validates makes
+/// them anew for it, and only there sees that it has come back to them.
+type Target = usize;
+/// No reference led there.
+const NO_TARGET: Target = 0;
+
 /// Reads a schema into nodes.
 struct Reader<'s> {
     /// Parts that have an identifier, and so are documents of their own.
     documents: Vec<(&'s str, &'s Value)>,
     anchors: Vec<(&'s str, &'s Value)>,
-    known: HashMap<*const Value, usize>,
-    queue: Vec<&'s Value>,
+    known: HashMap<(*const Value, Target), usize>,
+    queue: Vec<(&'s Value, Target)>,
 }
 
 impl<'s> Reader<'s> {
@@ -268,25 +274,25 @@ impl<'s> Reader<'s> {
     }
 
     /// The place of a part's node.
-    fn node(&mut self, part: &'s Value) -> usize {
+    fn node(&mut self, part: &'s Value, target: Target) -> usize {
         let next = self.queue.len();
-        let place = *self.known.entry(std::ptr::from_ref(part)).or_insert(next);
+        let place = *self.known.entry((std::ptr::from_ref(part), target)).or_insert(next);
         if place == next {
-            self.queue.push(part);
+            self.queue.push((part, target));
         }
         place
     }
 
-    fn read(&mut self, part: &'s Value) -> Result<Node, &'static str> {
+    fn read(&mut self, part: &'s Value, target: Target) -> Result<Node, &'static str> {
         let mut node = Node::default();
         let Value::Object(members) = part else { return Ok(node) };
         for (keyword, value) in members {
             let keyword = keyword.as_str();
             if let Some((_, reach)) = APPLICATORS.iter().find(|(name, _)| *name == keyword) {
-                self.apply(reach, value, &mut node);
+                self.apply((reach, target), value, &mut node);
                 node.unevaluated |= keyword.starts_with("unevaluated");
             } else if let Some((_, reach)) = MAPS.iter().find(|(name, _)| *name == keyword) {
-                self.apply_each(keyword, reach, value, &mut node);
+                self.apply_each(keyword, (reach, target), value, &mut node);
             } else if REFERENCES.contains(&keyword) {
                 self.refer(value.as_str().unwrap_or_default(), &mut node)?;
             } else if keyword == "pattern" {
@@ -299,20 +305,26 @@ impl<'s> Reader<'s> {
         Ok(node)
     }
 
-    fn apply(&mut self, reach: &Reach, value: &'s Value, node: &mut Node) {
+    fn apply(&mut self, (reach, target): (&Reach, Target), value: &'s Value, node: &mut Node) {
         match value {
             Value::Array(parts) => {
                 for (place, part) in parts.iter().enumerate() {
                     let reach =
                         if *reach == Reach::Items { Reach::Item(place) } else { reach.clone() };
-                    node.edges.push((reach, self.node(part)));
+                    node.edges.push((reach, self.node(part, target)));
                 }
             }
-            part => node.edges.push((reach.clone(), self.node(part))),
+            part => node.edges.push((reach.clone(), self.node(part, target))),
         }
     }
 
-    fn apply_each(&mut self, keyword: &str, reach: &Reach, value: &'s Value, node: &mut Node) {
+    fn apply_each(
+        &mut self,
+        keyword: &str,
+        (reach, target): (&Reach, Target),
+        value: &'s Value,
+        node: &mut Node,
+    ) {
         let members: Option<&'s Map<String, Value>> = value.as_object();
         for (name, part) in members.into_iter().flatten() {
             if keyword == "patternProperties" {
@@ -322,7 +334,7 @@ impl<'s> Reader<'s> {
             if part.is_object() || part.is_boolean() {
                 let is_member = keyword == "properties";
                 let reach = if is_member { Reach::Member(name.clone()) } else { reach.clone() };
-                node.edges.push((reach, self.node(part)));
+                node.edges.push((reach, self.node(part, target)));
             } else {
                 node.own += 1 + weight(part);
             }
@@ -353,7 +365,8 @@ impl<'s> Reader<'s> {
             return Err("it refers to what is not within it");
         }
         for part in parts {
-            let edge = (Reach::Here, self.node(part));
+            let target = std::ptr::from_ref(part).addr();
+            let edge = (Reach::Here, self.node(part, target));
             if !node.edges.contains(&edge) {
                 node.edges.push(edge);
             }
