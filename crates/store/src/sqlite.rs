@@ -17,6 +17,7 @@ mod once;
 mod opening;
 mod queue;
 mod read;
+mod read_only;
 mod readers;
 mod schema;
 mod shared;
@@ -49,6 +50,7 @@ use folder::Folder;
 use index::{Index, Indexer};
 use index_backpressure::IndexBackpressure;
 use ledger::{LogHandle, SqliteLedger};
+use read_only::{ScratchFolder, is_read_only};
 use readers::Readers;
 use writer::Writer;
 
@@ -74,6 +76,8 @@ pub(crate) struct SqliteStore {
     index_backpressure: Arc<IndexBackpressure>,
     indexing: Indexing,
     indexer: Mutex<Option<Indexer>>,
+    /// Where the index is when it cannot be in the folder.
+    _index_folder: Option<ScratchFolder>,
 }
 
 impl SqliteStore {
@@ -116,15 +120,23 @@ impl SqliteStore {
         let store_id = store_id.ok_or_else(|| unreadable("the store's name", "there is none"))?;
         let database = folder.database();
         let index_backpressure = Arc::new(IndexBackpressure::default());
-        let index =
-            Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure)));
+        let read_only = is_read_only(&database);
+        let index_folder = read_only.then(ScratchFolder::make).transpose()?;
+        let index = Arc::new(Index::new(
+            &index_folder.as_ref().map_or_else(|| folder.clone(), ScratchFolder::folder),
+            store_id.clone(),
+            Arc::clone(&index_backpressure),
+            !read_only,
+        ));
         let checkpointer = Arc::new(Checkpointer::start(&database)?);
         let (woken, noted) = (Arc::clone(&index_backpressure), Arc::clone(&checkpointer));
         let after_group = Arc::new(move |database: &mut Database| {
             woken.wake();
             noted.note(database.take_written(), database.connection());
         });
-        let epoch_file = Arc::new(epoch_file_of(&folder, &connection)?);
+        let epoch_file =
+            if read_only { EpochFile::none() } else { epoch_file_of(&folder, &connection)? };
+        let epoch_file = Arc::new(epoch_file);
         let writer =
             Writer::start(Database::new(connection, Arc::clone(&epoch_file)), after_group)?;
         Ok(Self {
@@ -141,6 +153,7 @@ impl SqliteStore {
             index_backpressure,
             indexing,
             indexer: Mutex::new(None),
+            _index_folder: index_folder,
         })
     }
 

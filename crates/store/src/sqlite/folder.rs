@@ -19,12 +19,17 @@ impl Folder {
     /// The folder at this absolute path, made when absent.
     pub(crate) fn make(path: &Path) -> StoreResult<Self> {
         make_folder(path)?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self::at(path))
+    }
+
+    /// The folder at this absolute path, as it is.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// The folder at this path, if it holds a store.
     pub(crate) fn existing(path: &Path) -> StoreResult<Self> {
-        let folder = Self { path: path.to_owned() };
+        let folder = Self::at(path);
         if folder.database().is_file() {
             return Ok(folder);
         }

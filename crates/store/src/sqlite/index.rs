@@ -49,9 +49,10 @@ impl Index {
         folder: &Folder,
         store_id: String,
         index_backpressure: Arc<IndexBackpressure>,
+        is_kept: bool,
     ) -> Self {
         let path = folder.index();
-        let advancer = Advancer::new(path.clone(), folder.index_lock(), store_id.clone());
+        let advancer = Advancer::new(path.clone(), folder.index_lock(), store_id.clone(), is_kept);
         Self { path, store_id, advancer: Mutex::new(advancer), index_backpressure }
     }
 
