@@ -50,7 +50,7 @@ use folder::Folder;
 use index::{Index, Indexer};
 use index_backpressure::IndexBackpressure;
 use ledger::{LogHandle, SqliteLedger};
-use read_only::{ScratchFolder, is_read_only};
+use read_only::is_read_only;
 use readers::Readers;
 use writer::Writer;
 
@@ -76,8 +76,6 @@ pub(crate) struct SqliteStore {
     index_backpressure: Arc<IndexBackpressure>,
     indexing: Indexing,
     indexer: Mutex<Option<Indexer>>,
-    /// Where the index is when it cannot be in the folder.
-    _index_folder: Option<ScratchFolder>,
 }
 
 impl SqliteStore {
@@ -121,13 +119,12 @@ impl SqliteStore {
         let database = folder.database();
         let index_backpressure = Arc::new(IndexBackpressure::default());
         let read_only = is_read_only(&database);
-        let index_folder = read_only.then(ScratchFolder::make).transpose()?;
-        let index = Arc::new(Index::new(
-            &index_folder.as_ref().map_or_else(|| folder.clone(), ScratchFolder::folder),
-            store_id.clone(),
-            Arc::clone(&index_backpressure),
-            !read_only,
-        ));
+        let index = if read_only {
+            Index::apart(store_id.clone())?
+        } else {
+            Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure))
+        };
+        let index = Arc::new(index);
         let checkpointer = Arc::new(Checkpointer::start(&database)?);
         let (woken, noted) = (Arc::clone(&index_backpressure), Arc::clone(&checkpointer));
         let after_group = Arc::new(move |database: &mut Database| {
@@ -153,7 +150,6 @@ impl SqliteStore {
             index_backpressure,
             indexing,
             indexer: Mutex::new(None),
-            _index_folder: index_folder,
         })
     }
 
