@@ -19,6 +19,7 @@ mod queue;
 mod read;
 mod read_only;
 mod readers;
+mod reserve;
 mod schema;
 mod shared;
 mod tasks;
@@ -52,6 +53,7 @@ use index_backpressure::IndexBackpressure;
 use ledger::{LogHandle, SqliteLedger};
 use read_only::is_read_only;
 use readers::Readers;
+use reserve::Reserve;
 use writer::Writer;
 
 /// How long others may take to open the same database.
@@ -64,6 +66,7 @@ pub(crate) struct SqliteStore {
     /// The file that the database is in.
     identity: Option<(u64, u64)>,
     store_id: String,
+    reserve: Reserve,
     /// Where the keys of its kernels may be locked.
     keys: Arc<dyn Keys>,
     writer: Writer,
@@ -88,10 +91,12 @@ impl SqliteStore {
     ) -> StoreResult<Self> {
         if mode == Mode::Existing {
             let folder = Folder::existing(path)?;
+            let reserve = Reserve::make_room(&folder);
             let connection = patiently(|| schema::open_existing(&folder.database()))?;
-            return Self::start(folder, connection, keys, Indexing::Off);
+            return Self::start(folder, connection, keys, Indexing::Off, reserve);
         }
         let folder = Folder::make(path)?;
+        let reserve = Reserve::make_room(&folder);
         let database = folder.database();
         // Asked first: another process may make the tables, and then its keys, at the same moment.
         let may_be_new = keys.check_unused();
@@ -105,7 +110,7 @@ impl SqliteStore {
             connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
         }
         let indexing = if let Mode::Made(indexing) = mode { indexing } else { Indexing::On };
-        Self::start(folder, connection, keys, indexing)
+        Self::start(folder, connection, keys, indexing, reserve)
     }
 
     fn start(
@@ -113,6 +118,7 @@ impl SqliteStore {
         connection: Connection,
         keys: Arc<dyn Keys>,
         indexing: Indexing,
+        reserve: Reserve,
     ) -> StoreResult<Self> {
         let store_id = schema::read_meta(&connection, "store_id").map_err(failed)?;
         let store_id = store_id.ok_or_else(|| unreadable("the store's name", "there is none"))?;
@@ -141,6 +147,7 @@ impl SqliteStore {
             epoch_file,
             identity: files::identity(&database),
             readers: Arc::new(Readers::new(database)),
+            reserve,
             folder,
             store_id,
             keys,
@@ -187,6 +194,7 @@ impl SqliteStore {
         self.readers.close();
         // Last, because it may write: see there.
         self.checkpointer.stop();
+        self.reserve.keep_again();
     }
 
     /// Reads on a thread that may block.

@@ -37,6 +37,14 @@ impl Folder {
         Err(StoreError::Refused(format!("expected a store in `{shown}`, found none")))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.path.join("store.reserve")
+    }
+
     pub(crate) fn epoch_file(&self) -> PathBuf {
         self.path.join("store.epoch")
     }

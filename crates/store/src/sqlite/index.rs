@@ -57,7 +57,7 @@ pub(crate) struct Index {
     /// The folder of an index that is for this process alone.
     scratch: Option<ScratchFolder>,
     /// The index that is for this process alone, once that of the store stood still.
-    apart: Mutex<Option<Arc<Index>>>,
+    apart: Mutex<Option<Arc<Self>>>,
 }
 
 impl Index {
