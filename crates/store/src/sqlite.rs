@@ -17,7 +17,9 @@ mod once;
 mod opening;
 mod queue;
 mod read;
+mod read_only;
 mod readers;
+mod reserve;
 mod schema;
 mod shared;
 mod tasks;
@@ -49,7 +51,9 @@ use folder::Folder;
 use index::{Index, Indexer};
 use index_backpressure::IndexBackpressure;
 use ledger::{LogHandle, SqliteLedger};
+use read_only::is_read_only;
 use readers::Readers;
+use reserve::Reserve;
 use writer::Writer;
 
 /// How long others may take to open the same database.
@@ -62,6 +66,7 @@ pub(crate) struct SqliteStore {
     /// The file that the database is in.
     identity: Option<(u64, u64)>,
     store_id: String,
+    reserve: Reserve,
     /// Where the keys of its kernels may be locked.
     keys: Arc<dyn Keys>,
     writer: Writer,
@@ -86,10 +91,12 @@ impl SqliteStore {
     ) -> StoreResult<Self> {
         if mode == Mode::Existing {
             let folder = Folder::existing(path)?;
+            let reserve = Reserve::make_room(&folder);
             let connection = patiently(|| schema::open_existing(&folder.database()))?;
-            return Self::start(folder, connection, keys, Indexing::Off);
+            return Self::start(folder, connection, keys, Indexing::Off, reserve);
         }
         let folder = Folder::make(path)?;
+        let reserve = Reserve::make_room(&folder);
         let database = folder.database();
         // Asked first: another process may make the tables, and then its keys, at the same moment.
         let may_be_new = keys.check_unused();
@@ -103,7 +110,7 @@ impl SqliteStore {
             connection.pragma_update(None, "synchronous", "off").map_err(failed)?;
         }
         let indexing = if let Mode::Made(indexing) = mode { indexing } else { Indexing::On };
-        Self::start(folder, connection, keys, indexing)
+        Self::start(folder, connection, keys, indexing, reserve)
     }
 
     fn start(
@@ -111,20 +118,28 @@ impl SqliteStore {
         connection: Connection,
         keys: Arc<dyn Keys>,
         indexing: Indexing,
+        reserve: Reserve,
     ) -> StoreResult<Self> {
         let store_id = schema::read_meta(&connection, "store_id").map_err(failed)?;
         let store_id = store_id.ok_or_else(|| unreadable("the store's name", "there is none"))?;
         let database = folder.database();
         let index_backpressure = Arc::new(IndexBackpressure::default());
-        let index =
-            Arc::new(Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure)));
+        let read_only = is_read_only(&database);
+        let index = if read_only {
+            Index::apart(store_id.clone())?
+        } else {
+            Index::new(&folder, store_id.clone(), Arc::clone(&index_backpressure))
+        };
+        let index = Arc::new(index);
         let checkpointer = Arc::new(Checkpointer::start(&database)?);
         let (woken, noted) = (Arc::clone(&index_backpressure), Arc::clone(&checkpointer));
         let after_group = Arc::new(move |database: &mut Database| {
             woken.wake();
             noted.note(database.take_written(), database.connection());
         });
-        let epoch_file = Arc::new(epoch_file_of(&folder, &connection)?);
+        let epoch_file =
+            if read_only { EpochFile::none() } else { epoch_file_of(&folder, &connection)? };
+        let epoch_file = Arc::new(epoch_file);
         let writer =
             Writer::start(Database::new(connection, Arc::clone(&epoch_file)), after_group)?;
         Ok(Self {
@@ -132,6 +147,7 @@ impl SqliteStore {
             epoch_file,
             identity: files::identity(&database),
             readers: Arc::new(Readers::new(database)),
+            reserve,
             folder,
             store_id,
             keys,
@@ -178,6 +194,7 @@ impl SqliteStore {
         self.readers.close();
         // Last, because it may write: see there.
         self.checkpointer.stop();
+        self.reserve.keep_again();
     }
 
     /// Reads on a thread that may block.

@@ -7,7 +7,7 @@ mod server;
 mod wire;
 
 pub use fixture::mcp_fixture;
-pub use folder::Folder;
+pub use folder::{Folder, copy_tree};
 pub use run::{Run, Running};
 pub use server::{Server, until};
 pub use wire::{Wire, request};

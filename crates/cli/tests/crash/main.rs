@@ -8,6 +8,7 @@ mod cancelled;
 mod check;
 mod clock;
 mod failing_disk;
+mod full_disk;
 mod kill;
 mod load;
 mod own_key;

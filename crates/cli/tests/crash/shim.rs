@@ -7,7 +7,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Chance, DATA, World, copy_tree, skip};
+use chio_testkit::process::copy_tree;
+
+use crate::support::{Chance, DATA, World, skip};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/shim/unsynced.c");
 const LIBRARY: &str = "unsynced.so";

@@ -15,7 +15,7 @@ use chio_kernel::store::ReceiptQuery;
 use chio_kernel::{Clock, SystemClock};
 use chio_store::{OpenStore, StoreUrl};
 use chio_testkit::key;
-use chio_testkit::process::{Folder, Run, Server, until};
+use chio_testkit::process::{Folder, Run, Server, copy_tree, until};
 use chio_testkit::token::{self, grant};
 use tokio::runtime::Runtime;
 
@@ -211,18 +211,4 @@ pub(crate) fn at_most(tool: &str, calls: u32) -> ToolGrant {
 /// Leave to call a tool for this many cents.
 pub(crate) fn for_money(tool: &str, cents: u64) -> ToolGrant {
     ToolGrant { max_total_cost: Some(MonetaryAmount::new(cents, "USD")), ..grant(tool) }
-}
-
-/// Copies a folder of plain files and folders.
-pub(crate) fn copy_tree(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().unwrap().is_dir() {
-            copy_tree(&source, &target);
-        } else {
-            fs::copy(source, target).unwrap();
-        }
-    }
 }

@@ -21,6 +21,7 @@ mod policy;
 mod policy_change;
 mod possession;
 mod races;
+mod read_only;
 mod receipts;
 mod revocation;
 mod shutdown;

@@ -11,7 +11,7 @@ use chio_testkit::process::{request, until};
 use chio_testkit::token::{child, grant};
 use serde_json::json;
 
-use crate::support::{World, agent, block_on, written};
+use crate::support::{World, agent, block_on, reason, written};
 
 #[test]
 fn two_processes_have_slots_and_logs_of_their_own_and_one_truth() {
@@ -138,4 +138,32 @@ fn a_token_issued_into_the_store_is_known_to_every_process() {
             run.stdout.contains("shared-1").then_some(())
         });
     }
+}
+
+/// Stops a process while it does not write: it still holds the lock of the index.
+#[test]
+fn a_stopped_process_does_not_keep_its_siblings_from_calls_revocations_and_queries() {
+    let world = World::new();
+    let (first, second) = (world.serve(""), world.serve_at("b.sock", ""));
+    let token = world.token("stopped-1", vec![grant("echo")]);
+    let hi = json!({"text": "hi"});
+    first.connect().call("1", &token, "echo", hi.clone());
+    until("a checkpoint, after which it is idle", || {
+        let log = world.audit()["logs"].clone();
+        log.as_array().unwrap().iter().all(|log| log["pending"] == 0).then_some(())
+    });
+    world.rows("");
+    first.signal("STOP");
+    let mut wire = second.connect();
+    let response = wire.call("2", &token, "echo", hi.clone());
+    assert_eq!(written(&response.result)["status"], "ok");
+    assert_eq!(world.receipts("stopped-1").len(), 2);
+    world.line("capability revoke stopped-1 --data s").ends(0);
+    let told = wire.message();
+    assert_eq!(told, Some(KernelMessage::CapabilityRevoked { id: "stopped-1".to_owned() }));
+    let response = wire.call("3", &token, "echo", hi);
+    assert_eq!(reason(&response.receipt), "capability `stopped-1` has been revoked");
+    first.signal("CONT");
+    assert_eq!(world.receipts("stopped-1").len(), 3);
+    world.audit();
 }

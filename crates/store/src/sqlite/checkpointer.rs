@@ -16,7 +16,7 @@ use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 
-use super::schema::{PAGE, connect};
+use super::schema::{PAGE, open_as};
 
 /// Bytes of receipts and intents that are written between two moves; the log grows by more, for it
 /// has whole pages. A move syncs the database, and while much of it goes to the disk, the syncs of
@@ -58,7 +58,7 @@ struct Signal {
 
 impl Checkpointer {
     pub(crate) fn start(database: &Path) -> StoreResult<Self> {
-        let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let connection = open_as(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let log = Arc::new(Log::default());
         // A call that comes while it works is remembered; more than one need not be.
         let (call, calls) = sync_channel(1);

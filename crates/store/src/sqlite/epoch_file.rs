@@ -17,26 +17,32 @@ use std::path::Path;
 const LENGTH: u64 = 8;
 
 #[derive(Debug)]
-pub(crate) struct EpochFile(File);
+pub(crate) struct EpochFile(Option<File>);
 
 impl EpochFile {
+    /// None, of a store that cannot change: the database is asked.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
     /// The epoch file at this path, made when absent. Tells whether it has yet to be set.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, bool)> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path)?;
         let is_new = file.metadata()?.len() < LENGTH;
-        Ok((Self(file), is_new))
+        Ok((Self(Some(file)), is_new))
     }
 
     pub(crate) fn read(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, 0)?;
+        let file = self.0.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        file.read_exact_at(&mut bytes, 0)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
     /// Sets the epoch. Only for the caller that alone may write the database.
     pub(crate) fn set(&self, epoch: u64) -> io::Result<()> {
-        self.0.write_all_at(&epoch.to_le_bytes(), 0)
+        self.0.as_ref().map_or(Ok(()), |file| file.write_all_at(&epoch.to_le_bytes(), 0))
     }
 }

@@ -8,6 +8,10 @@ use rusqlite::{Error, ErrorCode};
 pub(crate) fn failed(error: Error) -> StoreError {
     if is_damage(&error) {
         StoreError::Damaged(error.to_string())
+    } else if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
+        let message = "another process writes the store and does not end: one that was stopped has \
+                       to go on, or to be killed";
+        StoreError::Unavailable(format!("{message} ({error})"))
     } else {
         StoreError::Unavailable(error.to_string())
     }

@@ -19,17 +19,30 @@ impl Folder {
     /// The folder at this absolute path, made when absent.
     pub(crate) fn make(path: &Path) -> StoreResult<Self> {
         make_folder(path)?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self::at(path))
+    }
+
+    /// The folder at this absolute path, as it is.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// The folder at this path, if it holds a store.
     pub(crate) fn existing(path: &Path) -> StoreResult<Self> {
-        let folder = Self { path: path.to_owned() };
+        let folder = Self::at(path);
         if folder.database().is_file() {
             return Ok(folder);
         }
         let shown = folder.path.display();
         Err(StoreError::Refused(format!("expected a store in `{shown}`, found none")))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.path.join("store.reserve")
     }
 
     pub(crate) fn epoch_file(&self) -> PathBuf {

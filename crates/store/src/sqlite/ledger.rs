@@ -133,7 +133,11 @@ impl Ledger for SqliteLedger {
 
     async fn check_present(&self) -> StoreResult<()> {
         let store = Arc::clone(&self.store);
-        blocking(move || store.check_present()).await
+        blocking(move || {
+            store.reserve.keep_later();
+            store.check_present()
+        })
+        .await
     }
 
     async fn open_intents(&self) -> StoreResult<Vec<OpenIntent>> {

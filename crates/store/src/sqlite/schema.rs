@@ -8,6 +8,7 @@ use chio_kernel::store::{StoreError, StoreResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::error::failed;
+use super::read_only::{self, is_read_only};
 
 /// `Chio` in ASCII.
 const APPLICATION: i64 = 0x4368_696f;
@@ -154,13 +155,24 @@ pub(crate) fn open(
     Ok(connection)
 }
 
-/// Opens the database to write in it; it must be there already.
+/// Opens the database, which must be there already, to write in it, or to read it where this
+/// process may not write.
 pub(crate) fn open_existing(path: &Path) -> StoreResult<Connection> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let read_only = is_read_only(path);
+    let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     refuse_foreign(&connection, path)?;
-    if version(&connection)? == 0 {
-        let shown = path.display();
+    let (found, shown) = (version(&connection)?, path.display());
+    if found == 0 {
         return Err(StoreError::Refused(format!("expected a store, found nothing in `{shown}`")));
+    }
+    if read_only && found < VERSION {
+        return Err(StoreError::Refused(format!(
+            "`{shown}` was made by an older chio: schema {found}, this one reads {VERSION}, and may \
+             not write there to change it: open a copy that it may write"
+        )));
+    }
+    if read_only {
+        return Ok(connection);
     }
     prepare(&connection).map_err(failed)?;
     // There are tables already, so no name is asked for.
@@ -175,9 +187,14 @@ fn version(connection: &Connection) -> StoreResult<i64> {
 
 /// Opens the database to read it.
 pub(crate) fn open_reader(path: &Path) -> StoreResult<Connection> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let connection = open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30).map_err(failed)?;
     Ok(connection)
+}
+
+/// Opens the database of a store with this access, or to read it where this process may not write.
+pub(crate) fn open_as(path: &Path, access: OpenFlags) -> StoreResult<Connection> {
+    if is_read_only(path) { read_only::open(path) } else { connect(path, access) }
 }
 
 /// Opens any of our databases.

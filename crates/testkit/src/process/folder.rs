@@ -74,3 +74,20 @@ impl Drop for Folder {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+/// Copies a folder of plain files and folders.
+///
+/// # Panics
+/// When it cannot be read or written.
+pub fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a tree of plain files");
+    for entry in fs::read_dir(from).expect("a tree of plain files") {
+        let entry = entry.expect("a tree of plain files");
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().expect("a tree of plain files").is_dir() {
+            copy_tree(&source, &target);
+        } else {
+            fs::copy(source, target).expect("a tree of plain files");
+        }
+    }
+}

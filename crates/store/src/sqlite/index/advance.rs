@@ -31,6 +31,8 @@ pub(crate) struct Advancer {
     path: PathBuf,
     lock_path: PathBuf,
     store_id: String,
+    /// The index is kept for the next process.
+    is_kept: bool,
     /// The index was found to be damaged, and is made again before it is used.
     suspect: bool,
     held: Option<Held>,
@@ -58,8 +60,8 @@ struct Held {
 }
 
 impl Advancer {
-    pub(super) fn new(path: PathBuf, lock_path: PathBuf, store_id: String) -> Self {
-        Self { path, lock_path, store_id, suspect: false, held: None }
+    pub(super) fn new(path: PathBuf, lock_path: PathBuf, store_id: String, is_kept: bool) -> Self {
+        Self { path, lock_path, store_id, is_kept, suspect: false, held: None }
     }
 
     /// Whether we hold the lock.
@@ -142,6 +144,10 @@ impl Advancer {
             schema::remove(&self.path)?;
             index = schema::open_writer(&self.path, &self.store_id)?;
             progress = Progress::new();
+        }
+        if !self.is_kept && progress.is_empty() {
+            // The next process makes the same index of the same logs: its cursors are of this one.
+            schema::name_after(&index, &lengths)?;
         }
         let next = index
             .query_row("SELECT coalesce(max(n), 0) + 1 FROM receipts", [], |row| row.get(0))

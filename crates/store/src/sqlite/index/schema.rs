@@ -124,6 +124,13 @@ fn make_tables(connection: &Connection, store_id: &str) -> rusqlite::Result<()> 
     connection.pragma_update(None, "user_version", VERSION)
 }
 
+/// Names an index after what is in it, so that another index of the same logs is not another.
+pub(super) fn name_after(connection: &Connection, lengths: &Progress) -> StoreResult<()> {
+    let total = lengths.values().fold(0_i64, |total, length| total.wrapping_add(*length));
+    let generation = total.rem_euclid(GENERATIONS.into()) + 1;
+    connection.execute("UPDATE meta SET generation = ?1", [generation]).map(drop).map_err(failed)
+}
+
 /// Which index this is: one that is made again counts its rows anew, and is another.
 pub(super) fn generation(connection: &Connection) -> StoreResult<i64> {
     connection.query_row("SELECT generation FROM meta", [], |row| row.get(0)).map_err(failed)
