@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::secret_patterns::tree::{Cuts, visit, without};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
-use crate::facts::{Access, Facts, has_word, normal_paths, removes};
+use crate::facts::{Access, Facts, has_word, normal_paths, percent_decoded, removes};
 use crate::own::paths::{Use, absolute};
 use crate::own::{DEFAULT_FOLDER, Known, Own};
 
@@ -41,8 +41,10 @@ const DIVIDES: [char; 6] = [':', '=', ',', '@', '"', '\''];
 const ASKING: usize = 200;
 /// How many texts that are not said to be paths are compared with the file system.
 const MAX_ASKED: usize = 512;
-/// Commands that take away, move or open up what they name with all that is in it.
-const REMOVERS: &str = "rm rmdir mv shred unlink chmod chown chgrp setfacl";
+/// Commands that take away or move what they name with all that is in it.
+const REMOVERS: &str = "rm rmdir mv shred unlink";
+/// Commands that open it up, where they are told to go through all that is in it.
+const OPENERS: &str = "chmod chown chgrp setfacl";
 
 struct OwnFiles {
     own: Arc<Own>,
@@ -146,7 +148,11 @@ impl<'a> Named<'a> {
     /// What commands take away or move elsewhere.
     fn taken(&self) -> impl Iterator<Item = &str> {
         let commands = self.facts.scripts.iter().flatten().flat_map(|script| &script.commands);
-        let removers = commands.filter(|command| has_word(REMOVERS, &command.name()));
+        let removers = commands.filter(|command| {
+            let deep = |text: &str| text == "--recursive" || is_flag(text, 'R');
+            has_word(REMOVERS, &command.name())
+                || (has_word(OPENERS, &command.name()) && command.arguments().any(deep))
+        });
         removers.flat_map(|command| {
             let words = command.arguments().filter(|text| !text.starts_with('-'));
             let mut words: Vec<&str> = words.collect();
@@ -155,6 +161,15 @@ impl<'a> Named<'a> {
             }
             words
         })
+    }
+
+    /// Paths that lead up again, as they are written: behind a link, `..` leads elsewhere than the
+    /// names say.
+    fn climbs(&self) -> impl Iterator<Item = String> {
+        let paths = self.facts.paths.iter().map(|path| &path.text);
+        let texts = paths.chain(&self.facts.named);
+        let written = texts.map(|text| written(text)).filter(|text| climbs(text));
+        written.flat_map(|path| self.folders.iter().map(move |it| absolute(&path, &it.folder)))
     }
 
     /// The paths to ask the file system about.
@@ -168,8 +183,25 @@ impl<'a> Named<'a> {
         each.flat_map(|(path, starts)| {
             starts.iter().map(move |start| absolute(&path, &start.folder))
         })
+        .chain(self.climbs().take(MAX_ASKED))
         .collect()
     }
+}
+
+/// A path as it is written, without what some programs take away: escapes, and `file:`.
+fn written(text: &str) -> String {
+    let text = percent_decoded(text.trim());
+    let path = ["file://localhost", "file://", "file:"].iter().find_map(|it| text.strip_prefix(it));
+    path.map_or_else(|| text.clone(), str::to_owned)
+}
+
+fn climbs(path: &str) -> bool {
+    path.split('/').any(|name| name == "..")
+}
+
+/// Whether a text is one or more flags of one letter, with this among them.
+fn is_flag(text: &str, letter: char) -> bool {
+    text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
 }
 
 /// The command lines and patches that cannot be read.
@@ -204,7 +236,9 @@ fn refusal(known: &Known, input: &GuardInput<'_>, named: &Named<'_>) -> Option<&
     if scripts.any(|script| script.commands.iter().any(|command| command.name() == "chio")) {
         return Some("the command line runs Chio itself");
     }
-    if facts.is_incomplete {
+    // What is there is another thing to each process that looks.
+    let own = |path: &String| ["/proc/", "/dev/"].iter().any(|it| path.starts_with(it));
+    if facts.is_incomplete || named.climbs().any(|path| own(&path)) {
         return Some("it cannot be told whether the call names files of Chio itself");
     }
     named.refuses(known).then_some(NAMED)

@@ -1,7 +1,7 @@
 //! Whether a path is one of Chio's own: by its name, and by what the file system says.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::facts::glob::matches_name;
 /// How many links in a row are followed that lead to nothing.
 const MAX_LINKS: usize = 16;
 /// How many files of a folder of ours a hard link is compared with.
-const MAX_FILES: usize = 4096;
+const MAX_FILES: usize = 1 << 16;
 /// The names of our files that a pattern may be meant to find.
 const INNER: [&str; 7] = [
     "authority.key",
@@ -259,28 +259,31 @@ impl Known {
         }
         match fs::metadata(&real) {
             Ok(found) if found.is_file() && found.nlink() > 1 => {
-                let same = |file: &Path| {
-                    fs::metadata(file)
-                        .is_ok_and(|it| (it.dev(), it.ino()) == (found.dev(), found.ino()))
-                };
-                self.places().any(|place| any_file(&place.path, &same))
+                // Nothing in /proc has a second name.
+                let mut places = self.places().filter(|place| !place.path.starts_with("/proc"));
+                places.any(|place| has_file(&place.path, &found))
             }
             _ => false,
         }
     }
 }
 
-/// Whether this holds of a file, or of any file in a folder.
-fn any_file(path: &Path, holds: &dyn Fn(&Path) -> bool) -> bool {
-    let (mut left, mut seen) = (vec![path.to_owned()], 0);
-    while let Some(path) = left.pop() {
+/// Whether a place is this file, or has it in it.
+fn has_file(place: &Path, file: &Metadata) -> bool {
+    let Ok(found) = fs::metadata(place) else { return false };
+    let (mut left, mut seen) = (vec![(place.to_owned(), found)], 0);
+    while let Some((path, found)) = left.pop() {
         seen += 1;
         // What cannot be compared is taken for ours.
-        if seen > MAX_FILES || holds(&path) {
+        if seen > MAX_FILES || (found.dev(), found.ino()) == (file.dev(), file.ino()) {
             return true;
         }
-        if let Ok(entries) = fs::read_dir(&path) {
-            left.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+        if found.is_dir()
+            && found.dev() == file.dev()
+            && let Ok(entries) = fs::read_dir(&path)
+        {
+            // Of an entry that is a link, this is the link itself.
+            left.extend(entries.flatten().filter_map(|it| Some((it.path(), it.metadata().ok()?))));
         }
     }
     false
