@@ -83,7 +83,11 @@ fn an_agent_cannot_rewrite_the_policy_nor_read_a_key() {
         &json!({"path": "policy.yaml", "cwd": root.display().to_string()}),
     );
     denied(&session, "read_file", &json!({"path": "../policy.yaml", "cwd": "far/src/to-sub"}));
-    denied(&session, "echo", &json!({"text": "x", "command": "cd far/src/to-sub; cat ../policy.yaml"}));
+    denied(
+        &session,
+        "echo",
+        &json!({"text": "x", "command": "cd far/src/to-sub; cat ../policy.yaml"}),
+    );
     denied(&session, "echo", &json!({"text": "x", "command": "chmod -R a+r ."}));
     assert_eq!(world.folder.read("policy.yaml"), NOTHING);
     // Files beside them, and text about them, are left alone.

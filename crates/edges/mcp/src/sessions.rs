@@ -101,11 +101,23 @@ impl Sessions {
             let table = self.0.lock();
             table.open.values().filter(|session| session.is_idle(now, idle)).cloned().collect()
         };
-        for session in expired {
-            self.end(&session, Stage::Expired);
-            tokio::spawn(async move { session.leave_servers().await });
-        }
+        expired.into_iter().for_each(|session| self.expire_one(session));
         self.0.lock().forget(now);
+    }
+
+    fn expire_one(&self, session: Arc<McpSession>) {
+        self.end(&session, Stage::Expired);
+        tokio::spawn(async move { session.leave_servers().await });
+    }
+
+    /// Ends the session that was not used for longest, of this owner if one is named, if it was not
+    /// used for so long.
+    pub(crate) fn give_way(&self, owner: Option<&str>, idle: Duration) -> bool {
+        let (now, open) = (Instant::now(), self.all().into_iter());
+        let open = open.filter(|session| owner.is_none_or(|owner| session.owner == owner));
+        let idle = open.filter(|session| session.is_idle(now, idle));
+        let longest = idle.min_by_key(|session| session.last_used());
+        longest.map(|session| self.expire_one(session)).is_some()
     }
 
     /// Makes room when all together keep too much: those that were not used for longest first.

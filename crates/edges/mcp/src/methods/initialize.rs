@@ -17,6 +17,10 @@ use crate::outlet::Outlet;
 use crate::service::EdgeState;
 use crate::session::{Handshake, McpSession};
 
+/// After which part of the time that an unused session lives it gives way to a new one, when there
+/// is no room: after 5 seconds of 15 minutes.
+const GIVES_WAY: u32 = 180;
+
 /// Opens a session. `outlet` makes the channel to the client from the session's id.
 pub(crate) async fn open(
     shared: &Arc<EdgeState>,
@@ -37,14 +41,23 @@ pub(crate) async fn open(
         let message = format!("expected at most {max} sessions, and {each} of one client");
         registered(RpcError::INTERNAL_ERROR, message, ErrorCode::InternalError)
     };
-    let mut reservation = shared.sessions.reserve(max).ok_or_else(full)?;
+    let idle = limits.idle / GIVES_WAY;
+    let mut reservation = loop {
+        match shared.sessions.reserve(max) {
+            Some(reservation) => break reservation,
+            None if shared.sessions.give_way(None, idle) => {}
+            None => return Err(full()),
+        }
+    };
     let refused = |error: Refused| unauthenticated(error.to_string());
     let presented = principal.capability.clone();
     let admitted = shared.admission.admit(McpBridge.protocol(), principal).await;
     let kernel_session = admitted.map_err(refused)?;
     // SECURITY: before admission a forged capability may name any subject, whose places these are not.
-    if !reservation.assign(&owner, each) {
-        return Err(full());
+    while !reservation.assign(&owner, each) {
+        if !shared.sessions.give_way(Some(&owner), idle) {
+            return Err(full());
+        }
     }
     let tokens = shared.admission.tokens(&kernel_session.principal).await.map_err(refused)?;
     let Some(first) = tokens.first().cloned() else {

@@ -1,11 +1,13 @@
 //! Clients that vanish or come back too often.
 
-use chio_edge::SettingValue;
+use std::time::Duration;
+
+use chio_edge::{SettingValue, Settings};
 use chio_testkit::mcp::{Request, Session, Wire, initialize, text_of};
 use chio_testkit::process::until;
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{Beginning, World};
 
 /// Waits until this many calls have ended.
 #[track_caller]
@@ -93,6 +95,24 @@ fn a_session_that_ends_makes_room_for_another() {
         assert_eq!(text_of(&session.call("echo", &json!({"text": "x"}))), "x");
     }
     assert_eq!(world.calls().len(), 3);
+}
+
+#[test]
+fn a_session_that_no_client_uses_gives_way_to_a_new_one() {
+    let settings = Settings::default()
+        .with("max_sessions", Some(SettingValue::Number(3)))
+        .with("session_idle", Some(SettingValue::Duration(Duration::from_secs(90))));
+    let world = Beginning { settings, ..Beginning::default() }.start();
+    let sessions: Vec<Session> = (0..3).map(|_| world.door.open()).collect();
+    world.door.send(Request::post(&initialize(&json!({})))).is(503);
+    // A 180th of the time that an unused session lives.
+    std::thread::sleep(Duration::from_millis(600));
+    let call = |session: &Session| session.call("echo", &json!({"text": "x"}));
+    assert_eq!(text_of(&call(&sessions[0])), "x");
+    let fresh = world.door.open();
+    assert_eq!(text_of(&call(&fresh)), "x");
+    assert_eq!(text_of(&call(&sessions[0])), "x");
+    sessions[1].send(Request::post(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}))).is(404);
 }
 
 // covers: WIRE-064, WIRE-066
