@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chio_core::checkpoint::log_id;
+use chio_core::crypto::PublicKey;
 use chio_core::mark::{Mark, MarkedCheckpoint, StoreNumbers};
 
 use crate::store::{AuditStore, LogStore, LogSummary, StoreError, StoreResult};
@@ -25,6 +26,27 @@ impl fmt::Display for Regression {
     }
 }
 
+/// The marks of a data directory.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    /// Those that their kernels signed.
+    pub sound: Vec<Mark>,
+    /// Those that cannot be read or are not their kernels': what they said is not known, so the
+    /// store may be behind it.
+    pub unreadable: Vec<Regression>,
+}
+
+impl Marks {
+    /// What there is of this kernel's mark.
+    #[must_use]
+    pub fn of(mut self, kernel_key: &PublicKey) -> Self {
+        let own = Some(log_id(kernel_key));
+        self.sound.retain(|mark| mark.kernel_key == *kernel_key);
+        self.unreadable.retain(|unread| unread.log_id == own);
+        self
+    }
+}
+
 /// What a store has no more of what these marks say. They were read before this is called, so that
 /// a store in use is only ever ahead of them.
 ///
@@ -32,12 +54,13 @@ impl fmt::Display for Regression {
 /// When the store does not answer.
 pub async fn regressions(
     store: &(impl LogStore + AuditStore + ?Sized),
-    marks: &[Mark],
+    marks: &Marks,
 ) -> StoreResult<Vec<Regression>> {
+    let Marks { sound: marks, unreadable } = marks;
+    let mut found = unreadable.clone();
     if marks.is_empty() {
-        return Ok(Vec::new());
+        return Ok(found);
     }
-    let mut found = Vec::new();
     let store_id = store.store_id().await?;
     let (numbers, logs) = (store.numbers().await?, store.logs().await?);
     for problem in fallen(marks, numbers) {

@@ -21,7 +21,7 @@ use crate::{OpenStore, Slot};
 pub struct Restore {
     /// What the store has no more.
     pub regressions: Vec<Regression>,
-    /// The marks as they were before.
+    /// The marks that could be read, as they were before.
     pub marks: Vec<Mark>,
     /// The logs that will be closed, with their last checkpoints.
     pub logs: Vec<(String, Option<KernelCheckpoint>)>,
@@ -70,7 +70,7 @@ impl OpenStore {
         }
         let restore = Restore {
             regressions,
-            marks,
+            marks: marks.sound,
             logs,
             kernels,
             keys: Arc::clone(&self.keys),

@@ -260,20 +260,37 @@ fn a_kernel_that_was_killed_before_its_mark_was_kept_starts() {
 }
 
 #[test]
-fn a_mark_that_was_changed_or_is_another_kernels_is_refused() {
-    let world = closed();
+fn a_mark_that_was_changed_or_is_another_kernels_is_refused_until_it_is_accepted() {
+    let (world, other) = (closed(), closed());
     let path = world.folder.path("s/kernels/0/mark");
     let mark = fs::read_to_string(&path).unwrap();
     let changed = mark.replace("\"checkpoint_seq\":2", "\"checkpoint_seq\":1");
     assert_ne!(mark, changed);
-    fs::write(&path, changed).unwrap();
-    world.line(LISTEN).ends(2).complains("mark");
-    fs::write(&path, "{}").unwrap();
-    world.line(LISTEN).ends(2).complains("this is not a mark");
-    world.line("log audit --data s").ends(2).complains("this is not a mark");
-    let other = closed();
-    fs::copy(other.folder.path("s/kernels/0/mark"), &path).unwrap();
-    world.line(LISTEN).ends(2).complains("expected the mark of this slot's kernel");
+    let others = fs::read(other.folder.path("s/kernels/0/mark")).unwrap();
+    for (written, why) in [
+        (changed.as_bytes(), "signature"),
+        (b"{}", "this is not a mark"),
+        (b"\xff", "valid UTF-8"),
+        (&others, "expected the mark of this slot's kernel"),
+        (b"", "this is not a mark"),
+    ] {
+        fs::write(&path, written).unwrap();
+        check_refused(&world, &["the mark of kernel 0 cannot be read", why]);
+    }
+    // What makes things safer is written all the same, and leaves the mark to be looked at.
+    for command in ["capability revoke late", "kernel stop --reason why"] {
+        let run = world.line(&format!("{command} --data s")).ends(0);
+        run.complains("the mark of kernel 0 cannot be read");
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+    let accepted = world.line("store accept-restore --data s --json").ends(0).json();
+    let missing = accepted["restore"]["missing"].to_string();
+    assert!(missing.contains("the mark of kernel 0 cannot be read"), "{missing}");
+    world.line("kernel resume --data s").ends(0);
+    let mut server = world.serve("");
+    call(&world, &server, "goes-on", 1);
+    server.end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 2);
 }
 
 #[test]
