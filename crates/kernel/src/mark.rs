@@ -63,7 +63,7 @@ pub async fn regressions(
     }
     let store_id = store.store_id().await?;
     let (numbers, logs) = (store.numbers().await?, store.logs().await?);
-    for problem in fallen(marks, numbers) {
+    for problem in fallen(&marks.iter().collect::<Vec<_>>(), numbers) {
         found.push(Regression { log_id: None, problem });
     }
     for mark in marks {
@@ -79,8 +79,35 @@ pub async fn regressions(
     Ok(found)
 }
 
+/// What a store has no more of what the kernel that uses it has signed, or signed last.
+pub(crate) async fn decreases(
+    store: &(impl LogStore + ?Sized),
+    before: Option<&Mark>,
+    next: &Mark,
+) -> StoreResult<Vec<String>> {
+    let mut found: Vec<_> = fallen(before.as_slice(), next.store).collect();
+    if let Some(before) = before.filter(|before| before.store_id != next.store_id) {
+        let (expected, now) = (&before.store_id, &next.store_id);
+        found.push(format!("expected the store `{expected}`, found `{now}`"));
+    }
+    let before = before.and_then(|before| before.checkpoint.as_ref());
+    for marked in before.into_iter().chain(&next.checkpoint) {
+        let (id, seq) = (log_id(&next.kernel_key), marked.checkpoint_seq);
+        let last = store.checkpoints(&id, seq, 1).await?.pop();
+        let last = last.filter(|last| last.body.checkpoint_seq == seq);
+        let digest = last.map(|last| last.body.digest()).transpose();
+        if digest.map_err(|error| StoreError::Damaged(error.to_string()))?.as_ref()
+            != Some(&marked.sha256)
+        {
+            let expected = format!("expected checkpoint {seq} over {} receipts", marked.entries);
+            found.push(format!("{expected} with the hash {}, found none such", marked.sha256));
+        }
+    }
+    Ok(found)
+}
+
 /// Which numbers are lower than in any of the marks.
-fn fallen(marks: &[Mark], found: StoreNumbers) -> impl Iterator<Item = String> {
+fn fallen(marks: &[&Mark], found: StoreNumbers) -> impl Iterator<Item = String> {
     type Number = fn(&StoreNumbers) -> u64;
     let numbers: [(&str, Number); 3] = [
         ("debits of budgets", |numbers| numbers.debits),

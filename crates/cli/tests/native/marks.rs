@@ -350,6 +350,42 @@ fn a_store_that_is_removed_under_a_running_kernel_ends_it_with_an_error() {
 }
 
 #[test]
+fn what_is_taken_from_a_store_in_use_ends_its_kernel_and_is_not_signed() {
+    let gone = [
+        ("DELETE FROM checkpoints", "expected checkpoint 1 over 1 receipts"),
+        ("DELETE FROM revocations", "expected at least 1 revoked tokens, found 0"),
+        (
+            "UPDATE budgets SET debits = 0, invocations = 0",
+            "expected at least 1 debits of budgets, found 0",
+        ),
+        (
+            "UPDATE meta SET value = 0 WHERE key = 'epoch'",
+            "expected at least 1 as epoch of revocations, found 0",
+        ),
+    ];
+    for (sql, words) in gone {
+        let (world, mut server) = World::served();
+        let once = ToolGrant { max_invocations: Some(1), ..grant("echo") };
+        assert_eq!(verdict(&server, &world.token("spent", vec![once])), "allow");
+        world.line("capability revoke late --data s").ends(0);
+        let path = world.folder.path("s/kernels/0/mark");
+        until("a mark with all of it", || {
+            let mark = fs::read_to_string(&path).ok()?;
+            let parts = ["\"checkpoint_seq\":1", "\"debits\":1", "\"epoch\":1", "\"revoked\":1"];
+            parts.iter().all(|part| mark.contains(part)).then_some(())
+        });
+        assert!(database(&world).execute(sql, []).unwrap() > 0);
+        // A checkpoint more, which a mark is due for.
+        call(&world, &server, "after", 1);
+        let status = server.wait();
+        assert!(!status.success(), "{status}");
+        let said = server.stderr();
+        assert!(said.contains("no call runs any more") && said.contains(words), "{said}");
+        check_refused(&world, &[words]);
+    }
+}
+
+#[test]
 fn a_copy_of_a_live_store_is_noticed_when_it_starts_beside_the_original() {
     let (world, mut server) = World::served();
     call(&world, &server, "original", 2);
