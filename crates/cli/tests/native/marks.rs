@@ -228,6 +228,21 @@ fn a_restore_is_accepted_only_while_no_kernel_runs() {
 }
 
 #[test]
+fn the_logs_of_a_store_that_is_not_behind_are_closed_only_when_that_is_said() {
+    let world = closed();
+    let before = world.line("kernel list --data s --json").ends(0).json();
+    let run = world.line("store accept-restore --data s").ends(1);
+    run.complains("expected a store that is behind what its kernels have signed")
+        .complains("--anyway");
+    assert_eq!(world.line("kernel list --data s --json").ends(0).json(), before);
+    world.serve("").end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 1);
+    world.line("store accept-restore --data s --anyway").ends(0).says("closed");
+    world.serve("").end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn a_key_of_ones_own_is_not_used_again_once_its_log_is_closed() {
     let world = World::new();
     world.folder.write_key("own.key", &chio_testkit::key(77));
@@ -235,7 +250,7 @@ fn a_key_of_ones_own_is_not_used_again_once_its_log_is_closed() {
     let mut server = world.serve(own);
     call(&world, &server, "own", 1);
     server.end();
-    world.line("store accept-restore --data s").ends(0);
+    world.line("store accept-restore --data s --anyway").ends(0);
     world.line(&format!("{LISTEN} {own}")).ends(2).complains("whose log was closed");
     world.serve("").end();
     world.audit();
