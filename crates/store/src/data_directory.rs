@@ -25,7 +25,7 @@ use crate::files::{
 use crate::keys::{Keys, Lock, Role, SignMark};
 
 /// What it is called in errors.
-pub(crate) const DATA: &str = "data directory";
+const DATA: &str = "data directory";
 const AUTHORITY: &str = "authority.key";
 const APPROVER: &str = "approver.key";
 const STORE: &str = "store.id";
@@ -34,6 +34,7 @@ const SECRET: &str = "key";
 const PUBLIC: &str = "public";
 const LOCK: &str = "lock";
 const MARK: &str = "mark";
+const IGNORED: &str = ".gitignore";
 /// What the name of a slot begins with once its log is closed.
 const CLOSED: &str = "closed-";
 /// More than twice what a mark has.
@@ -68,6 +69,16 @@ impl DataDirectory {
         Ok(Self { path: folder_path(path, DATA)? })
     }
 
+    /// Makes the folder unless it is there, with a word to git that nothing in it is to be added.
+    pub(crate) fn make(&self) -> StoreResult<()> {
+        make_folder(&self.path)?;
+        if fs::symlink_metadata(self.path.join(IGNORED)).is_err() {
+            // Best effort: kernels also start on a disk that is full.
+            let _ = write_private(&self.path, IGNORED, b"*\n");
+        }
+        Ok(())
+    }
+
     /// The folder of every slot, in the order of their numbers.
     fn slots(&self) -> StoreResult<Vec<PathBuf>> {
         let mut numbers = self.named(|name| name.parse::<u32>().ok())?;
@@ -100,6 +111,7 @@ impl DataDirectory {
 
     /// Keeps others from taking or adding slots. Waits for its turn.
     fn lock_slots(&self) -> StoreResult<File> {
+        self.make()?;
         let kernels = self.path.join(KERNELS);
         make_folder(&kernels)?;
         let path = kernels.join(LOCK);
@@ -242,7 +254,7 @@ impl Keys for DataDirectory {
             return Ok(key);
         }
         let (key, name) = (Keypair::generate(), file_of(role));
-        make_folder(&self.path)?;
+        self.make()?;
         write_secret(&self.path, name, &key)
             .map_err(|error| unreachable(&self.path.join(name), &error))?;
         Ok(key)
