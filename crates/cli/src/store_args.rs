@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use chio_kernel::SystemClock;
+use chio_kernel::mark::Regression;
 use chio_kernel::store::StoreError;
 use chio_store::{Location, OpenStore, StoreUrl};
 
@@ -62,6 +63,16 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> 
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(future)
+}
+
+/// Says which marks could not be raised.
+pub(crate) fn complain_of_marks(io: &mut Io<'_>, unreadable: &[Regression]) {
+    for unread in unreadable {
+        io.complain(
+            "warning",
+            format_args!("{unread}; it stays as it is, and kernels do not start"),
+        );
+    }
 }
 
 /// What a store refuses was read and refused; what it cannot do was not run.

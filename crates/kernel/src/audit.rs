@@ -10,7 +10,6 @@ use chio_core::certificate::KernelCertificate;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::crypto::PublicKey;
 use chio_core::hash::{Hash, sha256};
-use chio_core::mark::Mark;
 use chio_core::merkle::{Frontier, leaf_hash};
 use chio_core::receipt::LoggedReceipt;
 use chio_core::signed::Signed;
@@ -18,7 +17,7 @@ use serde::Serialize;
 
 use books::{Books, Said};
 
-use crate::mark::regressions;
+use crate::mark::{Marks, regressions};
 use crate::store::{LogEntry, LogStore, LogSummary, Store, StoreResult};
 
 /// Entries and checkpoints that are read at once.
@@ -72,7 +71,7 @@ impl AuditReport {
     pub async fn compare<S: Store + ?Sized>(
         &mut self,
         store: &S,
-        marks: &[Mark],
+        marks: &Marks,
     ) -> StoreResult<()> {
         for regression in regressions(store, marks).await? {
             self.blame(regression.log_id.as_deref(), regression.problem);

@@ -29,7 +29,7 @@ use crate::road::{Read, ReadOutcome, ReadRequest, bounded};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
 use crate::session_context::SessionContext;
-use crate::store::{Ledger, SharedStore, StoreResult};
+use crate::store::{Ledger, SharedStore, StoreError, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
 /// How long calls that were cancelled may take to leave.
@@ -79,7 +79,7 @@ pub(crate) struct Inner {
     servers: RwLock<HashMap<String, Arc<Server>>>,
     /// Ends the background tasks.
     stop: CancellationToken,
-    /// The store was removed while it was in use.
+    /// The store was removed, or something was taken from it, while it was in use.
     lost: CancellationToken,
 }
 
@@ -108,6 +108,13 @@ impl Inner {
     async fn keep_mark(&self) -> Result<(), KernelError> {
         let epoch = self.revocations.epoch();
         self.log.keep_mark(&*self.store, &self.key, epoch).await
+    }
+
+    /// Takes nothing on any more, because of what became of the store.
+    fn lose(&self, error: &KernelError) {
+        tracing::error!("no call runs any more: {error}");
+        self.running.close();
+        self.lost.cancel();
     }
 }
 
@@ -479,7 +486,7 @@ impl ChioKernel {
         inner.revocations.refresh(&*inner.store, inner.clock.monotonic()).await
     }
 
-    /// Waits until the store is found to be removed. From then on calls are denied, and
+    /// Waits until the store is found to be removed, or to be behind this kernel's last mark. From then on calls are denied, and
     /// [`Self::drain`] says so.
     pub async fn lost(&self) {
         self.inner.lost.cancelled().await;
@@ -544,17 +551,18 @@ async fn make_checkpoints(kernel: Weak<Inner>, stop: CancellationToken) {
         if partial {
             due = None;
             if let Err(error) = inner.ledger.check_present().await {
-                tracing::error!("no call runs any more: {error}");
-                inner.running.close();
-                inner.lost.cancel();
-                return;
+                return inner.lose(&error.into());
             }
             // What fails now is tried again at the next beat.
             let _ = inner.log.fill_gaps(&*inner.store).await;
         }
         let _ = inner.checkpoint(partial).await;
-        if partial && let Err(error) = inner.keep_mark().await {
-            tracing::warn!("no mark of the log can be kept: {error}");
+        match if partial { inner.keep_mark().await } else { Ok(()) } {
+            Ok(()) => {}
+            Err(error @ KernelError::Store(StoreError::RolledBack(_))) => {
+                return inner.lose(&error);
+            }
+            Err(error) => tracing::warn!("no mark of the log can be kept: {error}"),
         }
     }
 }

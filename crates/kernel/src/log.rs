@@ -14,6 +14,7 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::clock::Clock;
 use crate::error::KernelError;
+use crate::mark::decreases;
 use crate::store::{Appended, Entry, Ledger, LogStore, Store, StoreError, StoreResult};
 
 /// How many entries or checkpoints are read at once.
@@ -45,8 +46,9 @@ pub(crate) struct ReceiptLog {
     pub(crate) full: Arc<Notify>,
     /// Held while a checkpoint is made, so that each follows the one before.
     chain: tokio::sync::Mutex<Chain>,
-    /// The checkpoint and the epoch of revocations of the last mark.
-    marked: Mutex<Option<(u64, u64)>>,
+    /// The last mark, and the epoch of revocations that it was made for. Held while one is made, so
+    /// that the store is only ever ahead of the one before.
+    marked: tokio::sync::Mutex<Option<(Mark, u64)>>,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl ReceiptLog {
         let pending = Pending { next, leaves: BTreeMap::new() };
         let (pending, full) = (Mutex::new(pending), Arc::new(Notify::new()));
         let (batch, chain) = (batch.max(1), tokio::sync::Mutex::new(chain));
-        let (receipts, marked) = (broadcast::channel(MAX_BEHIND).0, Mutex::default());
+        let (receipts, marked) = (broadcast::channel(MAX_BEHIND).0, tokio::sync::Mutex::default());
         let log = Self { log_id, ledger, clock, receipts, batch, pending, full, chain, marked };
         log.read_from(store, next, None).await?;
         Ok(log)
@@ -142,21 +144,30 @@ impl ReceiptLog {
     }
 
     /// Has a mark kept of what is durable now, unless neither the checkpoints nor the epoch of
-    /// revocations have moved since the last one.
+    /// revocations have moved since the last one. Refused as [`StoreError::RolledBack`] when the store
+    /// has less than this kernel has signed.
     pub(crate) async fn keep_mark(
         &self,
         store: &dyn Store,
         key: &Keypair,
         epoch: u64,
     ) -> Result<(), KernelError> {
+        let mut marked = self.marked.lock().await;
         let last = self.chain.lock().await.previous.clone();
-        let reached = (last.as_ref().map_or(0, |last| last.body.checkpoint_seq), epoch);
-        if *self.marked.lock() == Some(reached) {
+        let seq = last.as_ref().map(|last| last.body.checkpoint_seq);
+        let has = |mark: &Mark| mark.checkpoint.as_ref().map(|marked| marked.checkpoint_seq) == seq;
+        if marked.as_ref().is_some_and(|(mark, of)| has(mark) && *of == epoch) {
             return Ok(());
         }
         let (store_id, numbers) = (store.store_id().await?, store.numbers().await?);
         let mark = Mark::issue(key, store_id, last.as_ref(), numbers)?;
-        let is_first = self.ledger.keep_mark(mark).await?;
+        // SECURITY: a mark of less would make what was taken from a store in use good.
+        let before = marked.as_ref().map(|(mark, _)| mark);
+        let fallen = decreases(store, before, &mark).await?;
+        if !fallen.is_empty() {
+            return Err(StoreError::RolledBack(fallen.join("; ")).into());
+        }
+        let is_first = self.ledger.keep_mark(mark.clone()).await?;
         if let Some(last) = last.filter(|_| is_first) {
             let (entries, log_id) = (last.body.batch_end_seq, &self.log_id);
             tracing::warn!(
@@ -164,7 +175,7 @@ impl ReceiptLog {
                  kept from now on, beginning with the {entries} receipts that are there"
             );
         }
-        *self.marked.lock() = Some(reached);
+        *marked = Some((mark, epoch));
         Ok(())
     }
 

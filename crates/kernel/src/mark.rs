@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chio_core::checkpoint::log_id;
+use chio_core::crypto::PublicKey;
 use chio_core::mark::{Mark, MarkedCheckpoint, StoreNumbers};
 
 use crate::store::{AuditStore, LogStore, LogSummary, StoreError, StoreResult};
@@ -25,6 +26,27 @@ impl fmt::Display for Regression {
     }
 }
 
+/// The marks of a data directory.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    /// Those that their kernels signed.
+    pub sound: Vec<Mark>,
+    /// Those that cannot be read or are not their kernels': what they said is not known, so the
+    /// store may be behind it.
+    pub unreadable: Vec<Regression>,
+}
+
+impl Marks {
+    /// What there is of this kernel's mark.
+    #[must_use]
+    pub fn of(mut self, kernel_key: &PublicKey) -> Self {
+        let own = Some(log_id(kernel_key));
+        self.sound.retain(|mark| mark.kernel_key == *kernel_key);
+        self.unreadable.retain(|unread| unread.log_id == own);
+        self
+    }
+}
+
 /// What a store has no more of what these marks say. They were read before this is called, so that
 /// a store in use is only ever ahead of them.
 ///
@@ -32,15 +54,16 @@ impl fmt::Display for Regression {
 /// When the store does not answer.
 pub async fn regressions(
     store: &(impl LogStore + AuditStore + ?Sized),
-    marks: &[Mark],
+    marks: &Marks,
 ) -> StoreResult<Vec<Regression>> {
+    let Marks { sound: marks, unreadable } = marks;
+    let mut found = unreadable.clone();
     if marks.is_empty() {
-        return Ok(Vec::new());
+        return Ok(found);
     }
-    let mut found = Vec::new();
     let store_id = store.store_id().await?;
     let (numbers, logs) = (store.numbers().await?, store.logs().await?);
-    for problem in fallen(marks, numbers) {
+    for problem in fallen(&marks.iter().collect::<Vec<_>>(), numbers) {
         found.push(Regression { log_id: None, problem });
     }
     for mark in marks {
@@ -56,8 +79,35 @@ pub async fn regressions(
     Ok(found)
 }
 
+/// What a store has no more of what the kernel that uses it has signed, or signed last.
+pub(crate) async fn decreases(
+    store: &(impl LogStore + ?Sized),
+    before: Option<&Mark>,
+    next: &Mark,
+) -> StoreResult<Vec<String>> {
+    let mut found: Vec<_> = fallen(before.as_slice(), next.store).collect();
+    if let Some(before) = before.filter(|before| before.store_id != next.store_id) {
+        let (expected, now) = (&before.store_id, &next.store_id);
+        found.push(format!("expected the store `{expected}`, found `{now}`"));
+    }
+    let before = before.and_then(|before| before.checkpoint.as_ref());
+    for marked in before.into_iter().chain(&next.checkpoint) {
+        let (id, seq) = (log_id(&next.kernel_key), marked.checkpoint_seq);
+        let last = store.checkpoints(&id, seq, 1).await?.pop();
+        let last = last.filter(|last| last.body.checkpoint_seq == seq);
+        let digest = last.map(|last| last.body.digest()).transpose();
+        if digest.map_err(|error| StoreError::Damaged(error.to_string()))?.as_ref()
+            != Some(&marked.sha256)
+        {
+            let expected = format!("expected checkpoint {seq} over {} receipts", marked.entries);
+            found.push(format!("{expected} with the hash {}, found none such", marked.sha256));
+        }
+    }
+    Ok(found)
+}
+
 /// Which numbers are lower than in any of the marks.
-fn fallen(marks: &[Mark], found: StoreNumbers) -> impl Iterator<Item = String> {
+fn fallen(marks: &[&Mark], found: StoreNumbers) -> impl Iterator<Item = String> {
     type Number = fn(&StoreNumbers) -> u64;
     let numbers: [(&str, Number); 3] = [
         ("debits of budgets", |numbers| numbers.debits),

@@ -22,6 +22,8 @@ use chio_core::receipt::{GuardEvidence, RedactionMode, ToolCallAction};
 use chio_core::registry::ErrorCode;
 use serde::{Deserialize, Serialize};
 
+use crate::mark::Marks;
+
 pub use approvals::{
     Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore,
 };
@@ -300,8 +302,8 @@ pub struct Uncovered {
     pub key: Keypair,
     /// Its log, to write.
     pub ledger: Arc<dyn Ledger>,
-    /// Its marks.
-    pub marks: Vec<Mark>,
+    /// Its mark, if it has one.
+    pub marks: Marks,
 }
 
 /// The log of one kernel and the shared budgets that its entries settle. Its owner holds the

@@ -8,10 +8,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use chio_core::canonical;
+use chio_core::checkpoint::log_id;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::mark::{Mark, StoreNumbers};
 use chio_core::signed::Signed;
 use chio_core::strict;
+use chio_kernel::mark::{Marks, Regression};
 use chio_kernel::store::{StoreError, StoreResult};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -23,7 +25,7 @@ use crate::files::{
 use crate::keys::{Keys, Lock, Role, SignMark};
 
 /// What it is called in errors.
-pub(crate) const DATA: &str = "data directory";
+const DATA: &str = "data directory";
 const AUTHORITY: &str = "authority.key";
 const APPROVER: &str = "approver.key";
 const STORE: &str = "store.id";
@@ -32,6 +34,7 @@ const SECRET: &str = "key";
 const PUBLIC: &str = "public";
 const LOCK: &str = "lock";
 const MARK: &str = "mark";
+const IGNORED: &str = ".gitignore";
 /// What the name of a slot begins with once its log is closed.
 const CLOSED: &str = "closed-";
 /// More than twice what a mark has.
@@ -66,6 +69,16 @@ impl DataDirectory {
         Ok(Self { path: folder_path(path, DATA)? })
     }
 
+    /// Makes the folder unless it is there, with a word to git that nothing in it is to be added.
+    pub(crate) fn make(&self) -> StoreResult<()> {
+        make_folder(&self.path)?;
+        if fs::symlink_metadata(self.path.join(IGNORED)).is_err() {
+            // Best effort: kernels also start on a disk that is full.
+            let _ = write_private(&self.path, IGNORED, b"*\n");
+        }
+        Ok(())
+    }
+
     /// The folder of every slot, in the order of their numbers.
     fn slots(&self) -> StoreResult<Vec<PathBuf>> {
         let mut numbers = self.named(|name| name.parse::<u32>().ok())?;
@@ -98,6 +111,7 @@ impl DataDirectory {
 
     /// Keeps others from taking or adding slots. Waits for its turn.
     fn lock_slots(&self) -> StoreResult<File> {
+        self.make()?;
         let kernels = self.path.join(KERNELS);
         make_folder(&kernels)?;
         let path = kernels.join(LOCK);
@@ -140,16 +154,36 @@ fn slot_key(slot: &Path) -> StoreResult<Option<SlotKey>> {
     Ok(Some(SlotKey::Elsewhere(key)))
 }
 
-/// The mark in a slot, if there is one. Refused when it is not that of the slot's kernel.
-fn read_mark(slot: &Path) -> StoreResult<Option<Mark>> {
+/// What is in the place of a slot's mark, if anything.
+enum Found {
+    /// The mark of the slot's kernel.
+    Sound(Mark),
+    /// Something else.
+    Unreadable(Regression),
+}
+
+/// The mark in a slot, if there is one.
+fn read_mark(slot: &Path) -> StoreResult<Option<Found>> {
+    let owner = slot_key(slot)?;
+    let problem = match own_mark(slot, owner.as_ref().map(SlotKey::public)) {
+        Err(StoreError::Damaged(problem)) => problem,
+        read => return Ok(read?.map(Found::Sound)),
+    };
+    let name = slot.file_name().unwrap_or_default().display();
+    let log_id = owner.map(|owner| log_id(owner.public()));
+    let problem = format!("the mark of kernel {name} cannot be read: {problem}");
+    Ok(Some(Found::Unreadable(Regression { log_id, problem })))
+}
+
+/// As [`read_mark`]. Refused as damaged when it is not the mark of this kernel.
+fn own_mark(slot: &Path, owner: Option<&PublicKey>) -> StoreResult<Option<Mark>> {
     let path = slot.join(MARK);
     let Some(text) = read_text(&path, MARK_ROOM)? else { return Ok(None) };
     let damaged = |problem: &str| StoreError::Damaged(format!("`{}`: {problem}", path.display()));
     let mark: Mark = strict::object_from_slice(text.as_bytes())
         .map_err(|error| damaged(&format!("this is not a mark: {error}")))?;
     mark.check_signature().map_err(|error| damaged(&error.to_string()))?;
-    let owner = slot_key(slot)?;
-    if owner.is_none_or(|owner| *owner.public() != mark.kernel_key) {
+    if owner != Some(&mark.kernel_key) {
         return Err(damaged("expected the mark of this slot's kernel, found another's"));
     }
     Ok(Some(mark))
@@ -220,7 +254,7 @@ impl Keys for DataDirectory {
             return Ok(key);
         }
         let (key, name) = (Keypair::generate(), file_of(role));
-        make_folder(&self.path)?;
+        self.make()?;
         write_secret(&self.path, name, &key)
             .map_err(|error| unreachable(&self.path.join(name), &error))?;
         Ok(key)
@@ -266,9 +300,16 @@ impl Keys for DataDirectory {
         })
     }
 
-    fn marks(&self) -> StoreResult<Vec<Mark>> {
-        let slots = [self.slots()?, self.closed_slots()?].concat();
-        slots.iter().filter_map(|slot| read_mark(slot).transpose()).collect()
+    fn marks(&self) -> StoreResult<Marks> {
+        let mut marks = Marks::default();
+        for slot in [self.slots()?, self.closed_slots()?].concat() {
+            match read_mark(&slot)? {
+                Some(Found::Sound(mark)) => marks.sound.push(mark),
+                Some(Found::Unreadable(unread)) => marks.unreadable.push(unread),
+                None => {}
+            }
+        }
+        Ok(marks)
     }
 
     fn keep_mark(&self, mark: &Mark) -> StoreResult<bool> {
@@ -278,19 +319,33 @@ impl Keys for DataDirectory {
                 "the slot of the kernel `{key}` is gone from {self}"
             )));
         };
-        let before = read_mark(&slot)?;
+        let before = match read_mark(&slot)? {
+            // SECURITY: what it said may be more than this one says.
+            Some(Found::Unreadable(unread)) => {
+                return Err(StoreError::Damaged(unread.to_string()));
+            }
+            Some(Found::Sound(before)) => Some(before),
+            None => None,
+        };
         if before.as_ref() != Some(mark) {
             write_mark(&slot, mark)?;
         }
         Ok(before.is_none())
     }
 
-    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()> {
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<Vec<Regression>> {
+        let mut unreadable = Vec::new();
         for slot in self.slots()? {
             let Some(_lock) = try_lock(&slot.join(LOCK))? else { continue };
-            let (Some(SlotKey::Ours(key)), Some(mark)) = (slot_key(&slot)?, read_mark(&slot)?)
-            else {
-                continue;
+            let Some(SlotKey::Ours(key)) = slot_key(&slot)? else { continue };
+            let mark = match read_mark(&slot)? {
+                Some(Found::Sound(mark)) => mark,
+                found => {
+                    if let Some(Found::Unreadable(unread)) = found {
+                        unreadable.push(unread);
+                    }
+                    continue;
+                }
             };
             let raised = Mark { store: mark.store.max(numbers), ..mark.clone() };
             if raised != mark {
@@ -299,7 +354,7 @@ impl Keys for DataDirectory {
                 write_mark(&slot, &raised.map_err(problem)?)?;
             }
         }
-        Ok(())
+        Ok(unreadable)
     }
 
     fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {

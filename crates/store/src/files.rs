@@ -171,6 +171,9 @@ pub(crate) fn read_text(path: &Path, room: usize) -> StoreResult<Option<Zeroizin
     check_owned(path, &file)?;
     // Less than the room that there is, so that the text is never moved.
     let read = file.take(room as u64 / 2).read_to_string(&mut text);
-    read.map_err(|error| unreachable(path, &error))?;
+    read.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => StoreError::Damaged(format!("`{}`: {error}", path.display())),
+        _ => unreachable(path, &error),
+    })?;
     Ok(Some(text))
 }

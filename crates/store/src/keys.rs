@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::mark::{Mark, StoreNumbers};
+use chio_kernel::mark::{Marks, Regression};
 use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 
@@ -67,14 +68,15 @@ pub(crate) trait Keys: fmt::Display + Send + Sync {
     fn kernel(&self, kernel_key: &PublicKey) -> StoreResult<Option<Keypair>>;
 
     /// The marks of all kernels whose keys are here, of those with a closed log too.
-    fn marks(&self) -> StoreResult<Vec<Mark>>;
+    fn marks(&self) -> StoreResult<Marks>;
 
     /// Keeps a mark beside its kernel's key, in place of the one before. Tells whether there was
     /// none, where there should be one.
     fn keep_mark(&self, mark: &Mark) -> StoreResult<bool>;
 
-    /// Raises the marks of kernels that do not run to these numbers.
-    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<()>;
+    /// Raises the marks of kernels that do not run to these numbers. Answers with those that cannot be
+    /// read, which stay as they are.
+    fn raise_marks(&self, numbers: StoreNumbers) -> StoreResult<Vec<Regression>>;
 
     /// The keys of all kernels that are here, and the lock of each that can be used. Refused while
     /// one is in use.
@@ -151,16 +153,16 @@ impl Keys for MemoryKeys {
         known.map(|(key, _)| same_key(key)).transpose()
     }
 
-    fn marks(&self) -> StoreResult<Vec<Mark>> {
-        Ok(Vec::new())
+    fn marks(&self) -> StoreResult<Marks> {
+        Ok(Marks::default())
     }
 
     fn keep_mark(&self, _mark: &Mark) -> StoreResult<bool> {
         Ok(false)
     }
 
-    fn raise_marks(&self, _numbers: StoreNumbers) -> StoreResult<()> {
-        Ok(())
+    fn raise_marks(&self, _numbers: StoreNumbers) -> StoreResult<Vec<Regression>> {
+        Ok(Vec::new())
     }
 
     fn lock_all(&self) -> StoreResult<(Vec<PublicKey>, Lock)> {

@@ -40,7 +40,7 @@ pub use url::StoreUrl;
 
 use backend::Backend;
 use blocking::blocking;
-use data_directory::{DATA, DataDirectory};
+use data_directory::DataDirectory;
 use keys::{Keys, MemoryKeys, Role};
 use memory::MemoryStore;
 use sqlite::SqliteStore;
@@ -130,7 +130,7 @@ impl OpenStore {
             // are in the data directory all the same.
             StoreUrl::Memory => {
                 if let Some(data) = at.data().map(Path::to_owned) {
-                    let make = move || files::make_folder(&files::folder_path(&data, DATA)?);
+                    let make = move || DataDirectory::at(&data)?.make();
                     blocking(make).await?;
                 }
                 (Arc::new(MemoryStore::new(clock.as_ref())), Arc::new(MemoryKeys::new()))

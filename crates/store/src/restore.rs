@@ -13,6 +13,7 @@ use chio_kernel::mark::{Regression, regressions};
 use chio_kernel::store::{StoreError, StoreResult};
 
 use crate::blocking::blocking;
+use crate::key_in_use::lock_key;
 use crate::keys::{Keys, Lock};
 use crate::{OpenStore, Slot};
 
@@ -21,7 +22,7 @@ use crate::{OpenStore, Slot};
 pub struct Restore {
     /// What the store has no more.
     pub regressions: Vec<Regression>,
-    /// The marks as they were before.
+    /// The marks that could be read, as they were before.
     pub marks: Vec<Mark>,
     /// The logs that will be closed, with their last checkpoints.
     pub logs: Vec<(String, Option<KernelCheckpoint>)>,
@@ -45,8 +46,9 @@ impl OpenStore {
     /// what breaks off between is begun again.
     ///
     /// # Errors
-    /// When a kernel of this data directory runs, or a new one cannot be certified.
-    pub async fn begin_restore(&self) -> StoreResult<(Restore, Slot)> {
+    /// When a kernel of this data directory runs, or a new one cannot be certified. Unless `anyway`,
+    /// also when the store is not behind its marks, nor one whose keys another store uses now.
+    pub async fn begin_restore(&self, anyway: bool) -> StoreResult<(Restore, Slot)> {
         let keys = Arc::clone(&self.keys);
         let (known, lock) = blocking(move || keys.lock_all()).await?;
         let mut locks = vec![lock];
@@ -59,6 +61,14 @@ impl OpenStore {
         }
         let marks = self.marks().await?;
         let regressions = regressions(&*self.backend, &marks).await?;
+        if !anyway && regressions.is_empty() && !self.is_copied(&known).await? {
+            return Err(StoreError::Refused(
+                "expected a store that is behind what its kernels have signed, or a copy of one that \
+                 is in use on this machine, found neither: kernels start as it is; pass --anyway to \
+                 close its logs all the same"
+                    .to_owned(),
+            ));
+        }
         let (there, mut logs, mut kernels) = (self.backend.logs().await?, Vec::new(), Vec::new());
         for key in known {
             let id = log_id(&key);
@@ -70,7 +80,7 @@ impl OpenStore {
         }
         let restore = Restore {
             regressions,
-            marks,
+            marks: marks.sound,
             logs,
             kernels,
             keys: Arc::clone(&self.keys),
@@ -80,6 +90,20 @@ impl OpenStore {
         };
         // Every other slot is held, so this is a new one.
         Ok((restore, self.take_unchecked(None).await?))
+    }
+
+    /// Whether one of these kernels runs on this machine with another store.
+    async fn is_copied(&self, kernels: &[PublicKey]) -> StoreResult<bool> {
+        let (keys, kernels) = (Arc::clone(&self.keys), kernels.to_vec());
+        blocking(move || {
+            for kernel in &kernels {
+                if keys.kernel(kernel)?.is_some_and(|key| lock_key(&key).is_none()) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
     }
 }
 

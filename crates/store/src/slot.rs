@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use chio_core::certificate::KernelCertificate;
 use chio_core::crypto::{Keypair, PublicKey};
-use chio_core::mark::Mark;
-use chio_kernel::mark::regressions;
+use chio_kernel::mark::{Marks, Regression, regressions};
 use chio_kernel::store::{Ledger, LogSummary, StoreError, StoreResult};
 use tokio::time::{Instant, sleep};
 
@@ -103,18 +102,18 @@ impl OpenStore {
     /// The marks that kernels keep in this data directory.
     ///
     /// # Errors
-    /// When they cannot be read, or one is not its kernel's.
-    pub async fn marks(&self) -> StoreResult<Vec<Mark>> {
+    /// When their files cannot be reached.
+    pub async fn marks(&self) -> StoreResult<Marks> {
         let keys = Arc::clone(&self.keys);
         blocking(move || keys.marks()).await
     }
 
     /// Has marks kept of what was changed while no kernel runs, such as a revocation. Kernels that run
-    /// see to their own.
+    /// see to their own. Answers with the marks that cannot be read, which stay as they are.
     ///
     /// # Errors
-    /// When a mark cannot be read or written.
-    pub async fn raise_marks(&self) -> StoreResult<()> {
+    /// When a mark's file cannot be reached or written.
+    pub async fn raise_marks(&self) -> StoreResult<Vec<Regression>> {
         let (keys, numbers) = (Arc::clone(&self.keys), self.backend.numbers().await?);
         blocking(move || keys.raise_marks(numbers)).await
     }

@@ -228,6 +228,21 @@ fn a_restore_is_accepted_only_while_no_kernel_runs() {
 }
 
 #[test]
+fn the_logs_of_a_store_that_is_not_behind_are_closed_only_when_that_is_said() {
+    let world = closed();
+    let before = world.line("kernel list --data s --json").ends(0).json();
+    let run = world.line("store accept-restore --data s").ends(1);
+    run.complains("expected a store that is behind what its kernels have signed")
+        .complains("--anyway");
+    assert_eq!(world.line("kernel list --data s --json").ends(0).json(), before);
+    world.serve("").end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 1);
+    world.line("store accept-restore --data s --anyway").ends(0).says("closed");
+    world.serve("").end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn a_key_of_ones_own_is_not_used_again_once_its_log_is_closed() {
     let world = World::new();
     world.folder.write_key("own.key", &chio_testkit::key(77));
@@ -235,7 +250,7 @@ fn a_key_of_ones_own_is_not_used_again_once_its_log_is_closed() {
     let mut server = world.serve(own);
     call(&world, &server, "own", 1);
     server.end();
-    world.line("store accept-restore --data s").ends(0);
+    world.line("store accept-restore --data s --anyway").ends(0);
     world.line(&format!("{LISTEN} {own}")).ends(2).complains("whose log was closed");
     world.serve("").end();
     world.audit();
@@ -260,20 +275,37 @@ fn a_kernel_that_was_killed_before_its_mark_was_kept_starts() {
 }
 
 #[test]
-fn a_mark_that_was_changed_or_is_another_kernels_is_refused() {
-    let world = closed();
+fn a_mark_that_was_changed_or_is_another_kernels_is_refused_until_it_is_accepted() {
+    let (world, other) = (closed(), closed());
     let path = world.folder.path("s/kernels/0/mark");
     let mark = fs::read_to_string(&path).unwrap();
     let changed = mark.replace("\"checkpoint_seq\":2", "\"checkpoint_seq\":1");
     assert_ne!(mark, changed);
-    fs::write(&path, changed).unwrap();
-    world.line(LISTEN).ends(2).complains("mark");
-    fs::write(&path, "{}").unwrap();
-    world.line(LISTEN).ends(2).complains("this is not a mark");
-    world.line("log audit --data s").ends(2).complains("this is not a mark");
-    let other = closed();
-    fs::copy(other.folder.path("s/kernels/0/mark"), &path).unwrap();
-    world.line(LISTEN).ends(2).complains("expected the mark of this slot's kernel");
+    let others = fs::read(other.folder.path("s/kernels/0/mark")).unwrap();
+    for (written, why) in [
+        (changed.as_bytes(), "signature"),
+        (b"{}", "this is not a mark"),
+        (b"\xff", "valid UTF-8"),
+        (&others, "expected the mark of this slot's kernel"),
+        (b"", "this is not a mark"),
+    ] {
+        fs::write(&path, written).unwrap();
+        check_refused(&world, &["the mark of kernel 0 cannot be read", why]);
+    }
+    // What makes things safer is written all the same, and leaves the mark to be looked at.
+    for command in ["capability revoke late", "kernel stop --reason why"] {
+        let run = world.line(&format!("{command} --data s")).ends(0);
+        run.complains("the mark of kernel 0 cannot be read");
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+    let accepted = world.line("store accept-restore --data s --json").ends(0).json();
+    let missing = accepted["restore"]["missing"].to_string();
+    assert!(missing.contains("the mark of kernel 0 cannot be read"), "{missing}");
+    world.line("kernel resume --data s").ends(0);
+    let mut server = world.serve("");
+    call(&world, &server, "goes-on", 1);
+    server.end();
+    assert_eq!(world.audit()["logs"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -330,6 +362,42 @@ fn a_store_that_is_removed_under_a_running_kernel_ends_it_with_an_error() {
     assert!(!status.success(), "{status}");
     let said = server.stderr();
     assert!(said.contains("was removed or replaced while it was in use"), "{said}");
+}
+
+#[test]
+fn what_is_taken_from_a_store_in_use_ends_its_kernel_and_is_not_signed() {
+    let gone = [
+        ("DELETE FROM checkpoints", "expected checkpoint 1 over 1 receipts"),
+        ("DELETE FROM revocations", "expected at least 1 revoked tokens, found 0"),
+        (
+            "UPDATE budgets SET debits = 0, invocations = 0",
+            "expected at least 1 debits of budgets, found 0",
+        ),
+        (
+            "UPDATE meta SET value = 0 WHERE key = 'epoch'",
+            "expected at least 1 as epoch of revocations, found 0",
+        ),
+    ];
+    for (sql, words) in gone {
+        let (world, mut server) = World::served();
+        let once = ToolGrant { max_invocations: Some(1), ..grant("echo") };
+        assert_eq!(verdict(&server, &world.token("spent", vec![once])), "allow");
+        world.line("capability revoke late --data s").ends(0);
+        let path = world.folder.path("s/kernels/0/mark");
+        until("a mark with all of it", || {
+            let mark = fs::read_to_string(&path).ok()?;
+            let parts = ["\"checkpoint_seq\":1", "\"debits\":1", "\"epoch\":1", "\"revoked\":1"];
+            parts.iter().all(|part| mark.contains(part)).then_some(())
+        });
+        assert!(database(&world).execute(sql, []).unwrap() > 0);
+        // A checkpoint more, which a mark is due for.
+        call(&world, &server, "after", 1);
+        let status = server.wait();
+        assert!(!status.success(), "{status}");
+        let said = server.stderr();
+        assert!(said.contains("no call runs any more") && said.contains(words), "{said}");
+        check_refused(&world, &[words]);
+    }
 }
 
 #[test]

@@ -212,8 +212,8 @@ fn uncovered(store: &Arc<SqliteStore>, own: i64) -> StoreResult<Vec<Uncovered>> 
         let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new((log, in_use)) as Lock]);
         let log = Arc::new(LogHandle::new(number, log_id, count(head)?, locks));
         let ledger = Arc::new(SqliteLedger { store: Arc::clone(store), log });
-        let marks = store.keys.marks()?.into_iter().filter(|mark| mark.kernel_key == kernel_key);
-        found.push(Uncovered { key, ledger, marks: marks.collect() });
+        let marks = store.keys.marks()?.of(&kernel_key);
+        found.push(Uncovered { key, ledger, marks });
     }
     Ok(found)
 }

@@ -57,7 +57,7 @@ async fn keys_are_in_the_data_directory_and_databases_in_the_store() {
     let store = open(&scratch, "a", "b").await;
     let slot = store.take_slot(None).await.unwrap();
     append(slot.ledger.as_ref(), 1).await;
-    let made = ["approver.key", "authority.key", "kernels", "store.id"];
+    let made = [".gitignore", "approver.key", "authority.key", "kernels", "store.id"];
     assert_eq!(names(&scratch.path().join("a")), made);
     let mut databases = names(&scratch.path().join("b"));
     // The files that a database has beside it while it is open come and go.

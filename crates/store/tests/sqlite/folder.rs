@@ -30,6 +30,21 @@ async fn an_authority_key_is_made_once() {
 }
 
 #[tokio::test]
+async fn git_adds_nothing_of_a_data_directory() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join(".gitignore");
+    drop(scratch.open().await);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "*\n");
+    // One of an earlier version gets it at the next start; what an operator wrote is kept.
+    fs::remove_file(&path).unwrap();
+    drop(scratch.open().await.take_slot(None).await.unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "*\n");
+    fs::write(&path, "*\n!notes\n").unwrap();
+    drop(scratch.open().await.take_slot(None).await.unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "*\n!notes\n");
+}
+
+#[tokio::test]
 async fn an_authority_key_that_was_taken_to_a_safer_place_is_not_replaced() {
     let scratch = Scratch::new();
     let slot = scratch.open().await.take_slot(None).await.unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::io::Io;
 use crate::outcome::Refused;
-use crate::store_args::{StoreArgs, block_on};
+use crate::store_args::{StoreArgs, block_on, complain_of_marks};
 
 const HELP: &str = "\
 Every kernel that shares the store denies the token, and every token that was handed on from it,
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         let store = open.shared();
         let known = !store.tokens(std::slice::from_ref(&args.id)).await?.is_empty();
         let newly = store.revoke(&args.id, io.now).await?;
-        open.raise_marks().await?;
+        complain_of_marks(io, &open.raise_marks().await?);
         Ok((newly, known))
     })?;
     if !known {

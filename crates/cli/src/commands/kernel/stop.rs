@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::io::Io;
 use crate::outcome::Refused;
-use crate::store_args::{StoreArgs, block_on};
+use crate::store_args::{StoreArgs, block_on, complain_of_marks};
 
 const STOP_HELP: &str = "\
 Takes effect on every running kernel of the store within a moment, and stays until `chio kernel
@@ -50,7 +50,8 @@ pub(super) fn stop(args: &StopArgs, io: &mut Io<'_>) -> Result<()> {
     block_on(async {
         let store = args.store.open_existing(io).await?;
         store.shared().stop(Some(args.reason.clone())).await?;
-        Ok(store.raise_marks().await?)
+        complain_of_marks(io, &store.raise_marks().await?);
+        Ok(())
     })?;
     if args.json {
         io.json(&json!({"stopped": args.reason}))?;

@@ -91,7 +91,7 @@ async fn examine(args: &Args, io: &mut Io<'_>, start: Instant) -> Result<Examine
         let kept = super::super::receipt::read_bundle(io, path)?;
         check_extends(&shared, &kept, &mut report).await?;
     }
-    Ok(Examined { report, trust, own, marks: marks.len() })
+    Ok(Examined { report, trust, own, marks: marks.sound.len() })
 }
 
 /// What was examined, and against what.
@@ -100,7 +100,7 @@ struct Examined {
     trust: AuditTrust,
     /// Whether the store's own authority is trusted.
     own: bool,
-    /// How many marks there are.
+    /// How many marks can be read.
     marks: usize,
 }
 

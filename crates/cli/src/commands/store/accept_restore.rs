@@ -29,6 +29,9 @@ the first new log names the closed logs, and what the store has no more.
 Whatever was revoked or spent after the backup was made is valid again: revoke those tokens once
 more. Kernels in other data directories accept the restore there.
 
+A store that is not behind is refused, unless it is a copy of one that is in use on this machine.
+With --anyway its logs are closed as well: say so for a copy whose original runs elsewhere.
+
 Example:
   chio store accept-restore --data .chio";
 
@@ -38,6 +41,9 @@ Example:
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
+    /// Close the logs also of a store that is neither behind its kernels nor a copy of one in use
+    #[arg(long)]
+    anyway: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,7 +52,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let (report, receipt) = block_on(async {
         let store = args.store.open_existing(io).await?;
-        let (restore, slot) = store.begin_restore().await.map_err(refused)?;
+        let (restore, slot) = store.begin_restore(args.anyway).await.map_err(refused)?;
         accept(&store, restore, slot).await
     })?;
     if args.json {
