@@ -44,15 +44,8 @@ fn an_agent_cannot_rewrite_the_policy_nor_read_a_key() {
     symlink("../policy.yaml", world.folder.path("sub/other.yaml")).unwrap();
     symlink(root.join("s/new.key"), world.folder.path("sub/dangling")).unwrap();
     fs::hard_link(root.join("s/authority.key"), world.folder.path("sub/hard")).unwrap();
-    // Behind a link, `..` is not what the names say.
-    fs::create_dir_all(world.folder.path("far/src")).unwrap();
-    symlink(root.join("sub"), world.folder.path("far/src/to-sub")).unwrap();
     for path in [
         "policy.yaml",
-        "far/src/to-sub/../policy.yaml",
-        "far/src/to-sub/%2e%2e/policy.yaml",
-        "/dev/fd/../cwd/policy.yaml",
-        "/proc/self/fd/../cwd/notes.md",
         "./sub/../policy.yaml",
         "POLICY.yaml",
         "chio.yaml",
@@ -82,24 +75,42 @@ fn an_agent_cannot_rewrite_the_policy_nor_read_a_key() {
         "read_file",
         &json!({"path": "policy.yaml", "cwd": root.display().to_string()}),
     );
-    denied(&session, "read_file", &json!({"path": "../policy.yaml", "cwd": "far/src/to-sub"}));
-    denied(
-        &session,
-        "echo",
-        &json!({"text": "x", "command": "cd far/src/to-sub; cat ../policy.yaml"}),
-    );
-    denied(&session, "echo", &json!({"text": "x", "command": "chmod -R a+r ."}));
     assert_eq!(world.folder.read("policy.yaml"), NOTHING);
     // Files beside them, and text about them, are left alone.
     assert_eq!(text_of(&session.call("read_file", &json!({"path": "notes.md"}))), "ordinary");
-    fs::hard_link(world.folder.path("notes.md"), world.folder.path("same.md")).unwrap();
-    assert_eq!(text_of(&session.call("read_file", &json!({"path": "same.md"}))), "ordinary");
     let written =
         session.call("write_file", &json!({"path": "sub/policy.yaml", "content": "mine"}));
     assert_eq!(written["isError"], false, "{written}");
     let about = json!({"text": "see .chio/authority.key and policy.yaml"});
     assert_ne!(session.call("echo", &about)["isError"], true);
     world.audit();
+}
+
+#[test]
+fn a_link_leads_to_no_file_of_ours_by_any_way_up() {
+    let (world, served) = in_one_folder();
+    let session = open(&served);
+    fs::create_dir_all(world.folder.path("far/src")).unwrap();
+    fs::create_dir(world.folder.path("sub")).unwrap();
+    let sub = world.folder.path("sub").canonicalize().unwrap();
+    symlink(sub, world.folder.path("far/src/to-sub")).unwrap();
+    for path in [
+        "far/src/to-sub/../policy.yaml",
+        "far/src/to-sub/%2e%2e/policy.yaml",
+        "/dev/fd/../cwd/policy.yaml",
+        "/proc/self/fd/../cwd/notes.md",
+    ] {
+        denied(&session, "read_file", &json!({"path": path}));
+        denied(&session, "write_file", &json!({"path": path, "content": "x"}));
+    }
+    denied(&session, "read_file", &json!({"path": "../policy.yaml", "cwd": "far/src/to-sub"}));
+    let climbs = json!({"text": "x", "command": "cd far/src/to-sub; cat ../policy.yaml"});
+    denied(&session, "echo", &climbs);
+    denied(&session, "echo", &json!({"text": "x", "command": "chmod -R a+r ."}));
+    assert_eq!(world.folder.read("policy.yaml"), NOTHING);
+    // A file of another's that has two names is left alone.
+    fs::hard_link(world.folder.path("notes.md"), world.folder.path("same.md")).unwrap();
+    assert_eq!(text_of(&session.call("read_file", &json!({"path": "same.md"}))), "ordinary");
 }
 
 #[test]
