@@ -255,7 +255,6 @@ impl ReceiptInclusion {
     }
 
     /// As [`Self::build`], from the tree of the batch.
-    #[must_use]
     pub fn of(checkpoint: &KernelCheckpoint, batch: &Tree, receipt_seq: u64) -> Option<Self> {
         let body = &checkpoint.body;
         let leaf_index = receipt_seq.checked_sub(body.batch_start_seq)?;

@@ -69,7 +69,6 @@ pub struct Tree {
 
 impl Tree {
     /// The tree over these leaf hashes.
-    #[must_use]
     pub fn new(leaves: Vec<Hash>) -> Self {
         let mut levels = vec![leaves];
         while let Some(below) = levels.last().filter(|below| below.len() > 1) {
@@ -85,7 +84,6 @@ impl Tree {
     }
 
     /// The proof for the leaf at `index`; none when there is no such leaf.
-    #[must_use]
     pub fn inclusion(&self, index: usize) -> Option<InclusionProof> {
         let size = self.size();
         if index >= size {
@@ -106,7 +104,6 @@ impl Tree {
 
     /// The proof that the first `from` leaves are the beginning; none when there are no such
     /// leaves.
-    #[must_use]
     pub fn consistency(&self, from: usize) -> Option<ConsistencyProof> {
         let size = self.size();
         if from == 0 || from > size {

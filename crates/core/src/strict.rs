@@ -20,7 +20,7 @@ use crate::canonical;
 pub const MAX_DEPTH: usize = 96;
 
 /// The most values and names of members that one text may have. A text of any length costs at most
-/// [`tree_size`] of so many: the densest, with two bytes for each, would cost a hundred times its
+/// [`tree_size`] of these: the densest, with two bytes for each, would cost a hundred times its
 /// length.
 pub const MAX_NODES: usize = 1 << 19;
 
@@ -171,7 +171,6 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
 
 /// How many bytes of memory the tree of a text takes at most, when it is read into a [`Value`]. Told by
 /// its marks alone, without reading it, so that a reader can wait for the room.
-#[must_use]
 pub fn tree_size(text: &[u8]) -> usize {
     let (mut size, mut in_string, mut escaped) =
         (VALUE_SIZE.saturating_add(text.len()), false, false);

@@ -137,7 +137,7 @@ impl HttpAuth {
             _ => from.map(|from| network_of(from).to_string()).unwrap_or_default(),
         };
         limiter.pass(&client, Instant::now()).map_err(Refusal::rate_limited)?;
-        // Where nobody authenticates, all clients are one principal.
+        // Without authentication, all clients are one principal.
         if let (Ok(principal), Some(ClientConnection(place))) =
             (&principal, head.extensions.get::<ClientConnection>())
             && principal.is_authenticated()

@@ -60,7 +60,6 @@ pub struct Collected {
 
 impl Collected {
     /// Its bytes.
-    #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
     }

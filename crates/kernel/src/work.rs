@@ -58,7 +58,6 @@ impl Default for Work {
 
 impl Work {
     /// As much as any call may cause, until its deadline.
-    #[must_use]
     pub const fn until(deadline: Option<Instant>) -> Self {
         Self {
             short: AtomicU64::new(SHORT),
@@ -70,7 +69,6 @@ impl Work {
     }
 
     /// All of it at once, for what is done aside.
-    #[must_use]
     pub fn long() -> Self {
         let work = Self::default();
         work.go_on(true);
@@ -78,15 +76,14 @@ impl Work {
     }
 
     /// As much again, until the same deadline.
-    #[must_use]
     pub const fn anew(&self) -> Self {
         Self::until(self.deadline)
     }
 
-    /// Charges so many steps: some 20 nanoseconds each.
+    /// Charges a number of steps, of some 20 nanoseconds each.
     ///
     /// # Errors
-    /// When there are not so many left.
+    /// When fewer are left.
     pub fn charge(&self, steps: u64) -> Result<(), Spent> {
         let is_long = self.is_long.load(Ordering::Relaxed);
         let left = if is_long { &self.long } else { &self.short };
@@ -105,7 +102,7 @@ impl Work {
         }
     }
 
-    /// Charges for so many things of which each takes so many steps.
+    /// Charges for a count of things that take `steps` each.
     ///
     /// # Errors
     /// As [`Self::charge`].
@@ -114,7 +111,6 @@ impl Work {
     }
 
     /// How many steps were charged so far.
-    #[must_use]
     pub fn steps(&self) -> u64 {
         let left = |left: &AtomicU64| left.load(Ordering::Relaxed);
         (SHORT - left(&self.short)) + (LONG - left(&self.long))

@@ -66,7 +66,6 @@ static PROCESS: LazyLock<Arc<Memory>> = LazyLock::new(|| Memory::new(MemoryLimit
 
 impl Memory {
     /// Memory of this size, all of it free.
-    #[must_use]
     pub fn new(limits: MemoryLimits) -> Arc<Self> {
         // What a reader takes at once is counted in 32 bits.
         let total = limits.total.min(u32::MAX as usize);
@@ -119,20 +118,17 @@ pub struct HeldMemory {
 
 impl HeldMemory {
     /// Of the process, for a message whose first bytes are free.
-    #[must_use]
     pub fn of_process(free: usize) -> Self {
         Self::of(&PROCESS, free)
     }
 
     /// Of this memory, for a message whose first bytes are free.
-    #[must_use]
     pub fn of(memory: &Arc<Memory>, free: usize) -> Self {
         let memory = Arc::clone(memory);
         Self { memory, free, size: 0, taken: 0, receiving: None, has_arrived: false }
     }
 
     /// How many bytes it has room for now without taking more.
-    #[must_use]
     pub const fn room(&self) -> usize {
         (self.free + self.taken).saturating_sub(self.size)
     }

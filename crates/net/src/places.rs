@@ -101,8 +101,7 @@ fn counted(address: IpAddr) -> Option<IpAddr> {
 }
 
 impl Places {
-    /// So many places, at least one.
-    #[must_use]
+    /// A number of places, at least one.
     pub fn new(most: usize) -> Self {
         Self(Arc::new(Table {
             most: most.max(1),
@@ -238,7 +237,6 @@ fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
 
 impl Place {
     /// The place of a connection that has no others beside it.
-    #[must_use]
     pub fn alone() -> Self {
         let state = State {
             number: 0,

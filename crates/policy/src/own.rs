@@ -51,7 +51,6 @@ impl Default for Own {
 
 impl Own {
     /// What is usual in a working folder: its data directory and its configuration.
-    #[must_use]
     pub fn of_folder(folder: &Path) -> Self {
         let current = || std::env::current_dir().unwrap_or_else(|_| "/".into());
         let known = Known {

@@ -32,13 +32,11 @@ struct Meter {
 
 impl State {
     /// A state in which nothing has happened yet, of a program to which this belongs.
-    #[must_use]
     pub fn of(own: Arc<Own>) -> Self {
         Self { own, ..Self::default() }
     }
 
     /// What belongs to the program itself.
-    #[must_use]
     pub const fn own(&self) -> &Arc<Own> {
         &self.own
     }

@@ -4,18 +4,12 @@ use chio_testkit::mcp::{Request, Wire, initialize, text_of};
 use chio_testkit::process::until;
 use serde_json::json;
 
-use crate::support::{Served, World};
+use crate::support::{Growth, World};
 
 /// By how many megabytes a process may grow.
 const MOST_GROWTH: u64 = 150;
 /// How many sessions a client tries to open.
 const GREEDY: usize = 10_000;
-
-#[track_caller]
-fn check_growth(served: &Served, before: u64) {
-    let most = served.most_memory();
-    assert!(most < before + MOST_GROWTH, "from {before} to {most} MB");
-}
 
 /// Waits until this many calls have ended.
 #[track_caller]
@@ -62,7 +56,7 @@ fn clients_that_vanish_while_their_session_is_opened_leave_no_server_behind() {
 fn a_client_that_reads_nothing_costs_little() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
-    let before = served.memory();
+    let growth = Growth::of(&served, MOST_GROWTH);
     let params = json!({"name": "flood", "arguments": {"count": 20_000},
         "_meta": {"progressToken": "p"}});
     let mut unread: Vec<_> = (0..5).map(|_| session.start("tools/call", &params)).collect();
@@ -71,7 +65,7 @@ fn a_client_that_reads_nothing_costs_little() {
         unread.push(session.start_call("huge", &json!({"megabytes": 3})));
         calls_end(&world, 6 + number);
     }
-    check_growth(&served, before);
+    growth.check("a greedy client");
     for call in &mut unread {
         // What is left of the stream ends; an answer may have had to make room.
         while call.message().is_some() {}
@@ -84,7 +78,7 @@ fn a_client_that_reads_nothing_costs_little() {
 fn ten_thousand_sessions_are_refused_beyond_the_limit_with_a_time_to_come_back() {
     let (world, served) = World::up();
     let first = served.door.open();
-    let before = served.memory();
+    let growth = Growth::of(&served, MOST_GROWTH);
     let hello = Request::post(&initialize(&json!({})));
     let (mut opened, mut refused) = (0, 0);
     let mut wire = Wire::connect(&served.door.address);
@@ -107,7 +101,7 @@ fn ten_thousand_sessions_are_refused_beyond_the_limit_with_a_time_to_come_back()
         wire = answer.into_wire();
     }
     assert!(opened > 100 && refused > GREEDY / 2, "{opened} and {refused}");
-    check_growth(&served, before);
+    growth.check("a greedy client");
     // Who was there before goes on.
     assert_eq!(first.call("echo", &json!({"text": "x"}))["isError"], false);
     world.check_calls(&[("echo", "allow")]);

@@ -195,3 +195,26 @@ impl Served {
         self.megabytes("VmHWM")
     }
 }
+
+/// The growth of a server's memory from now on.
+pub(crate) struct Growth<'a> {
+    served: &'a Served,
+    before: u64,
+    /// By how many megabytes it may grow.
+    most: u64,
+}
+
+impl<'a> Growth<'a> {
+    pub(crate) fn of(served: &'a Served, most: u64) -> Self {
+        Self { served, before: served.memory(), most }
+    }
+
+    /// Checks the most that was used at any time since.
+    #[track_caller]
+    #[expect(clippy::print_stdout, reason = "the figures are for people who measure")]
+    pub(crate) fn check(&self, what: &str) {
+        let most = self.served.most_memory();
+        println!("{what}: from {} to {most} MB at most", self.before);
+        assert!(most < self.before + self.most, "{what}: from {} to {most} MB", self.before);
+    }
+}

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chio_testkit::mcp::{Request, Session, text_of};
 use serde_json::json;
 
-use crate::support::{Served, World};
+use crate::support::{Growth, World};
 
 /// By how many megabytes a process may grow.
 const MOST_GROWTH: u64 = 256;
@@ -19,27 +19,7 @@ const CLIENTS: usize = 100;
 /// How long a client goes on with a server that does not read. No test waits for it.
 const STUBBORN: Duration = Duration::from_secs(4);
 
-/// The growth of a server from now on.
-struct Growth<'a> {
-    served: &'a Served,
-    before: u64,
-}
-
-impl<'a> Growth<'a> {
-    fn of(served: &'a Served) -> Self {
-        Self { served, before: served.memory() }
-    }
-
-    #[track_caller]
-    #[expect(clippy::print_stdout, reason = "the figures are for those who measure")]
-    fn check(&self, what: &str) {
-        let most = self.served.most_memory();
-        println!("{what}: from {} to {most} MB at most", self.before);
-        assert!(most < self.before + MOST_GROWTH, "{what}: from {} to {most} MB", self.before);
-    }
-}
-
-/// Runs this for so many clients at once.
+/// Runs this for a number of clients at once.
 fn each_client(count: usize, run: impl Fn(usize) + Sync) {
     thread::scope(|scope| {
         let run = &run;
@@ -55,7 +35,7 @@ fn check_echo(session: &Session, text: &str) {
     assert_eq!(text_of(&session.call("echo", &json!({"text": text}))), text);
 }
 
-/// So many connections that ask for nothing: silent, in the middle of a head or of a body, or after an
+/// Connections that ask for nothing: silent, in the middle of a head or of a body, or after an
 /// answer that they do not read.
 fn quiet(address: &str, count: usize) -> Vec<TcpStream> {
     let host = format!("Host: {address}\r\n");
@@ -75,7 +55,7 @@ fn quiet(address: &str, count: usize) -> Vec<TcpStream> {
     (0..count).map(connect).collect()
 }
 
-/// Checks that so many quiet connections shut no client out.
+/// Checks that a number of quiet connections shuts no client out.
 #[track_caller]
 fn check_quiet(files: Option<u64>, connections: usize) {
     let world = World { files, ..World::new() };
@@ -139,7 +119,7 @@ fn a_wrong_credential_is_refused_before_the_body_comes() {
 fn bodies_that_do_not_end_cost_bounded_memory_and_hold_nobody_up() {
     let (_world, served) = World::wrapped("");
     let session = served.door.open();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let body = vec![b' '; (8 << 20) - 1];
     let request = session.of(Request::post_bytes(body));
     let (address, request) = (served.door.address.as_str(), &request);
@@ -165,7 +145,7 @@ fn bodies_that_do_not_end_cost_bounded_memory_and_hold_nobody_up() {
 #[test]
 fn bodies_of_many_small_values_cost_bounded_memory() {
     let (_world, served) = World::up();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let address = &served.door.address;
     for (what, values, count) in [
         ("4 MiB of arrays", "[0],", 1 << 20),
@@ -197,7 +177,7 @@ fn bodies_of_many_small_values_cost_bounded_memory() {
 #[test]
 fn frames_of_many_small_values_cost_bounded_memory() {
     let (world, served) = World::up();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let socket = world.folder.path("s/native.sock");
     let payload = format!("{{\"type\":\"heartbeat\",\"a\":[{}0]}}", "[0],".repeat((4 << 20) - 16));
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -268,7 +248,7 @@ fn long_lines_of_upstreams_cost_bounded_memory() {
         let world = World::new();
         world.folder.write("values", values.repeat(15_000_000 / values.len()));
         let served = world.wrap_script(LONG_LINES);
-        let growth = Growth::of(&served);
+        let growth = Growth::of(&served, MOST_GROWTH);
         each_client(CLIENTS, |_| {
             let result = served.door.open().call("long", &json!({}));
             assert_eq!(result["isError"], true, "{}", result.to_string().len());

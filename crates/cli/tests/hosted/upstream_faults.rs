@@ -4,29 +4,10 @@ use chio_testkit::mcp::{Session, receipt_of, text_of};
 use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::support::{Served, World};
+use crate::support::{Growth, World};
 
 /// By how many megabytes a process may grow.
 const MOST_GROWTH: u64 = 150;
-
-/// Memory from now on.
-struct Growth<'a> {
-    served: &'a Served,
-    before: u64,
-}
-
-impl<'a> Growth<'a> {
-    fn of(served: &'a Served) -> Self {
-        Self { served, before: served.memory() }
-    }
-
-    /// Checks the most that was used at any time since.
-    #[track_caller]
-    fn check(&self) {
-        let most = self.served.most_memory();
-        assert!(most < self.before + MOST_GROWTH, "from {} to {most} MB", self.before);
-    }
-}
 
 /// Checks that a session works.
 #[track_caller]
@@ -47,14 +28,14 @@ fn check_failed(world: &World, result: &Value) {
 fn a_flood_of_progress_drowns_nobody() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let params = json!({"name": "flood", "arguments": {"count": 100_000},
         "_meta": {"progressToken": "p"}});
     let mut call = session.start("tools/call", &params);
     assert_eq!(text_of(&call.result()), "100000 notifications were sent.");
     assert!(!call.heard("notifications/progress").is_empty());
     check_works(&session);
-    growth.check();
+    growth.check("in the flood");
     world.check_calls(&[("flood", "allow"), ("echo", "allow")]);
 }
 
@@ -62,11 +43,11 @@ fn a_flood_of_progress_drowns_nobody() {
 fn a_flood_of_progress_that_nobody_asked_for_reaches_nobody() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let mut call = session.start_call("flood", &json!({"count": 100_000}));
     call.result();
     assert!(call.before.is_empty(), "{:?}", call.before);
-    growth.check();
+    growth.check("in the flood");
     world.check_calls(&[("flood", "allow")]);
 }
 
@@ -74,13 +55,13 @@ fn a_flood_of_progress_that_nobody_asked_for_reaches_nobody() {
 fn a_flood_of_logs_drowns_nobody_whether_it_is_read_or_not() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let mut call = session.start_call("log_flood", &json!({"count": 100_000}));
     assert_eq!(text_of(&call.result()), "100000 messages were sent.");
     // A client that does not read its stream until the end.
     let mut lazy = session.start_call("log_flood", &json!({"count": 100_000}));
     until("a receipt", || (world.calls().len() == 2).then_some(()));
-    growth.check();
+    growth.check("in the flood");
     let answer = match lazy.try_answer() {
         Some(answer) => answer,
         // It was too slow to have it all, and comes back.
@@ -88,18 +69,18 @@ fn a_flood_of_logs_drowns_nobody_whether_it_is_read_or_not() {
     };
     assert_eq!(text_of(&answer["result"]), "100000 messages were sent.");
     check_works(&session);
-    growth.check();
+    growth.check("in the flood");
 }
 
 #[test]
 fn a_result_of_a_hundred_megabytes_is_refused_and_does_not_fill_memory() {
     let (world, served) = World::wrapped("");
     let (session, other) = (served.door.open(), served.door.open());
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let result = session.call("huge", &json!({"megabytes": 100}));
     check_failed(&world, &result);
     assert!(result.to_string().len() < 10_000);
-    growth.check();
+    growth.check("in the flood");
     check_works(&other);
     until("the session to work", || {
         (session.call("echo", &json!({"text": "x"}))["isError"] != true).then_some(())
@@ -113,9 +94,9 @@ fn a_result_of_a_hundred_megabytes_is_refused_and_does_not_fill_memory() {
 fn a_result_as_long_as_a_line_may_be_does_not_fill_memory() {
     let (world, served) = World::wrapped("");
     let session = served.door.open();
-    let growth = Growth::of(&served);
+    let growth = Growth::of(&served, MOST_GROWTH);
     let result = session.call("huge", &json!({"megabytes": 15}));
     receipt_of(&result);
     assert_eq!(world.calls().len(), 1);
-    growth.check();
+    growth.check("in the flood");
 }

@@ -205,7 +205,7 @@ fn a_data_directory_that_was_not_made_here_is_used_only_when_that_is_said() {
     world.line("doctor").ends(1).says("was not made here");
     assert_eq!(fs::read_dir(world.folder.path(".chio")).unwrap().count(), 1, "nothing is added");
     fs::remove_file(world.folder.path(".chio/authority.key")).unwrap();
-    // An empty folder belongs to nobody.
+    // An empty folder has no owner to ask.
     let (mut server, _) = world.up(&[]);
     server.end();
     // A whole one that was unpacked, with the modes that others leave.

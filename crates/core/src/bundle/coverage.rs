@@ -29,7 +29,6 @@ pub struct LogCoverage {
 
 impl LogCoverage {
     /// How many places between the first and the last are not in the bundle.
-    #[must_use]
     pub fn missing(&self) -> u64 {
         let length = |[first, last]: &[u64; 2]| last.saturating_sub(*first).saturating_add(1);
         self.gaps.iter().map(length).fold(0, u64::saturating_add)
@@ -64,7 +63,6 @@ impl Coverage {
     }
 
     /// What there is of each log.
-    #[must_use]
     pub fn logs(self) -> Vec<LogCoverage> {
         self.0.into_iter().map(|(log_id, seen)| seen.coverage(log_id)).collect()
     }

@@ -228,7 +228,7 @@ impl Connection {
         }
     }
 
-    /// Tells the place what the connection does, with so many bytes of a message that has begun.
+    /// Tells the place what the connection does, and how many bytes of a message have come.
     fn mark_place(&self, waiting: usize) {
         if !self.tasks.is_empty() {
             self.place.running();

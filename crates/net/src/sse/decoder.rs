@@ -56,7 +56,6 @@ impl Decoder {
     }
 
     /// How many bytes it keeps of an event that is not complete.
-    #[must_use]
     pub fn held(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }

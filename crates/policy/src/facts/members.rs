@@ -80,6 +80,7 @@ pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
             let source = || sources.iter().any(|source| name.eq_ignore_ascii_case(source));
             if tool.copies && source() { Class::PathRead } else { Class::Path }
         }
+        "name" | "names" if is_file_name(name) => Class::Path,
         "url" | "urls" | "uri" | "uris" | "href" | "endpoint" | "webhook" | "link" | "links"
         | "remote" | "proxy" => Class::Url,
         "host" | "hosts" | "hostname" | "hostnames" | "domain" | "domains" | "ip" | "address"
@@ -95,6 +96,14 @@ pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
         | "title" | "prompt" | "comment" | "summary" | "edit" => Class::Content,
         _ => Class::Other,
     }
+}
+
+/// Whether a member is called `fileName`, `file_name` or the like.
+fn is_file_name(name: &str) -> bool {
+    let letters = without_number(name).chars().filter(char::is_ascii_alphanumeric);
+    let letters = letters.collect::<String>().to_ascii_lowercase();
+    let letters = letters.trim_end_matches('s');
+    ["filename", "pathname", "dirname", "foldername"].iter().any(|it| letters.ends_with(it))
 }
 
 /// Whether a member of this name says where a tool works, so that other paths may begin there.
@@ -149,6 +158,9 @@ mod tests {
             ("x", "filePath", Class::Path),
             ("x", "FILE-PATH", Class::Path),
             ("x", "relative_workspace_path", Class::Path),
+            ("x", "fileName", Class::Path),
+            ("x", "target_file_names", Class::Path),
+            ("x", "first_name", Class::Other),
             ("x", "profile", Class::Other),
             ("x", "nadir", Class::Other),
             ("x", "source", Class::Other),

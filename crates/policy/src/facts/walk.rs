@@ -214,7 +214,10 @@ impl<'w> Walk<'w> {
         if text.len() > path::MAX_PATH {
             return;
         }
-        if class != Class::Content && text.contains(['/', '\\']) && !text.contains('\n') {
+        let has_folder = class != Class::Content && text.contains(['/', '\\']);
+        // A name of its own may be that of a file, whatever the member is called.
+        let is_name = class == Class::Other && text.contains('.') && !text.contains(' ');
+        if (has_folder || is_name) && !text.contains('\n') {
             self.facts.named.push(text.to_owned());
         }
         if !begins.contains(':') {

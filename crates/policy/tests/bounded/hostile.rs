@@ -8,7 +8,7 @@ fn many(part: &str, bytes: usize) -> String {
     part.repeat(bytes / part.len() + 1)
 }
 
-/// Command lines of about so many bytes.
+/// Command lines of about `n` bytes.
 fn commands(n: usize) -> Vec<(&'static str, String)> {
     [expanding(n), running(n), plain(n)].concat()
 }
@@ -206,7 +206,7 @@ fn values(n: usize) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Calls that were made to take long, of about so many bytes each.
+/// Calls that were made to take long, of about `n` bytes each.
 pub(crate) fn calls(n: usize) -> Vec<(&'static str, ExampleCall)> {
     let mut calls = Vec::new();
     for (name, text) in commands(n) {
@@ -246,7 +246,7 @@ pub(crate) fn calls(n: usize) -> Vec<(&'static str, ExampleCall)> {
     calls
 }
 
-/// Outputs that were made to take long, of about so many bytes each.
+/// Outputs that were made to take long, of about `n` bytes each.
 pub(crate) fn outputs(n: usize) -> Vec<(&'static str, Value)> {
     let mut outputs: Vec<(&'static str, Value)> =
         texts(n).into_iter().map(|(name, text)| (name, json!(text))).collect();

@@ -89,7 +89,7 @@ struct Node {
 /// What a pattern takes.
 #[derive(Debug, Clone, Copy)]
 enum Pattern {
-    /// So many steps for each byte.
+    /// A number of steps for each byte.
     Linear(u64),
     Backtracking,
 }
