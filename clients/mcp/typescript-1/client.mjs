@@ -2,17 +2,16 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import {
-    CreateMessageRequestSchema,
-    ElicitRequestSchema,
-    ListRootsRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
 import { capabilities, handlers, implementation, run, task, transport } from './steps.mjs';
 
 const client = new Client(implementation, { capabilities });
-client.setRequestHandler(CreateMessageRequestSchema, handlers.sampling);
-client.setRequestHandler(ElicitRequestSchema, handlers.elicitation);
-client.setRequestHandler(ListRootsRequestSchema, handlers.roots);
+client.setRequestHandler(types.CreateMessageRequestSchema, handlers.sampling);
+client.setRequestHandler(types.ListRootsRequestSchema, handlers.roots);
+// Older releases have none.
+if (types.ElicitRequestSchema) {
+    client.setRequestHandler(types.ElicitRequestSchema, handlers.elicitation);
+}
 
 const wire = new StreamableHTTPClientTransport(new URL(task.url), transport);
 await run({

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::random_bytes;
 use chio_core::hash::sha256_hex;
-use chio_net::auth::Authenticator;
+use chio_net::auth::{Authenticator, OriginRules};
 use chio_net::client::{ClientOptions, HttpClient};
 use chio_net::jwt::{IssuerKeys, JwkSet, JwtVerifier, RefreshRules};
 use zeroize::Zeroizing;
@@ -41,6 +41,24 @@ pub(crate) struct AccessArgs {
         conflicts_with = "auth_token_file"
     )]
     anonymous: Option<String>,
+    /// Let web pages of this origin call too; can be repeated
+    #[arg(
+        long,
+        value_name = "https://HOST[:PORT]",
+        requires = "http",
+        value_parser = check_origin
+    )]
+    pub(crate) cors_origin: Vec<String>,
+}
+
+/// Checks the origin of web pages.
+///
+/// # Errors
+/// With what was expected.
+pub(crate) fn check_origin(text: &str) -> Result<String, String> {
+    let rules = OriginRules::any_host().with_pages_of(text);
+    let expected = || "expected an origin such as `https://app.example.com`".to_owned();
+    rules.map(|_| text.to_owned()).ok_or_else(expected)
 }
 
 /// How clients authenticate, as it is configured.

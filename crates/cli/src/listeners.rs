@@ -10,6 +10,7 @@ use axum::Router;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::Principal;
 use chio_edge::auth::HttpAuth;
+use chio_edge::cors::with_named_pages;
 use chio_edge::{Carrier, Edge, Endpoint, Place, StreamListener, Streams};
 use chio_net::address::is_this_machine;
 use chio_net::auth::{Authenticator, OriginRules, check_bind};
@@ -35,8 +36,8 @@ pub(crate) struct ListenerConfig {
 /// What a listener listens on.
 #[derive(Debug, Clone)]
 pub(crate) enum Transport {
-    /// HTTP at an address.
-    Http { address: SocketAddr, access: AccessConfig },
+    /// HTTP at an address, also for web pages of these origins.
+    Http { address: SocketAddr, access: AccessConfig, pages: Vec<String> },
     /// Byte streams over a Unix socket or loopback TCP.
     Socket { endpoint: Endpoint, admits: Admits },
     /// Standard input and output.
@@ -55,7 +56,16 @@ pub(crate) enum Admits {
 impl ListenerConfig {
     /// HTTP under its usual name.
     pub(crate) fn http(address: SocketAddr, access: AccessConfig) -> Self {
-        Self { name: HTTP.to_owned(), transport: Transport::Http { address, access } }
+        let transport = Transport::Http { address, access, pages: Vec::new() };
+        Self { name: HTTP.to_owned(), transport }
+    }
+
+    /// The same for web pages of these origins as well.
+    pub(crate) fn for_pages(mut self, origins: &[String]) -> Self {
+        if let Transport::Http { pages, .. } = &mut self.transport {
+            origins.clone_into(pages);
+        }
+        self
     }
 
     /// A Unix socket under its usual name.
@@ -112,7 +122,7 @@ pub(crate) struct Listener {
 
 /// The socket of a listener.
 enum Bound {
-    Http { listener: TcpListener, address: SocketAddr, access: Option<Access> },
+    Http { listener: TcpListener, address: SocketAddr, access: Option<Access>, pages: Vec<String> },
     Socket { listener: StreamListener, admits: Admits },
     Stdio { admits: Admits },
 }
@@ -135,7 +145,7 @@ impl Listener {
     ) -> Result<Self> {
         let name = config.name.clone();
         let bound = match &config.transport {
-            Transport::Http { address, access } => {
+            Transport::Http { address, access, pages } => {
                 let access = access.read(io)?;
                 let anonymous = Authenticator::anonymous();
                 let authenticator = access.as_ref().map_or(&anonymous, |it| &it.authenticator);
@@ -148,7 +158,7 @@ impl Listener {
                     Err(error) => return Err(anyhow!("cannot listen on {address}: {error}")),
                 };
                 let address = listener.local_addr()?;
-                Bound::Http { listener, address, access }
+                Bound::Http { listener, address, access, pages: pages.clone() }
             }
             Transport::Socket { endpoint, admits } => {
                 let listener = StreamListener::bind(endpoint).await;
@@ -249,8 +259,9 @@ impl Listener {
     /// Serves these edges until `shutdown`, or until standard input ends.
     pub(crate) async fn serve(self, edges: Vec<Arc<dyn Edge>>, shutdown: CancellationToken) {
         match self.bound {
-            Bound::Http { listener, address, access } => {
-                serve_http(listener, address, access.unwrap_or_default(), &edges, shutdown).await;
+            Bound::Http { listener, address, access, pages } => {
+                let auth = http_auth(address, access.unwrap_or_default(), &pages, &edges);
+                serve_http(listener, auth, &edges, shutdown).await;
             }
             Bound::Socket { listener, .. } => {
                 if let Some(edge) = edges.into_iter().next() {
@@ -274,13 +285,13 @@ impl Listener {
     }
 }
 
-async fn serve_http(
-    listener: TcpListener,
+/// What requests have to show.
+fn http_auth(
     address: SocketAddr,
     access: Access,
+    pages: &[String],
     edges: &[Arc<dyn Edge>],
-    shutdown: CancellationToken,
-) {
+) -> HttpAuth {
     let origins = if is_this_machine(address.ip()) {
         let loopback = OriginRules::loopback(address.port());
         // Behind a proxy, it goes by the name that its edges say. Without authentication, that would
@@ -292,10 +303,21 @@ async fn serve_http(
         // Clients elsewhere know the host by some name, and authenticate.
         OriginRules::any_host()
     };
-    let auth =
-        Arc::new(HttpAuth { authenticator: access.authenticator, origins, capabilities: true });
+    let origins = pages
+        .iter()
+        .fold(origins, |rules, page| rules.clone().with_pages_of(page).unwrap_or(rules));
+    HttpAuth { authenticator: access.authenticator, origins, capabilities: true }
+}
+
+async fn serve_http(
+    listener: TcpListener,
+    auth: HttpAuth,
+    edges: &[Arc<dyn Edge>],
+    shutdown: CancellationToken,
+) {
+    let auth = Arc::new(auth);
     let routes = edges.iter().filter_map(|edge| edge.routes(Arc::clone(&auth)));
-    let router = routes.fold(Router::new(), Router::merge);
+    let router = with_named_pages(routes.fold(Router::new(), Router::merge), &auth);
     let limits = ServeLimits::default();
     // The store and the servers need files as well.
     let connections = limits.connections.min(open_files() / 2);

@@ -1370,7 +1370,10 @@ fn the_negotiation_rules_are_those_of_the_specification() {
             json!("result.capabilities.experimental.chioProtocol.selectedProtocolVersion"),
         ),
         ("/hostedMcp/sessionHeader", json!("MCP-Protocol-Version")),
-        ("/hostedMcp/supportedVersions", json!(["2025-11-25", "2026-07-28"])),
+        (
+            "/hostedMcp/supportedVersions",
+            json!(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]),
+        ),
         ("/hostedMcp/compatibility", json!("exact_match_from_supported_set")),
         ("/hostedMcp/downgrade", json!("not_supported")),
         ("/hostedMcp/onMismatch/jsonrpcCode", json!(unsupported.jsonrpc_code())),

@@ -136,10 +136,9 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         continued: Option<String>,
     ) -> Result<PreparedCall, KernelError> {
         let kernel = &self.kernel;
-        let requested = kernel.target_of(&request.server_id, &request.tool_name);
-        let requested = requested.unwrap_or_else(|| self.routes.registry.default_target());
+        let requested = self.target_of(&request.server_id, &request.tool_name);
         let route = RouteContext {
-            fidelity: self.fidelity(&request, source, requested),
+            fidelity: self.fidelity_to(&request.server_id, &request.tool_name, source, requested),
             request_id: kernel.new_request_id(),
             source,
             requested,
@@ -151,17 +150,34 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         Ok(PreparedCall::new(request, route)?)
     }
 
-    /// How honestly the caller's protocol can present the tool; its own presents all.
-    fn fidelity(
+    /// The protocol that a tool is to be called by.
+    fn target_of(&self, server_id: &str, tool_name: &str) -> DiscoveryProtocol {
+        let named = self.kernel.target_of(server_id, tool_name);
+        named.unwrap_or_else(|| self.routes.registry.default_target())
+    }
+
+    /// How honestly a protocol can present a tool to its callers; its own presents all. None for a
+    /// tool that is not known.
+    pub fn fidelity(
         &self,
-        request: &OrchestratedRequest,
+        server_id: &str,
+        tool_name: &str,
+        source: DiscoveryProtocol,
+    ) -> Option<BridgeFidelity> {
+        self.fidelity_to(server_id, tool_name, source, self.target_of(server_id, tool_name))
+    }
+
+    fn fidelity_to(
+        &self,
+        server_id: &str,
+        tool_name: &str,
         source: DiscoveryProtocol,
         target: DiscoveryProtocol,
     ) -> Option<BridgeFidelity> {
         if source == DiscoveryProtocol::Native && target == source {
             return Some(BridgeFidelity::Lossless);
         }
-        let tool = self.kernel.tool(&request.server_id, &request.tool_name)?;
+        let tool = self.kernel.tool(server_id, tool_name)?;
         let supported =
             target == DiscoveryProtocol::Native || self.routes.registry.executor(target).is_some();
         let facts = Facts::of(&tool, supported, AcpCategory::default());

@@ -67,6 +67,8 @@ pub enum Bearer {
 pub struct RequestHead {
     /// The address that the request comes from; none where the server does not say.
     pub from: Option<IpAddr>,
+    /// The name by which the client's requests are counted.
+    pub client: String,
     /// The principal, or why the request is not authenticated so far.
     pub principal: Result<Principal, AuthError>,
     /// The proof of possession, or why it is not one.
@@ -144,7 +146,7 @@ impl HttpAuth {
         {
             place.belongs_to(&principal.name)?;
         }
-        Ok(RequestHead { from, principal, proof: proof(headers) })
+        Ok(RequestHead { from, client, principal, proof: proof(headers) })
     }
 
     /// The capability in `X-Chio-Capability`. Its signature is not checked here.

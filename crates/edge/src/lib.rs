@@ -7,6 +7,7 @@
 pub mod auth;
 pub mod body;
 pub mod call_metadata;
+pub mod cors;
 mod edge;
 mod endpoint;
 pub mod limits;

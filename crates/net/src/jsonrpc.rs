@@ -27,7 +27,7 @@ mod write;
 pub use body::Body;
 pub use error::RpcError;
 pub use id::RequestId;
-pub use inbound::{Inbound, Rejected};
+pub use inbound::{Inbound, Incoming, Rejected};
 pub use message::{Message, Notification, Params, Request, Response};
 
 /// The one value of the member `jsonrpc`.

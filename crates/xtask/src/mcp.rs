@@ -1,8 +1,10 @@
 //! `cargo xtask mcp`: the official MCP suites, clients and servers against the built binary.
 
+mod calls;
 mod clients;
 mod conformance;
 mod edge;
+mod old;
 mod upstreams;
 
 use anyhow::Result;
@@ -41,6 +43,41 @@ pub(crate) const PARTS: &[Part] = &[
         run: |rig| clients::run(rig, "mcp/python-2"),
     },
     Part { name: "rmcp", needs: &[], run: |rig| clients::run(rig, clients::RMCP) },
+    Part {
+        name: "typescript-1.10",
+        needs: &["mcp/node", "mcp/typescript-1.10"],
+        run: |rig| old::over_http(rig, "mcp/typescript-1.10"),
+    },
+    Part {
+        name: "typescript-1.12",
+        needs: &["mcp/node", "mcp/typescript-1.12"],
+        run: |rig| old::over_http(rig, "mcp/typescript-1.12"),
+    },
+    Part {
+        name: "typescript-1.17",
+        needs: &["mcp/node", "mcp/typescript-1.17"],
+        run: |rig| old::over_http(rig, "mcp/typescript-1.17"),
+    },
+    Part {
+        name: "typescript-1.24",
+        needs: &["mcp/node", "mcp/typescript-1.24"],
+        run: |rig| old::over_http(rig, "mcp/typescript-1.24"),
+    },
+    Part {
+        name: "python-1.22",
+        needs: &["mcp/python-1.22"],
+        run: |rig| old::over_http(rig, "mcp/python-1.22"),
+    },
+    Part {
+        name: "python-1.8",
+        needs: &["mcp/python-1.8"],
+        run: |rig| old::over_http(rig, "mcp/python-1.8"),
+    },
+    Part {
+        name: "python-0.9",
+        needs: &["mcp/python-0.9"],
+        run: |rig| old::over_stdio(rig, "mcp/python-0.9"),
+    },
     Part {
         name: "server-everything",
         needs: &["mcp/node", "mcp/servers", "mcp/typescript-2"],

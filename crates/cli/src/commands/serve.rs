@@ -7,6 +7,7 @@ use chio_kernel::KernelConfig;
 
 use crate::adoption::AdoptArgs;
 use crate::config::{Config, DEFAULT_FILE};
+use crate::edge_args::VersionArgs;
 use crate::io::Io;
 use crate::logging::LogArgs;
 use crate::policy_args::PolicySources;
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
     config: PathBuf,
     #[command(flatten)]
+    version: VersionArgs,
+    #[command(flatten)]
     adopt: AdoptArgs,
     #[command(flatten)]
     log: LogArgs,
@@ -39,7 +42,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.log.start();
-    let config = Config::load(io, &args.config)?;
+    let mut config = Config::load(io, &args.config)?;
+    args.version.apply(&mut config.edges)?;
     let trial = config.shadow_policy.as_ref();
     let policies = PolicySources::new(&config.policy, trial, &config.folder, &io.own);
     let plan = Plan {

@@ -11,6 +11,7 @@ use chio_store::Location;
 
 use crate::access::AccessConfig;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
+use crate::edge_args::VersionArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
 use crate::live::Lines;
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
     #[command(flatten)]
+    version: VersionArgs,
+    #[command(flatten)]
     serve: ServeArgs,
 }
 
@@ -61,9 +64,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             ListenerConfig::http(args.listen, AccessConfig::Nothing),
             ListenerConfig::socket(folder.join(NATIVE_SOCKET)),
         ];
+        let mut edges = default_edges(&listeners);
+        args.version.apply(&mut edges)?;
         let plan = Plan {
             servers: vec![demo::server(Some(&folder))],
-            edges: default_edges(&listeners),
+            edges,
             listeners,
             ..args.serve.plan(io, location, CHOOSE)?
         };

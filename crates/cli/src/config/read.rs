@@ -10,7 +10,7 @@ use chio_store::{Location, StoreUrl};
 use chio_yaml::{Key, NodeKind, Problem, Problems, Section, listed, parse};
 
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
-use crate::access::{AccessConfig, JwtConfig};
+use crate::access::{AccessConfig, JwtConfig, check_origin};
 use crate::edges::EDGES;
 use crate::listeners::{Admits, ListenerConfig, Transport};
 use crate::policies::DEFAULT;
@@ -63,6 +63,7 @@ const LISTENER: &[Key] = &[
         "none",
         "what clients without a credential may do",
     ),
+    Key::new("origins", "a list of texts", "[]", "web pages of other servers that may call"),
 ];
 const TOKEN: &[Key] = &[
     Key::new("name", "a name", "required", "whom the token stands for"),
@@ -210,7 +211,7 @@ fn used(
 
 fn transport(section: &Section<'_>, folder: &Path) -> Option<Transport> {
     if let Some(socket) = section.text("socket") {
-        for key in ["listen", "tokens", "jwt", "anonymous"] {
+        for key in ["listen", "tokens", "jwt", "anonymous", "origins"] {
             if section.has(key) {
                 section.problem(key, "expected `socket` or an HTTP listener, found both");
             }
@@ -226,7 +227,14 @@ fn transport(section: &Section<'_>, folder: &Path) -> Option<Transport> {
             return None;
         }
     };
-    Some(Transport::Http { address, access: access(section, folder) })
+    let mut pages = Vec::new();
+    for origin in section.texts("origins") {
+        match check_origin(origin.text) {
+            Ok(origin) => pages.push(origin),
+            Err(expected) => section.problem_at(origin.place, &expected),
+        }
+    }
+    Some(Transport::Http { address, access: access(section, folder), pages })
 }
 
 /// What clients of an HTTP listener have to show.
@@ -573,6 +581,18 @@ mod tests {
             (
                 "servers: [{id: demo}]\nlisteners: {h: {anonymous: default, tokens: [{name: a, file: t}]}}",
                 "found both",
+            ),
+            (
+                "servers: [{id: demo}]\nedges: {mcp: {versions: [\"2025-06-17\"]}}",
+                "chio.yaml:2:24: `edges.mcp.versions`: expected versions among 2025-11-25, ",
+            ),
+            (
+                "servers: [{id: demo}]\nlisteners: {http: {origins: [\"*\"]}}",
+                "chio.yaml:2:29: `listeners.http.origins`: expected an origin such as",
+            ),
+            (
+                "servers: [{id: demo}]\nlisteners: {s: {socket: s, origins: [\"https://a.b\"]}}",
+                "expected `socket` or an HTTP listener, found both",
             ),
             ("servers: [{a2a: {}}]", "`servers[0].a2a.target`: expected a URL here"),
             ("servers: [{a2a: {target: nowhere}}]", "expected a URL such as"),

@@ -60,6 +60,15 @@ fn a_policy_file_is_named_by_its_whole_path_and_a_built_in_one_by_its_name() {
 }
 
 #[test]
+fn the_versions_that_are_named_are_passed_on() {
+    let world = World::new();
+    let options = ["--client", "cursor", "--protocol-version", "2025-06-18,2024-11-05"];
+    let found = config(&world, &options).json();
+    let more = ["--protocol-version", "2025-06-18", "--protocol-version", "2024-11-05"];
+    assert_eq!(found["mcpServers"]["filesystem"]["args"], words(&world, &more));
+}
+
+#[test]
 fn what_is_printed_starts_the_server() {
     let world = World::new();
     let fixture = mcp_fixture().to_str().unwrap();

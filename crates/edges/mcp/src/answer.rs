@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::bridge::McpBridge;
 use crate::error::{CANCELLED, guidance, unreleased};
 
-/// The member of `_meta` with Chio's details of the call.
-const CHIO: &str = "chio";
+/// The member of `_meta` with Chio's details of a call or a tool.
+pub(crate) const CHIO: &str = "chio";
 
 /// The result of a call, or the error of one that was cancelled.
 pub(crate) fn call_result(

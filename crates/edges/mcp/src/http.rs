@@ -18,13 +18,15 @@ use endpoint::Endpoint;
 
 /// Where the protocol is served.
 pub(crate) const PATH: &str = "/mcp";
+/// The same as some clients write it.
+const SLASHED: &str = "/mcp/";
 
 impl McpService {
     /// Routes that serve the protocol at `/mcp`.
     pub(crate) fn router(&self, auth: Arc<HttpAuth>) -> Router {
         let endpoint = Endpoint::new(Arc::clone(&self.shared), auth);
-        Router::new()
-            .route(PATH, on_post(post::answer).get(get::answer).delete(delete::answer))
-            .with_state(endpoint)
+        let answers = || on_post(post::answer).get(get::answer).delete(delete::answer);
+        // No redirect: clients would send their body again, or not.
+        Router::new().route(PATH, answers()).route(SLASHED, answers()).with_state(endpoint)
     }
 }

@@ -1,5 +1,5 @@
 //! The Model Context Protocol, as a server: sessions over HTTP (`POST`, `GET` and `DELETE` on
-//! `/mcp`) and over standard input and output.
+//! `/mcp`) and over standard input and output, of every version that has sessions.
 //!
 //! A session belongs to the identity that opened it. What it may do is said by the tokens that
 //! [`chio_cross_protocol::Admission`] gives for it; every `tools/call` goes through the
@@ -22,6 +22,8 @@ mod session;
 mod sessions;
 mod stdio;
 mod tasks;
+mod version;
+mod wire_form;
 
 pub use names::server_prefix;
 pub use negotiation::SUPPORTED;

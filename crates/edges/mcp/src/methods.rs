@@ -1,5 +1,6 @@
 //! The methods of the protocol: dispatches one request or notification.
 
+pub(crate) mod batch;
 mod call;
 mod control;
 mod initialize;
@@ -20,9 +21,9 @@ pub(crate) use lists::page;
 
 use crate::error::{invalid, not_ready, unauthenticated};
 use crate::events::StreamId;
-use crate::negotiation::types_results;
 use crate::session::{McpSession, Running, Stage};
 use crate::tasks;
+use crate::wire_form::fit_result;
 
 /// A request while it is handled.
 pub(crate) struct RequestContext<'a> {
@@ -38,7 +39,7 @@ pub(crate) struct RequestContext<'a> {
 }
 
 /// What a request shows besides what it says.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Credentials {
     /// The capability that it presents, verified; none where capabilities are issued.
     pub(crate) capability: Option<PresentedToken>,
@@ -90,13 +91,17 @@ pub(crate) async fn handle_request(
     if session.stage() != Stage::Ready {
         return Err(not_ready(&method));
     }
+    if !session.version.knows_method(&method) {
+        return Err(RpcError::method_not_found());
+    }
     let params = params.into_object()?;
     let (cancellation, running) = session.begin(&id)?;
     let running = Some(running);
     let context =
         RequestContext { session, id, params, stream, cancellation, credentials, running };
     let mut result = dispatch(&method, context).await?;
-    if types_results(&session.version)
+    fit_result(session.version, &method, &mut result);
+    if session.version.types_results()
         && let Value::Object(members) = &mut result
     {
         members.entry("resultType").or_insert_with(|| json!("complete"));

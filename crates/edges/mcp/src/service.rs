@@ -9,8 +9,8 @@ use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, T
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{Rate, RateLimiter};
 use chio_edge::{
-    Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, Settings, StreamError, Streams,
-    UserApprovals,
+    Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings, StreamError,
+    Streams, UserApprovals,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::events::Retained;
 use crate::http;
 use crate::limits::McpLimits;
 use crate::names::Names;
-use crate::negotiation::SUPPORTED;
+use crate::negotiation::{VERSIONS, Versions};
 use crate::sessions::Sessions;
 
 /// How often sessions that no client uses are ended.
@@ -42,20 +42,20 @@ pub const EDGE: EdgeKind = EdgeKind {
     default_listener: "http",
     asks_users: true,
     settings: &[
-        Setting::new("versions", Form::Texts, "all", "the versions of MCP that are spoken"),
+        Setting::new(VERSIONS, Form::Texts, "all", "the versions of MCP that are spoken"),
         Setting::new("max_sessions", Form::Number(1_000_000), "1024", "the most sessions at once"),
         Setting::new("session_idle", Form::Duration, "15m", "how long an unused session lives"),
         Rate::SETTING,
         Setting::new("rotate_streams", Form::Duration, "never", "when clients have to come back"),
     ],
-    check: |_, _| Ok(()),
-    start: |context, settings| Ok(Arc::new(McpService::new(context, settings))),
+    check: |settings, _| Versions::new(settings.texts(VERSIONS)).map(drop),
+    start: |context, settings| Ok(Arc::new(McpService::new(context, settings)?)),
 };
 
 /// How sessions are served.
 pub(crate) struct McpOptions {
     /// The versions of the protocol that are spoken.
-    pub(crate) versions: Vec<String>,
+    pub(crate) versions: Versions,
     /// How much clients may ask for.
     pub(crate) limits: McpLimits,
     /// After how long a stream is closed for its client to come back.
@@ -106,13 +106,9 @@ impl EdgeState {
 
 impl McpService {
     /// A service of these settings. Must be made within a runtime.
-    fn new(context: EdgeContext, settings: &Settings) -> Self {
-        let versions = match settings.texts("versions") {
-            [] => SUPPORTED.map(str::to_owned).to_vec(),
-            versions => versions.to_vec(),
-        };
+    fn new(context: EdgeContext, settings: &Settings) -> Result<Self, SettingError> {
         let options = McpOptions {
-            versions,
+            versions: Versions::new(settings.texts(VERSIONS))?,
             limits: McpLimits::new(settings),
             rotate_streams: settings.duration("rotate_streams"),
             user_approvals: context.user_approvals,
@@ -140,7 +136,7 @@ impl McpService {
                 shared.sessions.make_room(&shared.retained, limits.retained_bytes);
             }
         });
-        Self { shared }
+        Ok(Self { shared })
     }
 }
 

@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::invalid;
 use crate::events::{Priming, StreamId};
-use crate::negotiation::primes;
 use crate::outlet::Outlet;
 use crate::service::EdgeState;
 use crate::tasks::TaskTable;
+use crate::version::Version;
+use crate::wire_form::{fit_notification, fit_question};
 
 /// How long calls that were cancelled may take to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,7 +71,7 @@ pub(crate) struct McpSession {
     /// The session as the kernel knows it.
     pub(crate) kernel_session: Session,
     /// The version of the protocol.
-    pub(crate) version: String,
+    pub(crate) version: Version,
     /// What the client can do, as it says itself.
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
@@ -98,7 +99,7 @@ pub(crate) struct Handshake {
     pub(crate) id: String,
     pub(crate) owner: String,
     pub(crate) kernel_session: Session,
-    pub(crate) version: String,
+    pub(crate) version: Version,
     pub(crate) client: Map<String, Value>,
     pub(crate) outlet: Outlet,
     /// The capability that the client presented, if any.
@@ -141,7 +142,7 @@ impl McpSession {
 
     /// How events are written for the client.
     pub(crate) fn form(&self, priming: Priming) -> Priming {
-        if primes(&self.version) { priming } else { Priming::Absent }
+        if self.version.primes() { priming } else { Priming::Absent }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -268,8 +269,11 @@ impl McpSession {
 
     /// Sends the client a notification.
     pub(crate) fn notify(&self, stream: StreamId, notification: ServerNotification) {
-        let ServerNotification { method, params } = notification;
+        let ServerNotification { method, mut params } = notification;
         if method == "notifications/message" && !self.wants_log(&params) {
+            return;
+        }
+        if !fit_notification(self.version, &method, &mut params) {
             return;
         }
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
@@ -293,8 +297,12 @@ impl McpSession {
         let taken = known.filter(|(.., capability)| self.client.contains_key(*capability));
         let (_, method, _) = taken.ok_or(AskError::Unsupported)?;
         let params = match question.params {
-            Value::Object(params) if params.is_empty() => Params::Absent,
-            Value::Object(params) => Params::Object(params),
+            Value::Object(mut params) if !params.is_empty() => {
+                if !fit_question(self.version, method, &mut params) {
+                    return Err(AskError::Unsupported);
+                }
+                Params::Object(params)
+            }
             _ => Params::Absent,
         };
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());

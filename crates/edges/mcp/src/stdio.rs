@@ -8,7 +8,9 @@ use chio_core::registry::ErrorCode;
 use chio_cross_protocol::Principal;
 use chio_edge::Streams;
 use chio_edge::lines::{LineSender, line_queue};
-use chio_net::jsonrpc::{Inbound, Message, Rejected, Request, RequestId, Response, RpcError};
+use chio_net::jsonrpc::{
+    Inbound, Incoming, Message, Rejected, Request, RequestId, Response, RpcError,
+};
 use chio_net::lines::{Line, Lines};
 use chio_net::memory::{Crowded, HeldMemory, read_text};
 use tokio::io::{AsyncRead, BufReader};
@@ -17,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{invalid, not_ready, registered};
 use crate::events::NOTIFICATIONS;
-use crate::methods::{self, Credentials};
+use crate::methods::{self, Credentials, batch};
 use crate::outlet::Outlet;
 use crate::service::McpService;
 use crate::session::{McpSession, Stage};
@@ -69,7 +71,8 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     async fn read<R: AsyncRead + Unpin>(&mut self, reader: R) -> io::Result<()> {
-        let max = self.service.shared.options.limits.message_bytes;
+        let limits = &self.service.shared.options.limits;
+        let (max, most) = (limits.message_bytes, limits.running);
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, reader), max);
         while let Some(line) = lines.next().await? {
             match line {
@@ -87,7 +90,7 @@ impl Conversation<'_> {
                 }
                 Line::Whole(line) if line.trim_ascii().is_empty() => {}
                 Line::Whole(line) => {
-                    let read = |line: &[u8]| Inbound::new().read(line);
+                    let read = move |line: &[u8]| Inbound::new().read_all(line, most);
                     let message = read_text(line, read).await.map_err(io::Error::other)?;
                     self.handle(message, lines.take_memory()).await;
                 }
@@ -103,8 +106,18 @@ impl Conversation<'_> {
         self.lines.send(response.to_text(), false);
     }
 
-    /// Handles a message, which takes this memory.
-    async fn handle(&mut self, message: Result<Message, Rejected>, held: HeldMemory) {
+    /// Handles a line, which takes this memory.
+    async fn handle(&mut self, line: Result<Incoming, Rejected>, held: HeldMemory) {
+        let message = match line {
+            Ok(Incoming::One(message)) => Ok(message),
+            Ok(Incoming::Batch(messages)) => match self.session.clone() {
+                Some(session) if session.version.has_batches() => {
+                    return self.batch(&session, messages, held).await;
+                }
+                _ => Err(Rejected::batch()),
+            },
+            Err(rejected) => Err(rejected),
+        };
         let message = match message {
             Ok(message) => message,
             Err(rejected) => {
@@ -147,6 +160,29 @@ impl Conversation<'_> {
                 methods::handle_request(&session, request, NOTIFICATIONS, Credentials::default())
                     .await;
             lines.send(Response { id, outcome: outcome.map(Into::into) }.to_text(), false);
+        });
+    }
+
+    /// Runs the messages of a batch, which takes this memory. Their responses are one line.
+    async fn batch(
+        &mut self,
+        session: &Arc<McpSession>,
+        messages: Vec<Result<Message, Rejected>>,
+        held: HeldMemory,
+    ) {
+        let credentials = Credentials::default();
+        let mut responses = batch::begin(session, messages, NOTIFICATIONS, credentials).await;
+        if responses.is_empty() {
+            return;
+        }
+        let lines = self.lines.clone();
+        self.running.spawn(async move {
+            let _held = held;
+            let mut texts = Vec::new();
+            while let Some(response) = responses.join_next().await {
+                texts.extend(response.map(|response| response.to_text()));
+            }
+            lines.send(format!("[{}]", texts.join(",")), false);
         });
     }
 

@@ -1,7 +1,7 @@
 //! Which `Host` and `Origin` a request may carry, so that no web page reaches a server on this
 //! machine through a name of its own (DNS rebinding).
 
-use http::header::{HOST, HeaderMap, ORIGIN};
+use http::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use url::{Host, Origin, Url};
 
 /// What browsers say about where a request comes from (W3C Fetch Metadata).
@@ -15,6 +15,8 @@ pub struct OriginRules {
     /// The same hosts as clients usually write them, which need not be read each time.
     usual: Vec<String>,
     origins: Vec<Origin>,
+    /// Pages of other servers that the operator names.
+    pages: Vec<Origin>,
 }
 
 /// Why a request is refused.
@@ -52,7 +54,7 @@ impl OriginRules {
             ["http", "https"].map(|scheme| Origin::Tuple(scheme.to_owned(), host.clone(), *port))
         });
         let usual = names.iter().map(|name| format!("{name}:{port}")).collect();
-        Self { origins: origins.collect(), hosts: Some(hosts), usual }
+        Self { origins: origins.collect(), hosts: Some(hosts), usual, pages: Vec::new() }
     }
 
     /// For a server behind a name that others can reach: every host, and no page.
@@ -65,6 +67,28 @@ impl OriginRules {
     pub fn with_host(mut self, host: &str) -> Option<Self> {
         self.hosts.get_or_insert_default().push(read_host(host, 443)?);
         Some(self)
+    }
+
+    /// As this, and pages of this origin, written `https://name:port`. None where the text is no
+    /// origin.
+    pub fn with_pages_of(mut self, origin: &str) -> Option<Self> {
+        // It would be a name like any other, and is meant for all names.
+        let origin = Some(origin).filter(|origin| !origin.contains('*'))?;
+        self.pages.push(read_origin(origin)?);
+        Some(self)
+    }
+
+    /// Whether the operator names pages of other servers.
+    pub const fn names_pages(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    /// The origin of a request that comes from a page which the operator named.
+    pub fn named_page<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let (origin, None) = (origins.next()?, origins.next()) else { return None };
+        let read = read_origin(origin.to_str().ok()?)?;
+        self.pages.contains(&read).then_some(origin)
     }
 
     /// Checks a request's headers. `authority` is what HTTP/2 has in place of `Host`.
@@ -82,7 +106,8 @@ impl OriginRules {
             return Err(OriginError::Origin);
         }
         let origin = read_origin(text).ok_or(OriginError::OriginForm)?;
-        if self.origins.contains(&origin) { Ok(()) } else { Err(OriginError::Origin) }
+        let is_allowed = self.origins.contains(&origin) || self.pages.contains(&origin);
+        if is_allowed { Ok(()) } else { Err(OriginError::Origin) }
     }
 
     fn check_host(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), OriginError> {

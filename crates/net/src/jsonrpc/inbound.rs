@@ -32,6 +32,20 @@ impl Rejected {
     fn unanswered(error: RpcError) -> Self {
         Self { error: Box::new(error), answer_to: None }
     }
+
+    /// A batch, where the protocol has none.
+    pub fn batch() -> Self {
+        Self::with_null_id(RpcError::invalid_request("expected one message, found a batch"))
+    }
+}
+
+/// What one text holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    /// One message.
+    One(Message),
+    /// Several, each read by itself, in the order in which they came.
+    Batch(Vec<Result<Message, Rejected>>),
 }
 
 /// A reader, with what its protocol accepts.
@@ -48,7 +62,7 @@ impl Default for Inbound {
 }
 
 impl Inbound {
-    /// Accepts responses and every method. Batches are refused: no protocol here has them.
+    /// Accepts responses and every method.
     pub const fn new() -> Self {
         Self { responses: true, is_known: |_| true }
     }
@@ -66,22 +80,42 @@ impl Inbound {
         self
     }
 
-    /// Reads one message.
+    /// Reads one message. A batch is refused.
     ///
     /// # Errors
     /// When the text is not JSON, repeats a member, nests too deep, or is not a message that this
     /// reader accepts.
     pub fn read(&self, text: &[u8]) -> Result<Message, Rejected> {
-        let value =
-            strict::from_slice(text).map_err(|error| Rejected::with_null_id(unread(&error)))?;
-        let wrong = |message: &str| Rejected::with_null_id(RpcError::invalid_request(message));
-        let mut members = match value {
-            Value::Object(members) => members,
-            Value::Array(_) => return Err(wrong("expected one message, found a batch")),
-            other => {
-                let found = kind(&other);
-                return Err(wrong(&format!("expected a message that is an object, found {found}")));
+        match value_of(text)? {
+            Value::Array(_) => Err(Rejected::batch()),
+            value => self.message(value),
+        }
+    }
+
+    /// Reads one message, or a batch of at most so many.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and when a batch has no message or too many. What is wrong with one message
+    /// of a batch is told in its place.
+    pub fn read_all(&self, text: &[u8], most: usize) -> Result<Incoming, Rejected> {
+        match value_of(text)? {
+            Value::Array(messages) if (1..=most).contains(&messages.len()) => {
+                let messages = messages.into_iter().map(|message| self.message(message));
+                Ok(Incoming::Batch(messages.collect()))
             }
+            Value::Array(messages) => {
+                let found = messages.len();
+                let expected = format!("expected a batch of 1 to {most} messages, found {found}");
+                Err(Rejected::with_null_id(RpcError::invalid_request(expected)))
+            }
+            value => self.message(value).map(Incoming::One),
+        }
+    }
+
+    fn message(&self, value: Value) -> Result<Message, Rejected> {
+        let Value::Object(mut members) = value else {
+            let message = format!("expected a message that is an object, found {}", kind(&value));
+            return Err(Rejected::with_null_id(RpcError::invalid_request(message)));
         };
         if self.responses && !members.contains_key("method") && answers(&members) {
             // An answer to a broken answer could be taken for the answer to the peer's own request
@@ -124,6 +158,10 @@ impl Inbound {
         let params = members.remove("params").map_or(Ok(Params::Absent), Params::try_from)?;
         Ok((method, params))
     }
+}
+
+fn value_of(text: &[u8]) -> Result<Value, Rejected> {
+    strict::from_slice(text).map_err(|error| Rejected::with_null_id(unread(&error)))
 }
 
 fn response(mut members: Map<String, Value>) -> Result<Response, RpcError> {

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Body, Inbound, Message, Notification, Params, Rejected, Request, RequestId, Response, RpcError,
+    Body, Inbound, Incoming, Message, Notification, Params, Rejected, Request, RequestId, Response,
+    RpcError,
 };
 
 /// As an A2A or ACP edge reads: it asks its peer nothing, and knows its methods.
@@ -227,6 +228,27 @@ fn a_batch_is_refused() {
         }
     }
     check(&ASKS, &[("[]", "-32600 under null"), (one, "request 1 m -")]);
+}
+
+#[test]
+fn a_batch_is_read_message_by_message_where_there_are_batches() {
+    let read = |text: &str| match ASKS.read_all(text.as_bytes(), 3) {
+        Ok(Incoming::One(message)) => vec![told(&Ok(message))],
+        Ok(Incoming::Batch(messages)) => messages.iter().map(told).collect(),
+        Err(rejected) => vec![format!("refused: {}", told(&Err(rejected)))],
+    };
+    let one = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+    let broken = r#"{"jsonrpc":"2.0","id":2}"#;
+    assert_eq!(read(one), ["request 1 m -"]);
+    assert_eq!(read(&format!("[{one}]")), ["request 1 m -"]);
+    assert_eq!(
+        read(&format!("[{broken},{one},[{one}]]")),
+        ["-32600 under 2", "request 1 m -", "-32600 under null"]
+    );
+    for text in ["[]".to_owned(), format!("[{one},{one},{one},{one}]"), "7".to_owned()] {
+        assert_eq!(read(&text), ["refused: -32600 under null"], "{text}");
+    }
+    assert_eq!(read("["), ["refused: -32700 under null"]);
 }
 
 #[test]

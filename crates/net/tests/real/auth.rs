@@ -409,3 +409,30 @@ fn a_server_with_a_name_takes_it_with_or_without_the_usual_port() {
     assert_eq!(any.check(&page, None), Err(OriginError::Origin));
     assert!(OriginRules::any_host().with_host("a/b").is_none());
 }
+
+#[test]
+fn pages_that_are_named_may_call_and_only_they_are_named() {
+    let rules = OriginRules::loopback(9090).with_pages_of("https://app.example").unwrap();
+    assert!(rules.names_pages() && !OriginRules::loopback(9090).names_pages());
+    let host = ("host", "127.0.0.1:9090");
+    for (origin, accepted, named) in [
+        ("https://app.example", true, true),
+        ("https://app.example:443", true, true),
+        ("https://app.example:8443", false, false),
+        ("http://app.example", false, false),
+        ("https://x.app.example", false, false),
+        ("null", false, false),
+        // Its own page is of the same origin, and asks for nothing.
+        ("http://127.0.0.1:9090", true, false),
+    ] {
+        let headers = headers(&[host, ("origin", origin)]);
+        assert_eq!(rules.check(&headers, None).is_ok(), accepted, "{origin}");
+        let found = rules.named_page(&headers).map(|page| page.to_str().unwrap());
+        assert_eq!(found, named.then_some(origin), "{origin}");
+    }
+    let twice = [host, ("origin", "https://app.example"), ("origin", "https://app.example")];
+    assert_eq!(rules.named_page(&headers(&twice)), None);
+    for wrong in ["*", "https://*", "https://*.example", "app.example", "null", "https://a/", ""] {
+        assert!(OriginRules::any_host().with_pages_of(wrong).is_none(), "{wrong}");
+    }
+}

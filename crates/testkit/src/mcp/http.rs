@@ -15,13 +15,14 @@ const READ_SIZE: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub struct Request {
     method: &'static str,
+    path: &'static str,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
 impl Request {
     fn new(method: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { method, headers: Vec::new(), body: body.into() }
+        Self { method, path: "/mcp", headers: Vec::new(), body: body.into() }
     }
 
     /// A message, with the headers that every client sends.
@@ -51,6 +52,12 @@ impl Request {
         Self::new(method, "")
     }
 
+    /// The same to another path.
+    pub const fn at(mut self, path: &'static str) -> Self {
+        self.path = path;
+        self
+    }
+
     /// The same with this header, in place of one of that name.
     pub fn with(self, name: &str, value: &str) -> Self {
         self.without(name).and(name, value)
@@ -75,7 +82,7 @@ impl Request {
     /// What is sent to the server at this address.
     #[must_use]
     pub fn bytes(&self, address: &str) -> Vec<u8> {
-        let mut head = format!("{} /mcp HTTP/1.1\r\n", self.method);
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.has("Host") {
             head.push_str(&format!("Host: {address}\r\n"));
         }

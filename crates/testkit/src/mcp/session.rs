@@ -61,7 +61,13 @@ impl Door {
     /// Opens a session of a client that can do this.
     #[track_caller]
     pub fn open_with(&self, capabilities: &Value) -> Session {
-        let params = json!({"protocolVersion": VERSION, "capabilities": capabilities,
+        self.open_as(VERSION, capabilities)
+    }
+
+    /// The same of a client of this version.
+    #[track_caller]
+    pub fn open_as(&self, version: &str, capabilities: &Value) -> Session {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"}});
         let session = self.begin(&params);
         session.notify("notifications/initialized", &json!({}));

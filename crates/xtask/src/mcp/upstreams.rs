@@ -4,22 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{clients, edge};
-use crate::output::say;
-use crate::suites::drive::drive;
+use super::calls::{self, Call, call};
+use super::clients;
+use crate::suites::Rig;
 use crate::suites::folder::Folder;
-use crate::suites::{Rig, chio, receipts};
-
-/// One call that a client is told to make.
-struct Call {
-    name: &'static str,
-    tool: &'static str,
-    arguments: Value,
-    /// What the answer has to contain; none when the call has to be denied.
-    contains: Option<&'static str>,
-}
 
 /// The folder with files.
 const FILES: &str = "files";
@@ -54,15 +44,7 @@ pub(super) fn filesystem(rig: &Rig) -> Result<Vec<String>> {
     run(rig, &folder, "mcp/python-2", ("server-filesystem", files.as_os_str()), &calls)
 }
 
-fn call(
-    name: &'static str,
-    tool: &'static str,
-    arguments: Value,
-    contains: Option<&'static str>,
-) -> Call {
-    Call { name, tool, arguments, contains }
-}
-
+/// Runs a client against one of the official servers.
 fn run(
     rig: &Rig,
     folder: &Folder,
@@ -74,32 +56,14 @@ fn run(
     let script = format!("node_modules/@modelcontextprotocol/{server}/dist/index.js");
     let script = rig.installed("mcp/servers").join(script);
     let upstream = [node.as_os_str(), script.as_os_str(), argument];
-    let mut program = clients::program(rig, client)?;
-    let chio = edge::serve(rig, folder, "default", clients::ROTATION, &upstream)?;
-
-    let told = calls.iter().map(|it| {
-        json!({
-            "name": it.name,
-            "tool": it.tool,
-            "arguments": it.arguments,
-            "contains": it.contains.unwrap_or_default(),
-            "denied": it.contains.is_none(),
-        })
-    });
     // The only root that makes sense to a server of files: the one that it was started with.
     let root = format!("file://{}", folder.path(FILES).display());
-    let task = json!({"url": edge::url(&chio), "root": root, "calls": told.collect::<Vec<_>>()});
-    let mut steps = vec!["connect", "tools"];
-    steps.extend(calls.iter().map(|it| it.name));
-    steps.extend(["close", "calls"]);
-    program.arg(task.to_string());
-    let mut problems = drive(program, &steps, Some(u64::try_from(calls.len())?))?;
-    if !problems.is_empty() {
-        say!("the last that `chio` said:\n{}", chio.complaints());
-    }
-    problems.extend(chio.end()?);
-    let verdict = |it: &Call| if it.contains.is_some() { "allow" } else { "deny" };
-    let expected: Vec<(&str, &str)> = calls.iter().map(|it| (it.tool, verdict(it))).collect();
-    problems.extend(receipts::problems(&chio::receipts(rig, folder)?, &receipts::count(&expected)));
-    Ok(problems)
+    calls::over_http(
+        rig,
+        folder,
+        clients::program(rig, client)?,
+        &upstream,
+        json!({"root": root}),
+        calls,
+    )
 }

@@ -74,9 +74,10 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let agent = args.agent.of_args(io, args.server_id.as_ref(), &args.store)?;
     let starting = format!("asking the agent `{}` for its card", agent.id);
     let access = AccessConfig::Args(args.access.clone());
+    let listener = ListenerConfig::http(args.http, access).for_pages(&args.access.cors_origin);
     let plan = Plan {
         servers: vec![Arc::new(agent)],
-        listeners: vec![ListenerConfig::http(args.http, access)],
+        listeners: vec![listener],
         edges: vec![EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()), a2a],
         starting: Some(starting),
         ..args.serve.plan(io, args.store.location(io)?, CHOOSE)?

@@ -43,7 +43,7 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
         let edges = config.edges.iter().filter(|edge| edge.listener == listener.name);
         let what = edges.map(|edge| edge.kind.name).next().unwrap_or_default();
         match &listener.transport {
-            Transport::Http { address: listens, access } => {
+            Transport::Http { address: listens, access, .. } => {
                 checks.push(address(what, *listens, access, running.as_ref()));
                 checks.extend(self::access(io, access));
             }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::edge_args::VersionArgs;
 use crate::io::Io;
 use crate::policies::is_built_in;
 use crate::store_args::DEFAULT_FOLDER;
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     /// The policy that judges calls: a file, or a built-in one [default: default]
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
+    #[command(flatten)]
+    version: VersionArgs,
     /// The command that starts the server, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -97,6 +100,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             text_of(&whole(io, Path::new(policy))?)?
         };
         words.extend(["--policy".to_owned(), policy]);
+    }
+    for version in args.version.named() {
+        words.extend(["--protocol-version".to_owned(), version.clone()]);
     }
     if args.name.is_some() {
         words.extend(["--server-id".to_owned(), name.clone()]);

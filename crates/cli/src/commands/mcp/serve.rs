@@ -90,7 +90,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.serve.start_log();
     let (server, starting) = args.server(io)?;
     let listener = match args.http {
-        Some(address) => ListenerConfig::http(address, AccessConfig::Args(args.access.clone())),
+        Some(address) => ListenerConfig::http(address, AccessConfig::Args(args.access.clone()))
+            .for_pages(&args.access.cors_origin),
         None => ListenerConfig::stdio(Admits::ByPolicy(Anonymous::Refused)),
     };
     let edge = EdgeConfig::new(&chio_mcp_edge::EDGE, args.edge.settings()).on(&listener.name);

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Authenticated, Endpoint};
 use super::reply::{Reply, empty};
 use crate::session::Stage;
 
@@ -14,7 +14,7 @@ pub(super) async fn answer(State(endpoint): State<Endpoint>, head: Parts) -> Rep
 }
 
 async fn end_session(endpoint: &Endpoint, head: &Parts) -> Result<Reply, Box<Reply>> {
-    let (principal, _) = endpoint.authenticate(head).await?;
+    let Authenticated { principal, .. } = endpoint.authenticate(head).await?;
     let session = endpoint.session(&head.headers, principal).await?;
     endpoint.shared.sessions.end(&session, Stage::Deleted);
     tokio::spawn(async move { session.leave_servers().await });

@@ -7,18 +7,30 @@ use axum::http::{HeaderMap, StatusCode};
 use chio_core::capability::DpopProof;
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{CapabilityBridge, Principal};
+use chio_edge::Refusal;
 use chio_edge::auth::{Bearer, HeaderError, HttpAuth, RequestHead};
 use chio_net::jsonrpc::RpcError;
+use tokio::time::Instant;
 
+use super::body::Sending;
 use super::reply::{Reply, SESSION, VERSION, refusal, refused};
 use crate::bridge::McpBridge;
 use crate::error::{invalid, no_session, registered, unauthenticated};
+use crate::events::Priming;
 use crate::service::EdgeState;
 use crate::session::McpSession;
 use crate::sessions::Found;
 
 /// The proof of possession of a request, or why it is not one.
 pub(super) type Proof = Result<Option<Box<DpopProof>>, HeaderError>;
+
+/// The client of a request.
+pub(super) struct Authenticated {
+    pub(super) principal: Principal,
+    pub(super) proof: Proof,
+    /// The name by which its requests are counted.
+    pub(super) client: String,
+}
 
 /// What every request is answered with.
 #[derive(Clone)]
@@ -33,14 +45,30 @@ impl Endpoint {
     }
 
     /// Authenticates a request, and counts it against the rate limit.
-    pub(super) async fn authenticate(
-        &self,
-        head: &Parts,
-    ) -> Result<(Principal, Proof), Box<Reply>> {
+    pub(super) async fn authenticate(&self, head: &Parts) -> Result<Authenticated, Box<Reply>> {
         let (limiter, now) = (&self.shared.rate_limiter, || self.shared.orchestrator.now());
         let head = self.auth.authenticate(head, Bearer::Token, limiter, now).await;
-        let RequestHead { principal, proof, .. } = head.map_err(refused)?;
-        Ok((principal.map_err(|error| refused(error.into()))?, proof))
+        let RequestHead { principal, proof, client, .. } = head.map_err(refused)?;
+        let principal = principal.map_err(|error| refused(error.into()))?;
+        Ok(Authenticated { principal, proof, client })
+    }
+
+    /// Counts the requests of a batch against the rate limit; one of them was counted with its head.
+    pub(super) fn count(&self, client: &str, requests: usize) -> Result<(), Box<Reply>> {
+        for _ in 1..requests {
+            let passed = self.shared.rate_limiter.pass(client, Instant::now());
+            passed.map_err(|seconds| refused(Refusal::rate_limited(seconds)))?;
+        }
+        Ok(())
+    }
+
+    /// How the stream of a request is sent.
+    pub(super) fn sending(&self, session: &McpSession) -> Sending {
+        Sending {
+            rotate: self.shared.options.rotate_streams,
+            form: session.form(Priming::Event),
+            until: self.shared.closing.clone(),
+        }
     }
 
     /// The open session that a request names; or why it has none.
@@ -70,8 +98,8 @@ impl Endpoint {
             return Err(over(session.stage().into_str()));
         }
         let mut versions = headers.get_all(VERSION).iter();
-        if versions.any(|version| version.as_bytes() != session.version.as_bytes()) {
-            let message = format!("expected `MCP-Protocol-Version: {}`", session.version);
+        if versions.any(|version| version.as_bytes() != session.version.name().as_bytes()) {
+            let message = format!("expected `MCP-Protocol-Version: {}`", session.version.name());
             let error = registered(
                 RpcError::INVALID_REQUEST,
                 message,

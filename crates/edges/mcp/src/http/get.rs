@@ -10,7 +10,7 @@ use chio_edge::body::check_accept;
 use chio_net::jsonrpc::RpcError;
 
 use super::body::{Sending, stream};
-use super::endpoint::Endpoint;
+use super::endpoint::{Authenticated, Endpoint};
 use super::reply::{Reply, events, no_stream, refusal};
 use crate::error::{invalid, registered};
 use crate::events::{Conflict, Priming};
@@ -25,7 +25,7 @@ pub(super) async fn answer(State(endpoint): State<Endpoint>, head: Parts) -> Rep
 }
 
 async fn open_stream(endpoint: &Endpoint, head: &Parts) -> Result<Reply, Box<Reply>> {
-    let (principal, _) = endpoint.authenticate(head).await?;
+    let Authenticated { principal, .. } = endpoint.authenticate(head).await?;
     let headers = &head.headers;
     if let Err(error) = check_accept(headers, "text/event-stream") {
         return Err(Box::new(refusal(error.status(), None, invalid(error.to_string()))));

@@ -10,16 +10,18 @@ use axum::http::{HeaderValue, StatusCode};
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::Principal;
 use chio_edge::body::{BodyError, collect_json};
-use chio_net::jsonrpc::{Inbound, Message, Request as RpcRequest, RequestId, Response, RpcError};
+use chio_net::jsonrpc::{
+    Inbound, Incoming, Message, Rejected, Request as RpcRequest, RequestId, Response, RpcError,
+};
 use chio_net::memory::HeldMemory;
 use serde_json::Value;
 
-use super::body::{Sending, stream};
-use super::endpoint::Endpoint;
+use super::body::stream;
+use super::endpoint::{Authenticated, Endpoint};
 use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal, refused};
 use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
-use crate::methods::{self, Credentials};
+use crate::methods::{self, Credentials, batch};
 use crate::outlet::Outlet;
 use crate::session::McpSession;
 
@@ -40,17 +42,31 @@ async fn answer_message(
     head: &Parts,
     body: Body,
 ) -> Result<Reply, Box<Reply>> {
-    let (principal, proof) = endpoint.authenticate(head).await?;
+    let Authenticated { principal, proof, client } = endpoint.authenticate(head).await?;
     let refuse = |status, message: &str| Box::new(refusal(status, None, invalid(message)));
     let headers = &head.headers;
-    let limit = endpoint.shared.options.limits.message_bytes;
+    let limits = &endpoint.shared.options.limits;
+    let (limit, most) = (limits.message_bytes, limits.running);
     let body = collect_json(headers, body, "application/json, text/event-stream", limit).await;
     let unread = |error: BodyError| match error {
         BodyError::Crowded(_) => refused(error.into()),
         error => refuse(error.status(), &error.to_string()),
     };
+    let read = move |body: &[u8]| Inbound::new().read_all(body, most).map_err(rejected);
     let (message, held) = body.map_err(unread)?.read(read).await.map_err(unread)?;
-    let message = message?;
+    let message = match message? {
+        Incoming::One(message) => message,
+        Incoming::Batch(messages) => {
+            let session = endpoint.session(headers, principal.clone()).await?;
+            if !session.version.has_batches() {
+                return Err(rejected(Rejected::batch()));
+            }
+            endpoint.count(&client, batch::requests(&messages))?;
+            let proof = proof.map_err(|error| refused(error.into()))?;
+            let credentials = Credentials { capability: principal.capability, proof };
+            return run_batch(endpoint, &session, messages, (credentials, held)).await;
+        }
+    };
     let request = match message {
         Message::Request(request) if request.method == "initialize" => {
             if headers.contains_key(SESSION) {
@@ -80,18 +96,13 @@ async fn answer_message(
     let session = endpoint.session(headers, principal).await?;
     let proof = proof.map_err(|error| refused(error.into()))?;
     let credentials = Credentials { capability, proof };
-    let Outlet::Events(log) = &session.outlet else {
-        return Err(refuse(StatusCode::NOT_FOUND, "the session is not one over HTTP"));
-    };
-    let log = Arc::clone(log);
+    let log = events_of(&session)?;
     Ok(run_request(endpoint, session, log, request, (credentials, held)).await)
 }
 
-/// Reads the one message of a body.
-fn read(body: &[u8]) -> Result<Message, Box<Reply>> {
-    Inbound::new().read(body).map_err(|rejected| {
-        Box::new(refusal(StatusCode::BAD_REQUEST, rejected.answer_to, *rejected.error))
-    })
+/// The refusal of what is no message.
+fn rejected(rejected: Rejected) -> Box<Reply> {
+    Box::new(refusal(StatusCode::BAD_REQUEST, rejected.answer_to, *rejected.error))
 }
 
 /// Opens a session. Its answer is a stream that ends with it.
@@ -172,12 +183,7 @@ async fn run_request(
         }
         return events("post_request_sse", one_piece(&session, &log, stream_id, &response));
     }
-    let shared = &endpoint.shared;
-    let sending = Sending {
-        rotate: shared.options.rotate_streams,
-        form: session.form(Priming::Event),
-        until: shared.closing.clone(),
-    };
+    let sending = endpoint.sending(&session);
     let reader = log.read(stream_id);
     // The task below ends the stream.
     opened.log = None;
@@ -188,6 +194,47 @@ async fn run_request(
         log.end(stream_id);
     });
     events("post_request_sse", stream(reader, sending))
+}
+
+/// Runs the messages of a batch, which takes this memory: each response goes out as soon as it is
+/// there.
+async fn run_batch(
+    endpoint: &Endpoint,
+    session: &Arc<McpSession>,
+    messages: Vec<Result<Message, Rejected>>,
+    (credentials, held): (Credentials, HeldMemory),
+) -> Result<Reply, Box<Reply>> {
+    let log = events_of(session)?;
+    let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
+    let stream_id = opened.stream;
+    let mut responses = batch::begin(session, messages, stream_id, credentials).await;
+    if responses.is_empty() {
+        return Ok(empty(StatusCode::ACCEPTED));
+    }
+    let reader = log.read(stream_id);
+    // The task below ends the stream.
+    opened.log = None;
+    tokio::spawn(async move {
+        let _held = held;
+        while let Some(response) = responses.join_next().await {
+            if let Ok(response) = response {
+                log.send(stream_id, &response.to_text(), false);
+            }
+        }
+        log.end(stream_id);
+    });
+    Ok(events("post_request_sse", stream(reader, endpoint.sending(session))))
+}
+
+/// The events of a session over HTTP.
+fn events_of(session: &McpSession) -> Result<Arc<EventLog>, Box<Reply>> {
+    match &session.outlet {
+        Outlet::Events(log) => Ok(Arc::clone(log)),
+        Outlet::Lines(_) => {
+            let error = invalid("the session is not one over HTTP");
+            Err(Box::new(refusal(StatusCode::NOT_FOUND, None, error)))
+        }
+    }
 }
 
 /// A stream that ends when its request is dropped, unless the log is taken out before.

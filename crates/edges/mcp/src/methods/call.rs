@@ -38,7 +38,8 @@ static LAYOUT: MetadataLayout = MetadataLayout {
 pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
     let progress = context.progress();
     let session = context.session;
-    let task = context.params.remove("task");
+    // Clients of a version without tasks mean nothing by it.
+    let task = context.params.remove("task").filter(|_| session.version.has_tasks());
     let request = read_call(&mut context).await?;
     if let Some(task) = task {
         return tasks::create(session, request, &task, progress).await;
@@ -84,7 +85,11 @@ async fn read_call(context: &mut RequestContext<'_>) -> Result<OrchestratedReque
     let reference = reference.map_err(|error| invalid_params(error.to_string()))?;
     let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
     let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
-    session.shared.orchestrator.tool(server, tool).ok_or_else(unknown)?;
+    let orchestrator = &session.shared.orchestrator;
+    let fidelity = orchestrator.fidelity(server, tool, McpBridge.protocol()).ok_or_else(unknown)?;
+    if !fidelity.is_published() {
+        return Err(unknown());
+    }
     let tokens = context.tokens().await?;
     let token = token_for(&tokens, server, tool)
         .cloned()

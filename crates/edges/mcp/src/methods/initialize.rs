@@ -16,6 +16,7 @@ use crate::negotiation::{self, chio_protocol};
 use crate::outlet::Outlet;
 use crate::service::EdgeState;
 use crate::session::{Handshake, McpSession};
+use crate::wire_form::{fit_client, fit_result};
 
 /// After which part of the time that an unused session lives it gives way to a new one, when there
 /// is no room: after 5 seconds of 15 minutes.
@@ -29,11 +30,12 @@ pub(crate) async fn open(
     outlet: impl FnOnce(&str) -> Outlet,
 ) -> Result<(Arc<McpSession>, Value), RpcError> {
     let version = negotiation::select(&params, &shared.options.versions)?;
-    let capabilities = match params.get("capabilities") {
+    let mut capabilities = match params.get("capabilities") {
         None => Map::new(),
         Some(Value::Object(capabilities)) => capabilities.clone(),
         Some(_) => return Err(invalid_params("expected `capabilities` to be an object")),
     };
+    fit_client(version, &mut capabilities);
     let limits = &shared.options.limits;
     let (max, each) = (limits.sessions, limits.sessions_per_principal);
     let owner = principal.owner_id();
@@ -84,7 +86,8 @@ pub(crate) async fn open(
         }
     };
     reservation.take(Arc::clone(&session));
-    let result = result(&session, &offers);
+    let mut result = result(&session, &offers);
+    fit_result(version, "initialize", &mut result);
     Ok((session, result))
 }
 
@@ -133,12 +136,12 @@ fn result(session: &McpSession, offers: &[Offer]) -> Value {
     }
     insert("logging", json!({}));
     insert("tasks", json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}));
-    let protocol = chio_protocol(&session.version, supported);
+    let protocol = chio_protocol(session.version, supported);
     let streaming = json!({"toolCallChunkNotifications": true});
     let experimental = json!({"chioProtocol": protocol, "chioToolStreaming": streaming});
     insert("experimental", experimental);
     let mut result = json!({
-        "protocolVersion": session.version,
+        "protocolVersion": session.version.name(),
         "capabilities": capabilities,
         "serverInfo": {"name": "chio", "title": "Chio", "version": env!("CARGO_PKG_VERSION")},
     });

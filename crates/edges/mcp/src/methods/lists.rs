@@ -5,12 +5,15 @@ use std::sync::Arc;
 use chio_core::capability::{ChioScope, Operation, PresentedToken};
 use chio_core::manifest::ToolDefinition;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::ListKind;
+use chio_cross_protocol::{CapabilityBridge, ListKind};
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use super::RequestContext;
+use crate::answer::{CHIO, insert_meta};
+use crate::bridge::McpBridge;
 use crate::error::{invalid_params, registered};
+use crate::service::EdgeState;
 use crate::session::McpSession;
 
 /// Answers a request for a list.
@@ -87,6 +90,9 @@ async fn server_entries(
     let may_use =
         |entry: &&Value| tokens.iter().any(|token| allows(&token.scope, server, kind, entry));
     let mut visible: Vec<Value> = entries.iter().filter(may_use).cloned().collect();
+    if kind == ListKind::Tools {
+        visible.retain_mut(|entry| rate(shared, server, entry));
+    }
     for entry in &mut visible {
         let Value::Object(entry) = entry else { continue };
         if matches!(kind, ListKind::Tools | ListKind::Prompts)
@@ -100,6 +106,18 @@ async fn server_entries(
         }
     }
     Ok(visible)
+}
+
+/// Whether a tool may be shown, and in its entry how honestly that is.
+fn rate(shared: &EdgeState, server: &str, entry: &mut Value) -> bool {
+    let Value::Object(entry) = entry else { return false };
+    let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+    // A tool without a rating is not known to the kernel.
+    let rating = shared.orchestrator.fidelity(server, name, McpBridge.protocol());
+    if let Some(rating) = &rating {
+        insert_meta(entry, CHIO, json!({"bridgeFidelity": rating}));
+    }
+    rating.is_none_or(|rating| rating.is_published())
 }
 
 /// Whether a scope lets its holder use an entry of a list.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chio_edge::{SettingValue, Settings};
+use chio_mcp_edge::SUPPORTED;
 use chio_testkit::mcp::{Door, Request, Session, initialize};
 use serde_json::{Value, json};
 
@@ -49,6 +50,9 @@ fn a_version_that_is_known_is_echoed_in_both_places_and_absence_is_the_usual_one
     let world = World::demo();
     for (params, version) in [
         (json!({"protocolVersion": "2025-11-25"}), "2025-11-25"),
+        (json!({"protocolVersion": "2025-06-18"}), "2025-06-18"),
+        (json!({"protocolVersion": "2025-03-26"}), "2025-03-26"),
+        (json!({"protocolVersion": "2024-11-05"}), "2024-11-05"),
         (json!({"protocolVersion": "2026-07-28"}), "2026-07-28"),
         (json!({}), "2025-11-25"),
     ] {
@@ -56,7 +60,7 @@ fn a_version_that_is_known_is_echoed_in_both_places_and_absence_is_the_usual_one
         assert_eq!(welcome["protocolVersion"], version);
         let chosen = &welcome["capabilities"]["experimental"]["chioProtocol"];
         assert_eq!(chosen["selectedProtocolVersion"], version, "{welcome}");
-        assert_eq!(chosen["supportedProtocolVersions"], json!(["2025-11-25", "2026-07-28"]));
+        assert_eq!(chosen["supportedProtocolVersions"], json!(SUPPORTED));
         assert_eq!(chosen["compatibility"], "exact_match");
         assert_eq!(chosen["downgradeBehavior"], "reject");
     }
@@ -66,7 +70,7 @@ fn a_version_that_is_known_is_echoed_in_both_places_and_absence_is_the_usual_one
 #[test]
 fn any_other_version_is_refused_with_the_registrys_account_and_opens_nothing() {
     let world = World::demo();
-    for version in ["2025-06-18", "2024-11-05", "2099-01-01", "2025-11-25 ", "", "2025-11-2"] {
+    for version in ["2025-06-17", "2024-10-07", "2099-01-01", "2025-11-25 ", "", "2025-11-2"] {
         let error = refusal(&world.door, &json!({"protocolVersion": version}));
         assert_eq!(error["code"], -32600, "{error}");
         let known = &error["data"]["chioError"];
@@ -75,7 +79,7 @@ fn any_other_version_is_refused_with_the_registrys_account_and_opens_nothing() {
         assert_eq!((&known["category"], &known["transient"]), (&json!("protocol"), &json!(false)));
         assert_eq!(known["retry"]["strategy"], "do_not_retry_until_version_change");
         assert_eq!(error["data"]["requested"], version);
-        assert_eq!(error["data"]["supported"], json!(["2025-11-25", "2026-07-28"]));
+        assert_eq!(error["data"]["supported"], json!(SUPPORTED));
     }
     for version in [json!(20_251_125), json!(null), json!(["2025-11-25"])] {
         let error = refusal(&world.door, &json!({"protocolVersion": version}));
@@ -92,6 +96,8 @@ fn only_the_versions_that_an_operator_lists_are_spoken() {
     let session = world.door.begin(&json!({"protocolVersion": "2025-06-18"}));
     assert_eq!(session.welcome["protocolVersion"], "2025-06-18");
     let error = refusal(&world.door, &json!({"protocolVersion": "2025-11-25"}));
+    assert_eq!(error["data"]["supported"], json!(["2025-06-18"]), "{error}");
+    let error = refusal(&world.door, &json!({"protocolVersion": "2026-07-28"}));
     assert_eq!(error["data"]["supported"], json!(["2025-06-18"]), "{error}");
     // Absent is not silently another.
     let error = refusal(&world.door, &json!({}));

@@ -3,18 +3,22 @@
 #![cfg(test)]
 
 mod approvals;
+mod batches;
 mod cancel;
 mod capability;
 mod chunks;
 mod client_faults;
+mod fidelity;
 mod identity;
 mod initialize;
 mod lifecycle;
 mod nested;
 mod notices;
+mod pages;
 mod receipts;
 mod requests;
 mod streams;
 mod tasks;
 mod upstream_faults;
+mod versions;
 mod world;

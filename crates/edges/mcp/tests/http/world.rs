@@ -3,6 +3,7 @@
 mod admission;
 mod approver;
 
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,11 @@ use chio_core::capability::{
 };
 use chio_core::crypto::PublicKey;
 use chio_core::signed::Signed as _;
-use chio_cross_protocol::CrossProtocolOrchestrator;
+use chio_cross_protocol::{CrossProtocolOrchestrator, Principal};
 use chio_demo::{DemoOptions, DemoServer};
 use chio_edge::auth::HttpAuth;
-use chio_edge::{Edge, EdgeContext, SettingValue, Settings};
+use chio_edge::cors::with_named_pages;
+use chio_edge::{Edge, EdgeContext, Place, SettingValue, Settings, Streams};
 use chio_mcp_adapter::{McpServer, McpServerOptions, Sharing};
 use chio_mcp_edge::EDGE;
 use chio_net::auth::{Authenticator, OriginRules};
@@ -29,7 +31,9 @@ use chio_testkit::mcp::Door;
 use chio_testkit::process::mcp_fixture;
 use chio_testkit::{key, receipts, token};
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use admission::TestAdmission;
 use approver::{APPROVER, USER, User};
@@ -52,6 +56,13 @@ impl Tools {
     fn fixture(sharing: Sharing) -> Self {
         let command = vec![mcp_fixture().display().to_string()];
         Self::Fixture { command, sharing, folder: None }
+    }
+
+    /// A fixture for each session, with these tools besides (a list with commas).
+    pub(crate) fn also(tools: &str) -> Self {
+        let command =
+            vec![mcp_fixture().display().to_string(), "--also".to_owned(), tools.to_owned()];
+        Self::Fixture { command, sharing: Sharing::PerSession, folder: None }
     }
 
     /// The name in grants and receipts.
@@ -87,6 +98,8 @@ pub(crate) struct Beginning {
     pub(crate) policy: &'static str,
     /// What every client has to show.
     pub(crate) token: Option<&'static str>,
+    /// The origins of web pages that may call.
+    pub(crate) pages: &'static [&'static str],
     /// Whether clients' users may be asked to approve a call; none where nothing takes their answers.
     pub(crate) asks_users: Option<bool>,
 }
@@ -95,7 +108,8 @@ impl Default for Beginning {
     fn default() -> Self {
         let tools = Tools::fixture(Sharing::PerSession);
         let settings = Settings::default();
-        Self { tools, settings, policy: "permissive", token: None, asks_users: None }
+        let policy = "permissive";
+        Self { tools, settings, policy, token: None, pages: &[], asks_users: None }
     }
 }
 
@@ -172,6 +186,24 @@ impl World {
         assert!(runtime.block_on(kernel.revoke(id)).unwrap());
     }
 
+    /// Sends these messages over a pair of byte streams, and gives the lines that come back.
+    pub(crate) fn lines(&self, messages: &[Value]) -> Vec<Value> {
+        let sent: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        let (writer, mut answers) = tokio::io::duplex(1 << 20);
+        let streams = Streams {
+            reader: Box::new(Cursor::new(sent.into_bytes())),
+            writer: Box::new(writer),
+            principal: Principal::stdio(),
+            place: Arc::new(Place::alone()),
+        };
+        let mut text = String::new();
+        self.embedded.runtime.block_on(async {
+            self.edge.serve_streams(streams, CancellationToken::new()).await.unwrap();
+            answers.read_to_string(&mut text).await.unwrap();
+        });
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// Waits until all that runs has ended, and ends every session.
     pub(crate) fn end(&self) {
         let EmbeddedKernel { kernel, runtime, .. } = &self.embedded;
@@ -215,9 +247,12 @@ impl Beginning {
         if let Some(token) = self.token {
             authenticator = authenticator.with_token("bob", token).unwrap();
         }
-        let origins = OriginRules::loopback(address.port());
-        let auth = HttpAuth { authenticator, origins, capabilities: true };
-        let router = edge.routes(Arc::new(auth)).unwrap();
+        let origins =
+            self.pages.iter().fold(OriginRules::loopback(address.port()), |rules, page| {
+                rules.with_pages_of(page).unwrap()
+            });
+        let auth = Arc::new(HttpAuth { authenticator, origins, capabilities: true });
+        let router = with_named_pages(edge.routes(Arc::clone(&auth)).unwrap(), &auth);
         tokio::spawn(serve(listener, router, ServeLimits::default(), std::future::pending()));
         (Door::new(&format!("http://{address}{}", EDGE.path)), edge)
     }

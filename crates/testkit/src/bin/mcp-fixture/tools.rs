@@ -5,6 +5,7 @@ mod faults;
 mod files;
 mod plain;
 mod questions;
+mod shown;
 mod tck;
 
 use serde_json::{Value, json};
@@ -105,7 +106,10 @@ fn all(session: &Session) -> impl Iterator<Item = &'static Tool> {
         .into_iter()
         .flatten()
         .filter(|tool| session.only.as_deref().is_none_or(|only| only == tool.name))
-        .chain(faults::HIDDEN.iter().filter(|tool| session.also.as_deref() == Some(tool.name)))
+        .chain(faults::HIDDEN.iter().chain(shown::HIDDEN).filter(|tool| {
+            let also = session.also.as_deref().unwrap_or_default();
+            also.split(',').any(|name| name == tool.name)
+        }))
 }
 
 /// All tools, the grown ones last.

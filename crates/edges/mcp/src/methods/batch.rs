@@ -1,0 +1,51 @@
+//! Several messages at once, as one version of the protocol has them: each is handled as if it had come
+//! alone, so each call is judged and receipted by itself.
+
+use std::sync::Arc;
+
+use chio_net::jsonrpc::{Message, Rejected, Response};
+use tokio::task::JoinSet;
+
+use super::{Credentials, handle_notification, handle_request};
+use crate::events::StreamId;
+use crate::session::McpSession;
+
+/// How many of these messages are requests.
+pub(crate) fn requests(batch: &[Result<Message, Rejected>]) -> usize {
+    batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count()
+}
+
+/// Handles the messages of a batch in their order. The requests run at the same time; their responses
+/// come out, and those to messages that were not understood.
+pub(crate) async fn begin(
+    session: &Arc<McpSession>,
+    batch: Vec<Result<Message, Rejected>>,
+    stream: StreamId,
+    credentials: Credentials,
+) -> JoinSet<Response> {
+    let mut responses = JoinSet::new();
+    for message in batch {
+        match message {
+            Ok(Message::Request(request)) => {
+                let (session, credentials) = (Arc::clone(session), credentials.clone());
+                responses.spawn(async move {
+                    let id = request.id.clone();
+                    let outcome = handle_request(&session, request, stream, credentials).await;
+                    Response { id, outcome: outcome.map(Into::into) }
+                });
+            }
+            Ok(Message::Notification(notification)) => {
+                handle_notification(session, notification).await;
+            }
+            Ok(Message::Response(response)) => {
+                session.pending.resolve(response);
+            }
+            Err(rejected) => {
+                if let Some(answer) = rejected.into_answer() {
+                    responses.spawn(std::future::ready(answer));
+                }
+            }
+        }
+    }
+    responses
+}

@@ -1,0 +1,41 @@
+//! Which tools are shown, and how honestly.
+
+use chio_testkit::mcp::receipt_of;
+use serde_json::{Value, json};
+
+use crate::world::{Beginning, Tools};
+
+#[test]
+fn a_tool_that_is_not_published_is_neither_listed_nor_called_and_the_others_are_rated() {
+    let tools = Tools::also("unpublished,supervised,slow_stream");
+    let world = Beginning { tools, ..Beginning::default() }.start();
+    let session = world.door.open();
+    let names = session.tools();
+    let listed = |name: &str| names.iter().any(|it| it == name);
+    assert!(!listed("unpublished") && listed("supervised") && listed("slow_stream"), "{names:?}");
+    let entries = session.request("tools/list", &json!({}))["result"]["tools"].clone();
+    let rating = |name: &str| {
+        let mut entries = entries.as_array().unwrap().iter();
+        let entry = entries.find(|entry| entry["name"] == name).unwrap();
+        entry["_meta"]["chio"]["bridgeFidelity"].clone()
+    };
+    assert_eq!(rating("echo"), json!({"kind": "lossless"}));
+    assert_eq!(rating("supervised"), json!({"kind": "lossless"}));
+    let streams = rating("slow_stream");
+    assert_eq!(streams["kind"], "adapted", "{streams}");
+    assert_eq!(streams["caveats"].as_array().map(Vec::len), Some(2), "{streams}");
+
+    let call = |name: &str| {
+        let params = json!({"name": name, "arguments": {}});
+        session.request("tools/call", &params)
+    };
+    // As a tool that does not exist.
+    let mut unknown = call("no_such_tool");
+    let mut withheld = call("unpublished");
+    for message in [&mut unknown, &mut withheld] {
+        message["id"] = Value::Null;
+    }
+    assert_eq!((&withheld["error"]["code"], &withheld), (&json!(-32602), &unknown));
+    receipt_of(&call("slow_stream")["result"]);
+    world.check_calls(&[("slow_stream", "allow")]);
+}
