@@ -1,12 +1,16 @@
 //! Policies that change while a kernel serves: the files are looked at once a second, and at once
 //! on a hangup signal. What is broken changes nothing.
+//!
+//! What a call writes cannot always be told by its arguments: `git checkout` names no file. So a
+//! change that came while a tool with side effects ran waits for the signal.
 
 use std::convert::Infallible;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{IsTerminal, Read as _};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use chio_core::hash::sha256;
 use chio_kernel::ChioKernel;
@@ -46,9 +50,9 @@ pub(crate) async fn watch(
         if asked && at_terminal && !std::io::stderr().is_terminal() {
             shutdown.cancel();
         }
-        let mut renewed = in_force.look(&mut policies.in_force, asked).await;
+        let mut renewed = in_force.look(&mut policies.in_force, kernel, asked).await;
         if let (Some(watched), Some(held)) = (&mut on_trial, &mut policies.on_trial) {
-            renewed |= watched.look(held, asked).await;
+            renewed |= watched.look(held, kernel, asked).await;
         }
         if renewed {
             policies.renewed();
@@ -69,12 +73,39 @@ fn contents(files: &[PathBuf]) -> Contents {
     files.iter().map(content).collect()
 }
 
+/// When a file became what it is, as its file system says; none where that says nothing. No program
+/// sets this time.
+fn changed_at(file: &Path) -> Option<Instant> {
+    let found = fs::metadata(file).ok()?;
+    let nanos = u32::try_from(found.ctime_nsec()).ok()?;
+    let since_1970 = Duration::new(u64::try_from(found.ctime()).ok()?, nanos);
+    let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since_1970).ok()?;
+    Instant::now().checked_sub(age)
+}
+
+/// When the first of the changes since a look may have been made: not before that look, nor before
+/// the time of the file. Another file may have come in the place of one by its folder or by a link,
+/// with an older time.
+fn first_change(files: &[PathBuf], seen: &Contents, found: &Read, looked: Instant) -> Instant {
+    if files != found.files || seen.len() != found.contents.len() {
+        return looked;
+    }
+    let both = seen.iter().zip(&found.contents).zip(files);
+    let changed = both.filter(|((before, now), _)| before != now);
+    let times = changed.map(|(_, file)| changed_at(file).unwrap_or(looked));
+    times.min().map_or(looked, |time| time.max(looked))
+}
+
 /// A policy whose files are watched.
 struct Watched {
     /// What it is to the kernel.
     role: &'static str,
     files: Vec<PathBuf>,
     seen: Contents,
+    /// When they were last looked at.
+    looked: Instant,
+    /// The hash of a policy that was not taken, because a call may have written it.
+    refused: Option<String>,
     /// What was wrong the last time, and with what, as long as it is not mended.
     broken: Option<(Contents, Vec<String>)>,
 }
@@ -83,24 +114,57 @@ impl Watched {
     fn new(role: &'static str, held: &Held) -> Self {
         let files = held.policy.files().to_vec();
         // What changes between the reading and this look is found when nothing is taken for seen.
-        Self { role, seen: Contents::new(), files, broken: None }
+        let (seen, looked) = (Contents::new(), Instant::now());
+        Self { role, seen, files, looked, refused: None, broken: None }
+    }
+
+    /// Whether a policy is not taken because a call may have written it. Then it waits until an
+    /// operator asks for it, or the change is undone.
+    fn refuses(
+        &mut self,
+        held: &Held,
+        policy: &Policy,
+        since: Instant,
+        kernel: &ChioKernel,
+    ) -> bool {
+        if policy.hash() == held.policy.hash() {
+            self.refused = None;
+            return false;
+        }
+        let refused = self.refused.is_some() || kernel.changed_since(since);
+        let hash = policy.hash().to_owned();
+        if refused && self.refused.as_ref() != Some(&hash) {
+            let (role, old) = (self.role, held.policy.hash());
+            tracing::error!("{role} not reloaded, {} {old} stays:", held.name());
+            tracing::error!(
+                "  its files changed while a tool ran that may have done it; SIGHUP has {hash} taken"
+            );
+            self.refused = Some(hash);
+        }
+        refused
     }
 
     /// Looks at the files; tells whether there is another policy now.
-    async fn look(&mut self, held: &mut Held, asked: bool) -> bool {
+    async fn look(&mut self, held: &mut Held, kernel: &ChioKernel, asked: bool) -> bool {
         let (files, seen) = (self.files.clone(), self.seen.clone());
-        let (source, again) = (held.source.clone(), asked || self.broken.is_some());
+        let (before, now) = (self.looked, Instant::now());
+        let waits = self.broken.is_some() || self.refused.is_some();
+        let (source, again) = (held.source.clone(), asked || waits);
         // Files may be far away, and documents take a while to read.
         let look = move || {
-            if !again && (files.is_empty() || contents(&files) == seen) {
-                return None;
-            }
-            settled(&source, files)
+            let same = files.is_empty() || contents(&files) == seen;
+            let found = if same && !again { None } else { settled(&source, files.clone()) };
+            let found = found.map(|found| (first_change(&files, &seen, &found, before), found));
+            (same, found)
         };
-        let Ok(Some(read)) = tokio::task::spawn_blocking(look).await else { return false };
+        let Ok((same, found)) = tokio::task::spawn_blocking(look).await else { return false };
+        if same {
+            self.looked = now;
+        }
+        let Some((since, read)) = found else { return false };
         if asked {
             // An operator who asks is told again.
-            self.broken = None;
+            (self.broken, self.refused) = (None, None);
         }
         let policy = match read.policy {
             Ok(policy) => policy,
@@ -109,6 +173,9 @@ impl Watched {
                 return false;
             }
         };
+        if !asked && self.refuses(held, &policy, since, kernel) {
+            return false;
+        }
         let pipeline = match policy.proven().await {
             Ok(pipeline) => pipeline,
             Err(unproved) => {
@@ -117,7 +184,7 @@ impl Watched {
             }
         };
         let first = self.seen.is_empty() && policy.hash() == held.policy.hash();
-        (self.files, self.seen) = (read.files, read.contents);
+        (self.files, self.seen, self.looked) = (read.files, read.contents, now);
         let mended = self.broken.take().is_some();
         if first && !asked && !mended {
             return false;

@@ -497,6 +497,11 @@ impl ChioKernel {
         self.inner.running.count()
     }
 
+    /// Whether a tool with side effects ran at this moment or later.
+    pub fn changed_since(&self, moment: std::time::Instant) -> bool {
+        self.inner.running.changed_since(moment)
+    }
+
     /// Shuts down: denies new calls, waits for running ones, cancels those that outlast
     /// `patience`, and signs the last checkpoint.
     ///

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -17,7 +18,20 @@ pub(crate) struct Running {
     /// Some call ended without its receipt; its intent may be open.
     orphaned: AtomicBool,
     give_up: CancellationToken,
+    changing: Mutex<Changing>,
 }
+
+/// The calls that may change something outside.
+#[derive(Debug, Default)]
+struct Changing {
+    now: usize,
+    /// When the last of them ended.
+    ended: Option<Instant>,
+}
+
+/// That a call may change something, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Changes<'a>(&'a Running);
 
 /// A call's place among the running ones.
 #[derive(Debug)]
@@ -77,6 +91,18 @@ impl Running {
         }
     }
 
+    /// Notes that a call may change something, until what this gives is dropped.
+    pub(crate) fn change(&self) -> Changes<'_> {
+        self.changing.lock().now += 1;
+        Changes(self)
+    }
+
+    /// Whether a call that may change something ran at this moment or later.
+    pub(crate) fn changed_since(&self, moment: Instant) -> bool {
+        let changing = self.changing.lock();
+        changing.now > 0 || changing.ended.is_some_and(|ended| ended >= moment)
+    }
+
     pub(crate) fn set_orphaned(&self) {
         self.orphaned.store(true, Ordering::Relaxed);
     }
@@ -84,6 +110,14 @@ impl Running {
     /// Whether some call ended without its receipt since this was last asked.
     pub(crate) fn take_orphaned(&self) -> bool {
         self.orphaned.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        let mut changing = self.0.changing.lock();
+        changing.now = changing.now.saturating_sub(1);
+        changing.ended = Some(Instant::now());
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use chio_testkit::mcp::{Session, text_of};
+use chio_testkit::process::mcp_fixture;
 use serde_json::{Value, json};
 
 use crate::support::{Served, World};
@@ -174,4 +175,39 @@ fn no_call_goes_to_a_listener_of_this_process() {
     assert_ne!(session.call("echo", &other)["isError"], true);
     // A policy that replaces another is as far out of reach.
     denied(&session, "write_file", &json!({"path": "policy.yaml", "content": "x"}));
+}
+
+#[test]
+fn a_policy_that_changed_while_a_tool_ran_waits_for_the_operator() {
+    let world = World::new();
+    let named = |name: &str| {
+        format!("hushspec: \"0.1.0\"\nname: {name}\nrules:\n  tool_access: {{block: [x-{name}]}}\n")
+    };
+    world.folder.write("policy.yaml", named("first"));
+    fs::create_dir(world.folder.path("other")).unwrap();
+    world.folder.write("other/policy.yaml", named("theirs"));
+    let command = [mcp_fixture().to_str().unwrap(), "--also", "checkout"];
+    let options = "--policy policy.yaml --anonymous default";
+    let served = world.wrap_at("127.0.0.1:0", options, &command);
+    let session = served.door.open();
+    let says = |served: &Served, text: &str| {
+        chio_testkit::process::until(text, || served.server.stderr().contains(text).then_some(()));
+    };
+    // A change while nothing runs is taken.
+    world.folder.write("policy.yaml", named("second"));
+    says(&served, "policy reloaded: second");
+    let result = session.call("checkout", &json!({"branch": "other"}));
+    assert_eq!(result["isError"], false, "{result}");
+    assert_eq!(world.folder.read("policy.yaml"), named("theirs"));
+    says(&served, "policy not reloaded, second");
+    says(&served, "its files changed while a tool ran that may have done it");
+    // Nor is a change on top of it, which has it in it.
+    world.folder.write("policy.yaml", named("theirs-too"));
+    chio_testkit::process::until("both to be told", || {
+        let told = served.server.stderr().matches("policy not reloaded, second").count();
+        (told == 2).then_some(())
+    });
+    assert!(!served.server.stderr().contains("reloaded: theirs"), "{}", served.server.stderr());
+    served.server.signal("HUP");
+    says(&served, "policy reloaded: theirs-too");
 }

@@ -34,6 +34,7 @@ impl Inner {
         if caller.cancellation().is_cancelled() {
             return Ending::cancelled("called off before it began");
         }
+        let _changes = held.tool.has_side_effects.then(|| self.running.change());
         let errand = Errand::of(&mut call, draft);
         let work = Work::until(Some(draft.deadline));
         let input = GuardInput {

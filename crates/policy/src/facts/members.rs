@@ -24,7 +24,7 @@ pub(crate) enum Class {
     Code,
     /// The language of code.
     Language,
-    /// A question for a database.
+    /// A question, in the language of a database where the tool asks one.
     Query,
     /// Text that is written or sent, and not acted upon.
     Content,
@@ -91,6 +91,7 @@ pub(crate) fn class_of(name: &str, tool: &Tool) -> Class {
         "args" | "argv" | "arguments" => Class::Arguments,
         "patch" | "patches" | "diff" | "diffs" => Class::Patch,
         "code" => Class::Code,
+        "query" | "queries" | "question" => Class::Query,
         "language" | "lang" | "runtime" | "interpreter" | "kernel" => Class::Language,
         "content" | "contents" | "text" | "str" | "string" | "body" | "message" | "description"
         | "title" | "prompt" | "comment" | "summary" | "edit" => Class::Content,

@@ -150,6 +150,16 @@ impl Script {
         self.commands.iter().flat_map(named::links).collect()
     }
 
+    /// What it writes by copying it into folders; and whether that may be a folder with all in it.
+    pub(crate) fn copied(&self) -> impl Iterator<Item = (String, bool)> {
+        self.commands.iter().flat_map(named::copied)
+    }
+
+    /// The folders that it empties whatever the names of the files are.
+    pub(crate) fn emptied(&self) -> impl Iterator<Item = String> {
+        self.commands.iter().flat_map(named::emptied)
+    }
+
     /// The places in the network that it names.
     pub(crate) fn places(&self) -> Vec<String> {
         self.commands.iter().flat_map(named::places).collect()

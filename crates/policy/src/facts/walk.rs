@@ -190,7 +190,7 @@ impl<'w> Walk<'w> {
             Class::Patch => self.patch(text),
             Class::Code => self.code(text),
             Class::Language => self.language = Some(text.trim().to_ascii_lowercase()),
-            Class::Query => {
+            Class::Query if self.tool.action == Action::Database => {
                 self.queries += usize::from(!text.trim().is_empty());
                 let literals = super::code::literals(text).into_iter();
                 self.facts.named.extend(literals.map(|literal| literal.text.to_owned()));
@@ -201,7 +201,9 @@ impl<'w> Walk<'w> {
                     self.tool.action,
                     Action::FileWrite | Action::Patch | Action::FileRead
                 ) => {}
-            Class::Content | Class::Arguments | Class::Other => self.any_text(class, text, depth),
+            Class::Content | Class::Arguments | Class::Query | Class::Other => {
+                self.any_text(class, text, depth);
+            }
         }
     }
 

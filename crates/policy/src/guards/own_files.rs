@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::secret_patterns::tree::{Cuts, visit, without};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
-use crate::facts::{Access, Facts, has_word, normal_paths, percent_decoded, removes};
+use crate::facts::{Access, Action, Facts, has_word, normal_paths, percent_decoded, removes};
 use crate::own::paths::{Use, absolute};
 use crate::own::{DEFAULT_FOLDER, Known, Own};
 
@@ -24,10 +24,12 @@ pub(crate) const KIND: GuardKind = GuardKind {
             off. Denies calls that name the store, the data directory, a policy with its files, \
             `chio.yaml`, or a file of a key or a token, by whatever path, pattern, link or patch; \
             calls that connect to a listener of this process; and command lines that run `chio`. \
-            Relative paths begin where the tool server works. In output it withholds the keys \
+            Relative paths begin where the tool server works; what is copied into a folder has its \
+            own name there. In output it withholds the keys \
             and tokens of this store, by their value, also in hex and base64 and in pieces of 16 \
             characters. A tool that walks through a folder above, or unpacks or encrypts what it \
-            finds, cannot be judged by its arguments: keep the store where no tool looks.",
+            finds, cannot be judged by its arguments, nor can `git checkout`, `tar -x` and the like: \
+            keep the store and the policy where no tool looks.",
     keys: &[],
     always: true,
     build,
@@ -41,6 +43,8 @@ const DIVIDES: [char; 6] = [':', '=', ',', '@', '"', '\''];
 const ASKING: usize = 200;
 /// How many texts that are not said to be paths are compared with the file system.
 const MAX_ASKED: usize = 512;
+/// How many paths a tool that copies has.
+const MAX_COPIED: usize = 16;
 /// Commands that take away or move what they name with all that is in it.
 const REMOVERS: &str = "rm rmdir mv shred unlink";
 /// Commands that open it up, where they are told to go through all that is in it.
@@ -65,6 +69,9 @@ struct Named<'a> {
     /// Where its texts may begin: there, and in every folder that the call names.
     folders: Vec<Start>,
     removes: bool,
+    /// What it writes into folders under the name that something has elsewhere; and whether that may
+    /// be a folder with all that is in it.
+    copied: Vec<(String, bool)>,
 }
 
 /// Where relative paths may begin.
@@ -85,7 +92,8 @@ impl<'a> Named<'a> {
             let below = starts.iter().map(|it| start(absolute(folder, &it.folder)));
             folders.extend(below);
         }
-        Self { facts, starts, folders, removes: removes(input.tool_name) }
+        let copied = copied(facts);
+        Self { facts, starts, folders, removes: removes(input.tool_name), copied }
     }
 
     /// Whether a path is ours by its name, wherever it begins. To some servers, the root is the
@@ -109,8 +117,9 @@ impl<'a> Named<'a> {
         let paths = facts.paths.iter().map(|path| text(&path.text, self.starts.len()));
         let named = facts.named.iter().map(|named| text(named, self.folders.len()));
         let taken = self.taken().map(|taken| text(taken, self.folders.len()));
+        let copied = self.copied.iter().map(|(path, _)| text(path, self.folders.len()));
         let unread = unread(facts).map(|unread| unread.len() * (1 + places / 16));
-        let steps: usize = paths.chain(named).chain(taken).chain(unread).sum();
+        let steps: usize = paths.chain(named).chain(taken).chain(copied).chain(unread).sum();
         // Each destination on this machine is compared with all numbers of the call.
         steps + facts.destinations.len() * (known.addresses.len() + argument_bytes / 8)
     }
@@ -125,6 +134,10 @@ impl<'a> Named<'a> {
                 || Self::part_is_ours(known, &path.text, &self.starts, reads)
         }) || facts.named.iter().any(|text| Self::part_is_ours(known, text, &self.folders, reads))
             || self.takes_away(known)
+            || self.copied.iter().any(|(path, removes)| {
+                let uses = Use { writes: true, removes: *removes };
+                normal_paths(path).iter().any(|it| Self::is_ours(known, it, &self.folders, uses))
+            })
             || unread(facts).any(|text| known.mentions(text))
     }
 
@@ -186,6 +199,23 @@ impl<'a> Named<'a> {
         .chain(self.climbs().take(MAX_ASKED))
         .collect()
     }
+}
+
+/// What a call writes into folders under the name that something has elsewhere.
+fn copied(facts: &Facts) -> Vec<(String, bool)> {
+    let scripts = facts.scripts.iter().flatten();
+    let mut found: Vec<(String, bool)> = scripts
+        .flat_map(|script| script.copied().chain(script.emptied().map(|folder| (folder, true))))
+        .collect();
+    // A tool that copies or moves may take the name of a folder for where it goes to.
+    let few = facts.action == Action::FileWrite && (2..=MAX_COPIED).contains(&facts.paths.len());
+    let written = facts.paths.iter().filter(|path| few && path.access == Access::Write);
+    for folder in written {
+        let others = facts.paths.iter().filter(|path| path.text != folder.text);
+        let names = others.filter_map(|path| path.normal.rsplit('/').next());
+        found.extend(names.map(|name| (format!("{}/{name}", folder.normal), false)));
+    }
+    found
 }
 
 /// A path as it is written, without what some programs take away: escapes, and `file:`.

@@ -37,6 +37,7 @@ impl Reader<'_, '_> {
                 '(' if field.marks.last().is_some_and(|mark| mark.c == '=' && !mark.quoted) => {
                     self.array(&mut field)?;
                 }
+                '(' if self.begins_group(&field) => self.group(&mut field)?,
                 '(' => break,
                 _ => self.piece(&mut field)?,
             }
@@ -44,6 +45,37 @@ impl Reader<'_, '_> {
         if !field.is_empty() {
             self.fields.push(field);
         }
+        Ok(())
+    }
+
+    /// Whether a bracket behind these characters is one of a pattern: `@(a|b)`. `!(…)` as a first word
+    /// is read as commands.
+    fn begins_group(&self, field: &Field) -> bool {
+        let mark = field.marks.last().filter(|mark| !mark.quoted && "@!?*+".contains(mark.c));
+        mark.is_some_and(|mark| mark.c != '!' || field.marks.len() > 1 || !self.fields.is_empty())
+    }
+
+    /// `@(a|b)` and the like: `*`, which finds as much and more.
+    fn group(&mut self, field: &mut Field) -> Result<(), Unreadable> {
+        self.deeper()?;
+        let (mut inner, mut open) = (Field::default(), 0_usize);
+        loop {
+            match self.peek(0).ok_or(Unreadable::Unbalanced)? {
+                '(' => open += 1,
+                ')' => open -= 1,
+                _ => {
+                    self.piece(&mut inner)?;
+                    continue;
+                }
+            }
+            self.at += 1;
+            if open == 0 {
+                break;
+            }
+        }
+        self.depth -= 1;
+        field.marks.pop();
+        field.push('*', false);
         Ok(())
     }
 
@@ -159,14 +191,27 @@ impl Reader<'_, '_> {
                 self.substituted(field, quoted, first)?;
             }
             (Some('{'), _) => self.parameter(field, quoted)?,
-            (Some('@' | '*' | '-' | '1'..='9'), _) => self.at += 1,
+            (Some('@' | '*'), _) => {
+                self.at += 1;
+                let all = self.state.given.get(1..).unwrap_or_default().join(" ");
+                self.insert(&all, field, false)?;
+            }
+            (Some(c @ '1'..='9'), _) => {
+                self.at += 1;
+                let digit = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
+                let given = digit.and_then(|digit| self.state.given.get(digit)).cloned();
+                let given = given.unwrap_or_default();
+                self.insert(&given, field, quoted)?;
+            }
+            (Some('-'), _) => self.at += 1,
             (Some('$' | '?' | '#' | '!'), _) => {
                 self.at += 1;
                 field.push('0', quoted);
             }
             (Some('0'), _) => {
                 self.at += 1;
-                self.insert("sh", field, quoted)?;
+                let first = self.state.given.first().cloned();
+                self.insert(first.as_deref().unwrap_or("sh"), field, quoted)?;
             }
             (Some(c), _) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.chars.get(self.at..).unwrap_or_default();
@@ -334,6 +379,9 @@ impl Reader<'_, '_> {
                 Some(target) => self.variable(&target, field, quoted)?,
                 None => field.push_unknown(&format!("${{{text}}}")),
             }
+        } else if let Ok(number) = text.parse::<usize>() {
+            let given = self.state.given.get(number).cloned().unwrap_or_default();
+            self.insert(&given, field, quoted)?;
         } else if operation.is_empty() {
             self.variable(&name, field, quoted)?;
         } else {

@@ -18,6 +18,8 @@ enum Inner {
     Words(Vec<Word>),
     /// A text that is a command line of its own.
     Text(String),
+    /// Such a text, and what its `$0`, `$1` and so on stand for.
+    Given(String, Vec<String>),
 }
 
 /// Whether a language, or a command, is a shell.
@@ -78,6 +80,11 @@ pub(super) fn follow(state: &mut State<'_>) -> Result<(), Unreadable> {
                     // What cannot be read here is no command line, or is only known when it runs.
                     let depth = 1 + followed / 64;
                     Reader::new(&text, state, depth)?.list(None)?;
+                }
+                Inner::Given(text, given) => {
+                    let outer = std::mem::replace(&mut state.given, given);
+                    Reader::new(&text, state, 1 + followed / 64)?.list(None)?;
+                    state.given = outer;
                 }
             }
         }
@@ -172,7 +179,8 @@ fn shell_text(rest: &[Word]) -> Option<Inner> {
     })?;
     let mut after = rest.iter().skip(flag + 1);
     let text = after.find(|word| !word.text.starts_with(['-', '+']))?;
-    Some(Inner::Text(text.text.clone()))
+    let given = after.map(|word| word.text.clone()).collect();
+    Some(Inner::Given(text.text.clone(), given))
 }
 
 fn wrapped(name: &str, rest: &[Word]) -> Vec<Inner> {

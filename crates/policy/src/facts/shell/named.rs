@@ -19,6 +19,8 @@ const WRITERS: &[&str] = &[
     "rm", "mv", "cp", "ln", "tee", "touch", "mkdir", "rmdir", "chmod", "chown", "chgrp",
     "truncate", "shred", "install", "unlink", "patch",
 ];
+/// What `find` is told of the names of files.
+const FINDS: &str = "-name -iname -path -ipath -wholename -iwholename";
 /// Commands that connect to their first plain word.
 const CALLERS: &str = "curl wget nc ncat netcat telnet ping ssh ftp sftp http https httpie xh dig nslookup host \
     nmap socat aria2c lynx w3m traceroute";
@@ -74,6 +76,11 @@ pub(super) fn paths(command: &Simple) -> Vec<(String, Access)> {
 fn push(found: &mut Vec<(String, Access)>, word: &Word, text: &str, access: Access) {
     if let Some(wide) = word.widened().filter(|_| text == word.text) {
         found.push((wide, access));
+    }
+    if access == Access::Write
+        && let Some(pattern) = word.as_pattern().filter(|_| text == word.text)
+    {
+        found.push((pattern, access));
     }
     if text.contains("$(…)") || text.contains("<(…)") {
         return;
@@ -162,6 +169,51 @@ pub(super) fn links(command: &Simple) -> Vec<(String, String)> {
     }
 }
 
+/// What a command writes by copying or moving it into a folder, under the name that it has there;
+/// and whether that may be a folder with all that is in it.
+pub(super) fn copied(command: &Simple) -> Vec<(String, bool)> {
+    let name = command.name();
+    if !has_word("cp mv ln install rsync scp", &name) {
+        return Vec::new();
+    }
+    let (mut plain, mut into, mut whole) = (Vec::new(), None, has_word("mv rsync", &name));
+    let mut words = command.words.iter().skip(1);
+    while let Some(word) = words.next() {
+        let text = word.text.as_str();
+        if matches!(text, "-t" | "--target-directory") {
+            into = words.next().map(Word::as_folder);
+        } else if let Some(folder) = text.strip_prefix("--target-directory=") {
+            into = Some(folder.to_owned());
+        } else if text.starts_with('-') && text.len() > 1 {
+            let letters = !text.starts_with("--") && text.contains(['r', 'R', 'a']);
+            whole |= letters || matches!(text, "--recursive" | "--archive");
+        } else {
+            plain.push(word);
+        }
+    }
+    let Some(into) = into.or_else(|| plain.pop().map(Word::as_folder)) else { return Vec::new() };
+    let written = |source: &Word| {
+        let text = source.bare.as_deref().unwrap_or(&source.text);
+        let all = text.ends_with("/.") || (name == "rsync" && text.ends_with('/'));
+        let base = text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+        let into = into.trim_end_matches('/');
+        // All that is in a folder, at any depth.
+        let base = if all || (whole && base == ".") { "**" } else { base };
+        (!base.is_empty()).then(|| (format!("{into}/{base}"), whole && base != "**"))
+    };
+    plain.into_iter().filter_map(written).collect()
+}
+
+/// The folders that a command empties whatever the names of the files are.
+pub(super) fn emptied(command: &Simple) -> Vec<String> {
+    let deletes = command.name() == "find" && command.has_any(&["-delete"]);
+    if !deletes || command.arguments().any(|text| has_word(FINDS, text)) {
+        return Vec::new();
+    }
+    let roots = folders(command);
+    if roots.is_empty() { vec![".".to_owned()] } else { roots }
+}
+
 /// What `find` finds for another command: files of these names, anywhere below where it looks.
 pub(super) fn found(command: &Simple, script: &Script) -> Vec<(String, Access)> {
     if command.name() != "find" {
@@ -182,13 +234,14 @@ pub(super) fn found(command: &Simple, script: &Script) -> Vec<(String, Access)> 
     let mut names = Vec::new();
     let mut words = command.arguments();
     while let Some(text) = words.next() {
-        if has_word("-name -iname -path -ipath -wholename -iwholename", text) {
+        if has_word(FINDS, text) {
             names.extend(words.next());
         }
     }
     let below = |root: &String, name: &str| format!("{}/**/{name}", root.trim_end_matches('/'));
     let paths = roots.iter().flat_map(|root| names.iter().map(|name| below(root, name)));
-    paths.map(|path| (path, Access::Read)).collect()
+    let access = if command.has_any(&["-delete"]) { Access::Write } else { Access::Read };
+    paths.map(|path| (path, access)).collect()
 }
 
 fn is_usual_program(text: &str) -> bool {

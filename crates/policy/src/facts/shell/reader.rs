@@ -1,10 +1,10 @@
 //! Reads a command line: words, quotes, pipelines, redirects, here-documents, substitutions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chio_kernel::Work;
 
-use super::expand::Value;
+use super::expand::{Value, output_of};
 use super::word::{Field, Word};
 use super::{MAX_COMMANDS, MAX_DEPTH, READING, SOURCE, Script, Simple, Unreadable};
 
@@ -12,6 +12,8 @@ use super::{MAX_COMMANDS, MAX_DEPTH, READING, SOURCE, Script, Simple, Unreadable
 pub(super) const MAX_INSERTED: usize = 1 << 20;
 /// How many functions a line may define.
 const MAX_FUNCTIONS: usize = 256;
+/// How many calls of functions are followed.
+const MAX_CALLS: usize = 10;
 /// How many here-documents a line may have.
 const MAX_HERE_DOCUMENTS: usize = 64;
 
@@ -22,6 +24,8 @@ pub(super) struct State<'w> {
     pub(super) work: &'w Work,
     pub(super) script: Script,
     pub(super) variables: HashMap<String, Value>,
+    /// What `$0`, `$1` and so on stand for, where the line says it.
+    pub(super) given: Vec<String>,
     next_pipeline: usize,
     here_documents: usize,
     /// How many characters variables and substitutions have put into words.
@@ -34,6 +38,7 @@ impl<'w> State<'w> {
             work,
             script: Script::default(),
             variables: HashMap::new(),
+            given: Vec::new(),
             next_pipeline: 0,
             here_documents: 0,
             inserted: 0,
@@ -66,11 +71,31 @@ impl<'w> State<'w> {
 pub(super) fn read(text: &str, work: &Work) -> Result<Script, Unreadable> {
     let mut state = State::new(work);
     Reader::new(text, &mut state, 0)?.list(None)?;
+    // What functions do with what they are given is seen when the text is read with that.
+    let functions = state.script.functions.len();
+    for given in given_to_functions(&state.script) {
+        state.given = given;
+        Reader::new(text, &mut state, 0)?.list(None)?;
+    }
+    state.script.functions.truncate(functions);
     super::inner::follow(&mut state)?;
     if state.script.functions.len() > MAX_FUNCTIONS {
         return Err(Unreadable::TooMuch);
     }
     Ok(state.script)
+}
+
+/// The words of each call of a function of this script that gives it something, each once. When
+/// these are many, patterns for all of them.
+fn given_to_functions(script: &Script) -> BTreeSet<Vec<String>> {
+    let is_call = |command: &&Simple| {
+        let name = command.words.first().map(|word| &word.text);
+        command.words.len() > 1 && name.is_some_and(|name| script.functions.contains(name))
+    };
+    let calls = script.commands.iter().filter(is_call);
+    let given = calls.map(|call| call.words.iter().map(|word| word.text.clone()).collect());
+    let given: BTreeSet<Vec<String>> = given.take(MAX_COMMANDS).collect();
+    if given.len() <= MAX_CALLS { given } else { [vec!["*".to_owned(); MAX_CALLS]].into() }
 }
 
 /// A reader of one text.
@@ -386,7 +411,33 @@ impl<'s, 'w> Reader<'s, 'w> {
                 self.state.variables.insert(word.text.clone(), Value::unknown(&word.text));
             });
         }
+        match words {
+            [set, rest @ ..] if set.text == "set" => self.give(rest),
+            [shift, ..] if shift.text == "shift" && self.state.given.len() > 1 => {
+                self.state.given.remove(1);
+            }
+            [printf, flag, name, rest @ ..] if printf.text == "printf" && flag.text == "-v" => {
+                let words = [printf].into_iter().chain(rest).cloned().collect();
+                let printed = output_of(&Simple { words, ..Simple::default() });
+                let unknown = printed.is_none();
+                let text = printed.unwrap_or_else(|| format!("${}", name.text));
+                self.set(name.text.clone(), text, unknown, sources)?;
+            }
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// `set -- a b`: what `$1` and `$2` stand for from then on.
+    fn give(&mut self, words: &[Word]) {
+        let flags = words.iter().take_while(|word| word.text.starts_with(['-', '+'])).count();
+        let ends = words.iter().position(|word| word.text == "--").map(|place| place + 1);
+        let rest = words.get(ends.unwrap_or(flags)..).unwrap_or_default();
+        if ends.is_some() || !rest.is_empty() {
+            let first = self.state.given.first().cloned().unwrap_or_else(|| "sh".to_owned());
+            let rest = rest.iter().map(|word| word.text.clone());
+            self.state.given = [first].into_iter().chain(rest).collect();
+        }
     }
 
     /// `for x in a b c`: the variable stands for all of them.

@@ -1,5 +1,7 @@
 //! Words of a command line, with what is known of each of their characters.
 
+use std::borrow::Cow;
+
 use chio_kernel::Work;
 
 use super::Unreadable;
@@ -46,7 +48,7 @@ impl Field {
     /// The words that it stands for, with its braces expanded.
     pub(super) fn words(&self, work: &Work) -> Result<Vec<Word>, Unreadable> {
         let mut out = Vec::new();
-        braces(&self.marks, &mut out, 0, work)?;
+        braces(&without_ranges(&self.marks), &mut out, 0, work)?;
         Ok(out.into_iter().map(|marks| Word::of(&marks)).collect())
     }
 }
@@ -95,6 +97,19 @@ impl Word {
         Some(format!("{before}**{behind}"))
     }
 
+    /// The word with `*` for what is only known when it runs, where its last name has other letters
+    /// as well.
+    pub(crate) fn as_pattern(&self) -> Option<String> {
+        let bare = self.bare.as_deref()?;
+        let start = common(self.text.chars(), bare.chars());
+        let end = common(self.text.chars().rev(), bare.chars().rev()).min(bare.len() - start);
+        let before = self.text.get(..start)?;
+        let behind = self.text.get(self.text.len().checked_sub(end)?..)?;
+        let name = before.rsplit('/').next().unwrap_or(before);
+        let has_letters = [name, behind].iter().any(|it| it.contains(char::is_alphanumeric));
+        (has_letters && !behind.contains('/')).then(|| format!("{before}*{behind}"))
+    }
+
     /// The word as a folder; any, where it is only known when it runs.
     pub(crate) fn as_folder(&self) -> String {
         let Some(bare) = self.bare.as_deref() else { return self.text.clone() };
@@ -118,6 +133,38 @@ impl Word {
 /// How many bytes of two texts are the same, from where they begin.
 fn common(one: impl Iterator<Item = char>, other: impl Iterator<Item = char>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// A word where `{a..z}` is `*`, and `{a..a}` is `a`.
+fn without_ranges(marks: &[Mark]) -> Cow<'_, [Mark]> {
+    let plain = |mark: &Mark, c: char| mark.c == c && !mark.quoted;
+    let (mut out, mut rest) = (Vec::new(), marks);
+    while let Some(start) = rest.iter().position(|mark| plain(mark, '{')) {
+        let (before, from) = rest.split_at(start);
+        let inner = from.get(1..).unwrap_or_default();
+        let end = inner.iter().position(|mark| ['{', '}', ','].iter().any(|c| plain(mark, *c)));
+        let range: String =
+            inner.get(..end.unwrap_or(0)).unwrap_or_default().iter().map(|mark| mark.c).collect();
+        let ends = range.split_once("..").filter(|(from, to)| !from.is_empty() && !to.is_empty());
+        let closes = end.and_then(|end| inner.get(end)).is_some_and(|mark| plain(mark, '}'));
+        out.extend(before);
+        match (ends.filter(|_| closes), end) {
+            (Some((from, to)), Some(end)) => {
+                let one = if from == to { from } else { "*" };
+                out.extend(one.chars().map(|c| Mark { c, quoted: false, unknown: false }));
+                rest = inner.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.extend(from.first());
+                rest = inner;
+            }
+        }
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(marks);
+    }
+    out.extend(rest);
+    Cow::Owned(out)
 }
 
 /// Every word that braces stand for: `{a,b}c` is `ac` and `bc`.

@@ -5,7 +5,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::{Effects, Tool, required};
-use crate::call::{Call, Outcome, text};
+use crate::call::{Call, Outcome, Stop, text};
 use crate::complain;
 
 /// The exit code of `crash`.
@@ -64,12 +64,27 @@ pub(super) const TOOLS: &[Tool] = &[
     }),
 ];
 
-/// Tools that clients may fall over.
-pub(super) const HIDDEN: &[Tool] =
-    &[Tool::new("deep", "Takes what its schema says, which takes 2^60 looks to tell.", |_| {
+/// Tools that clients may fall over, or whose arguments do not say what they do.
+pub(super) const HIDDEN: &[Tool] = &[
+    Tool::new("deep", "Takes what its schema says, which takes 2^60 looks to tell.", |_| {
         Ok(text("It was taken."))
     })
-    .takes(deep)];
+    .takes(deep),
+    Tool::new(
+        "checkout",
+        "Puts the files of a branch, a folder, in the place of those here.",
+        |call| {
+            let failed = |error: std::io::Error| Stop::Failed(format!("cannot copy: {error}"));
+            for entry in std::fs::read_dir(call.text("branch")?).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                std::fs::copy(entry.path(), entry.file_name()).map_err(failed)?;
+            }
+            Ok(text("It is checked out."))
+        },
+    )
+    .takes(|| required(&[("branch", "string")]))
+    .with(Effects::Destroys),
+];
 
 /// Sixty levels, each of twice the one below.
 fn deep() -> Value {
