@@ -136,13 +136,15 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         continued: Option<String>,
     ) -> Result<PreparedCall, KernelError> {
         let kernel = &self.kernel;
-        let requested = kernel.target_of(&request.server_id, &request.tool_name);
-        let requested = requested.unwrap_or_else(|| self.routes.registry.default_target());
+        let known = kernel.protocols_of(&request.server_id, &request.tool_name);
+        let requested =
+            known.map_or_else(|| self.routes.registry.default_target(), |known| known.target);
         let route = RouteContext {
             fidelity: self.fidelity(&request, source, requested),
             request_id: kernel.new_request_id(),
             source,
             requested,
+            spoken: known.map_or(DiscoveryProtocol::Native, |known| known.spoken),
             now: kernel.clock().unix_seconds(),
             continued,
             registry: &self.routes.registry,
