@@ -61,6 +61,12 @@ impl Io<'_> {
         Ok(key.public_key().clone())
     }
 
+    /// Whether a text is a public key, or the name of a file that may hold one.
+    pub(crate) fn is_public_key(&self, text: &str) -> bool {
+        let path = Path::new(text);
+        PublicKey::from_hex(text).is_ok() || is_dash(path) || self.folder.join(path).is_file()
+    }
+
     /// Reads several public keys.
     pub(crate) fn public_keys(&mut self, option: &str, texts: &[String]) -> Result<Vec<PublicKey>> {
         texts.iter().map(|text| self.public_key(option, text)).collect()

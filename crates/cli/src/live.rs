@@ -99,10 +99,10 @@ impl Lines {
     }
 }
 
-/// What is printed of a receipt: when, what, how it ended, its id, and how long it took.
+/// What is printed of a receipt: when, what, how it ended, its id, how long it took, and who called.
 fn line(durable: &DurableReceipt) -> Option<String> {
     let receipt = LoggedReceipt::from_slice(&durable.body).ok()?;
-    let Summary { verdict, mut what, why } = Summary::of(&receipt);
+    let Summary { verdict, mut what, note } = Summary::of(&receipt);
     if matches!(receipt, LoggedReceipt::Child(_)) {
         what.insert_str(0, "  ");
     }
@@ -110,7 +110,7 @@ fn line(durable: &DurableReceipt) -> Option<String> {
     let id: String = shortened(receipt.id());
     let took = receipt.request_id().and_then(made_at).map(|made| durable.at.saturating_sub(made));
     let took = took.map_or_else(String::new, |ms| format!("{ms} ms"));
-    Some(format!("{time}  {verdict:<10}  {what:<28}  {id}  {took:>7}  {why}"))
+    Some(format!("{time}  {verdict:<10}  {what:<28}  {id}  {took:>7}  {note}"))
 }
 
 /// The beginning of an id, after the word before it.

@@ -1,5 +1,6 @@
 //! What a receipt says in short, for lists and for a running kernel's terminal.
 
+use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::{ChildReceipt, Decision, LoggedReceipt, TerminalState};
 
 use crate::text;
@@ -7,18 +8,36 @@ use crate::text;
 /// How much of the name of a resource or prompt is shown, in characters.
 const MAX_NAME: usize = 48;
 
+/// How much of the name of a principal is shown, in characters.
+const MAX_PRINCIPAL: usize = 80;
+
 /// What a receipt says in short.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) verdict: &'static str,
     /// The tool, or the question.
     pub(crate) what: String,
-    /// Why it did not go well, if so.
-    pub(crate) why: String,
+    /// Who called, if that is known, and why it did not go well, if so.
+    pub(crate) note: String,
+}
+
+/// Who called, as a line shows it before what follows; nothing where that is not known.
+pub(crate) fn by(principal: Option<&NamedPrincipal<'_>>, then: &str) -> String {
+    principal.map_or_else(String::new, |principal| {
+        format!("by {}{then}", text::shortened(&principal.name, MAX_PRINCIPAL))
+    })
 }
 
 impl Summary {
     pub(crate) fn of(receipt: &LoggedReceipt) -> Self {
+        let (verdict, what, why) = Self::told(receipt);
+        let then = if why.is_empty() { "" } else { "  " };
+        let note = by(receipt.principal().as_ref(), then) + &why;
+        Self { verdict, what, note }
+    }
+
+    /// How it ended, what it is about, and why it did not go well.
+    fn told(receipt: &LoggedReceipt) -> (&'static str, String, String) {
         match receipt {
             LoggedReceipt::Call(receipt) => {
                 let (verdict, why) = match &receipt.decision {
@@ -31,7 +50,7 @@ impl Summary {
                     None => ("observed", String::new()),
                 };
                 let what = format!("{}/{}", receipt.tool_server, receipt.tool_name);
-                Self { verdict, what, why }
+                (verdict, what, why)
             }
             LoggedReceipt::Child(child) => {
                 let (verdict, why) = match &child.terminal_state {
@@ -39,7 +58,7 @@ impl Summary {
                     TerminalState::Cancelled { reason } => ("cancelled", reason.clone()),
                     TerminalState::Incomplete { reason } => ("incomplete", reason.clone()),
                 };
-                Self { verdict, what: of_child(child), why }
+                (verdict, of_child(child), why)
             }
         }
     }
@@ -97,8 +116,8 @@ mod tests {
             algorithm: None,
             signature: Signature::blank(),
         }));
-        let Summary { verdict, what, why } = Summary::of(&receipt);
-        assert_eq!([verdict, &what, &why], expected);
+        let Summary { verdict, what, note } = Summary::of(&receipt);
+        assert_eq!([verdict, &what, &note], expected);
     }
 
     #[test]
@@ -116,6 +135,12 @@ mod tests {
             kind,
             read(json!({"outcome": "error", "message": "no", "denial": {"guard": "kernel"}})),
             ["deny", "files/read_resource file:///a", "kernel: no"],
+        );
+        check(
+            kind,
+            read(json!({"outcome": "error", "message": "no", "denial": {"guard": "kernel"},
+                "principal": {"name": "alice", "tenant": "acme"}})),
+            ["deny", "files/read_resource file:///a", "by alice  kernel: no"],
         );
         check(
             OperationKind::Complete,

@@ -1,11 +1,14 @@
 //! The principal: who calls, from authentication to the session of a call.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::capability::PresentedToken;
 use crate::crypto::PublicKey;
+use crate::text::name_or_hash;
 
 /// The name of a principal that has not authenticated.
 pub const ANONYMOUS: &str = "anonymous";
@@ -116,6 +119,65 @@ impl Principal {
     }
 }
 
+/// The most bytes of a name, a tenant or a group in what is signed; a longer one is told by its hash.
+const MAX_NAME: usize = 256;
+/// The most groups in what is signed; of more, the first.
+const MAX_GROUPS: usize = 32;
+
+/// Who calls, as receipts and requests for approval tell it. Nothing else of a principal is signed.
+// Members stand in canonical order, so that the writer need not sort them on every call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPrincipal<'a> {
+    /// Its groups, as far as there is room for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Cow<'a, str>>,
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Its tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Cow<'a, str>>,
+}
+
+impl NamedPrincipal<'_> {
+    /// The member of a receipt's metadata.
+    pub const METADATA_MEMBER: &'static str = "principal";
+
+    /// The same without the principal that it was taken from.
+    pub fn into_owned(self) -> NamedPrincipal<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        NamedPrincipal {
+            groups: self.groups.into_iter().map(own).collect(),
+            name: own(self.name),
+            tenant: self.tenant.map(own),
+        }
+    }
+}
+
+impl Principal {
+    /// The principal as receipts tell it; none for one that has not shown a name.
+    pub fn named(&self) -> Option<NamedPrincipal<'_>> {
+        let bounded = |name| name_or_hash(name, MAX_NAME);
+        self.is_authenticated().then(|| NamedPrincipal {
+            groups: self.groups.iter().take(MAX_GROUPS).map(|group| bounded(group)).collect(),
+            name: bounded(&self.name),
+            tenant: self.tenant.as_deref().map(bounded),
+        })
+    }
+}
+
+impl fmt::Display for NamedPrincipal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(tenant) = &self.tenant {
+            write!(f, ", tenant {tenant}")?;
+        }
+        if !self.groups.is_empty() {
+            write!(f, ", groups {}", self.groups.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Debug for Principal {
     // Claims may hold anything, also secrets and names of people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,6 +198,8 @@ impl Default for Principal {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::capability::{CapabilityToken, ChioScope, Validity};
     use crate::crypto::Keypair;
@@ -160,6 +224,31 @@ mod tests {
         assert_ne!(with("cap-1", 2).owner_id(), Principal::anonymous().owner_id());
         let spoofed = format!("anonymous|{}", key(2));
         assert_ne!(with("cap-1", 2).owner_id(), Principal::new(spoofed, bearer("t")).owner_id());
+    }
+
+    #[test]
+    fn what_is_signed_of_a_principal_is_its_name_tenant_and_groups_within_bounds() {
+        assert_eq!(Principal::anonymous().named(), None);
+        let mut alice = Principal::stdio();
+        alice.name = "alice".to_owned();
+        alice.claims.insert("email".to_owned(), json!("alice@example.com"));
+        assert_eq!(json!(alice.named()), json!({"name": "alice"}));
+        alice.tenant = Some("acme".to_owned());
+        alice.groups = vec!["dev".to_owned(), "ops".to_owned()];
+        let named = alice.named().unwrap();
+        assert_eq!(
+            json!(named),
+            json!({"groups": ["dev", "ops"], "name": "alice", "tenant": "acme"})
+        );
+        assert_eq!(named.to_string(), "alice, tenant acme, groups dev, ops");
+        let read: NamedPrincipal<'_> = serde_json::from_value(json!(named)).unwrap();
+        assert_eq!(read, named);
+        alice.name = "a".repeat(10_000);
+        alice.groups = vec!["g".repeat(10_000); 1000];
+        let named = alice.named().unwrap();
+        assert!(named.name.starts_with("sha256:"), "{named:?}");
+        assert!(json!(named).to_string().len() < 10_000);
+        assert_eq!(named.groups.len(), 32);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::principal::Principal;
 use chio_core::signed::{ArtifactError, Signed};
 use chio_kernel::store::StoreResult;
-use chio_kernel::{Caller, ChioKernel, KernelError, Session};
+use chio_kernel::{Caller, ChioKernel, KernelError, Session, ToolProtocols};
 use tokio::sync::broadcast;
 
 use crate::DiscoveryProtocol;
@@ -136,12 +136,14 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         continued: Option<String>,
     ) -> Result<PreparedCall, KernelError> {
         let kernel = &self.kernel;
-        let requested = self.target_of(&request.server_id, &request.tool_name);
+        let known = kernel.protocols_of(&request.server_id, &request.tool_name);
+        let requested = self.target_of(known);
         let route = RouteContext {
             fidelity: self.fidelity_to(&request.server_id, &request.tool_name, source, requested),
             request_id: kernel.new_request_id(),
             source,
             requested,
+            spoken: known.map_or(DiscoveryProtocol::Native, |known| known.spoken),
             now: kernel.clock().unix_seconds(),
             continued,
             registry: &self.routes.registry,
@@ -151,9 +153,8 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     }
 
     /// The protocol that a tool is to be called by.
-    fn target_of(&self, server_id: &str, tool_name: &str) -> DiscoveryProtocol {
-        let named = self.kernel.target_of(server_id, tool_name);
-        named.unwrap_or_else(|| self.routes.registry.default_target())
+    fn target_of(&self, known: Option<ToolProtocols>) -> DiscoveryProtocol {
+        known.map_or_else(|| self.routes.registry.default_target(), |known| known.target)
     }
 
     /// How honestly a protocol can present a tool to its callers; its own presents all. None for a
@@ -164,7 +165,8 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         tool_name: &str,
         source: DiscoveryProtocol,
     ) -> Option<BridgeFidelity> {
-        self.fidelity_to(server_id, tool_name, source, self.target_of(server_id, tool_name))
+        let target = self.target_of(self.kernel.protocols_of(server_id, tool_name));
+        self.fidelity_to(server_id, tool_name, source, target)
     }
 
     fn fidelity_to(

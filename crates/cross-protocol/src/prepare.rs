@@ -44,6 +44,8 @@ pub(crate) struct RouteContext<'a> {
     pub(crate) source: DiscoveryProtocol,
     /// What the tool asks to be addressed as.
     pub(crate) requested: DiscoveryProtocol,
+    /// What the tool's server speaks.
+    pub(crate) spoken: DiscoveryProtocol,
     /// The time now, in Unix seconds.
     pub(crate) now: u64,
     /// The trace that the call continues by the word of a kernel elsewhere that counts.
@@ -129,11 +131,11 @@ struct Prepared {
 }
 
 /// Whether the call crosses no bridge at all: it comes in the kernel's own protocol, for a tool
-/// that is addressed in it, without a wish about its route.
+/// that speaks it and is addressed in it, without a wish about its route.
 fn is_direct(request: &OrchestratedRequest, asked: &Asked, route: &RouteContext<'_>) -> bool {
     let native = DiscoveryProtocol::Native;
     route.source == native
-        && route.requested == native
+        && (route.requested, route.spoken) == (native, native)
         && route.availability.get(&native).is_none_or(RouteAvailabilityStatus::is_available)
         && request.governed_intent.is_none()
         && asked.reference.is_none()
@@ -179,7 +181,7 @@ impl<'a> Named<'a> {
     /// A call that crosses no bridge: there is a trace to open, and nothing to plan or to narrow.
     fn prepare_direct(&self, work: &mut Work) -> Result<Prepared, CanonicalError> {
         let target = DiscoveryProtocol::Native;
-        let crossing = self.crossing(target, false);
+        let crossing = self.crossing(target, target);
         let trace_id = self.trace_id(&crossing, work)?;
         let written = crossing.direct_evidence(&trace_id, &mut work.scratch)?;
         let evidence = vec![(EVIDENCE_MEMBER, written)];
@@ -190,8 +192,12 @@ impl<'a> Named<'a> {
     fn prepare_bridged(&self, asked: Asked, work: &mut Work) -> Result<Prepared, CanonicalError> {
         let plan = self.plan(work);
         let target = plan.as_ref().and_then(|plan| plan.target);
-        let crossing = self
-            .crossing(target.unwrap_or(self.route.requested), plan.is_some() && target.is_none());
+        // The tool of a call that is refused here is never spoken to.
+        let spoken = match work.refusal {
+            None => self.route.spoken,
+            Some(_) => DiscoveryProtocol::Native,
+        };
+        let crossing = self.crossing(target.unwrap_or(self.route.requested), spoken);
         let mut prepared = self.cross(asked, &crossing, work)?;
         prepared.executor = target.and_then(|it| self.route.registry.executor(it).cloned());
         if let Some(plan) = plan {
@@ -201,7 +207,7 @@ impl<'a> Named<'a> {
         Ok(prepared)
     }
 
-    fn crossing(&self, target: DiscoveryProtocol, denied: bool) -> Crossing<'_> {
+    fn crossing(&self, target: DiscoveryProtocol, spoken: DiscoveryProtocol) -> Crossing<'_> {
         Crossing {
             origin_request_id: self.origin,
             kernel_request_id: &self.route.request_id,
@@ -209,7 +215,7 @@ impl<'a> Named<'a> {
             bridge_id: &self.bridge_id,
             source: self.route.source,
             target,
-            denied,
+            spoken,
             capability_id: &self.capability_id,
             agent: &self.request.agent,
             now: self.route.now,
@@ -232,7 +238,7 @@ impl<'a> Named<'a> {
         crossing: &Crossing<'_>,
         work: &mut Work,
     ) -> Result<Prepared, CanonicalError> {
-        let trace_id = self.trace_id(crossing, work)?;
+        let mut trace_id = self.trace_id(crossing, work)?;
         let mut envelope = envelope(self.request, asked, crossing, work.refusal.is_some())?;
         let mut evidence = crossing.evidence(&trace_id, &envelope, &mut work.scratch)?;
         if evidence.as_str().len() > MAX_EVIDENCE || work.scratch.size().depth > MAX_DEPTH {
@@ -242,6 +248,8 @@ impl<'a> Named<'a> {
             ));
             envelope.attenuated_scope = ChioScope::default();
             envelope.capability_ref.protocol_context = None;
+            let crossing = Crossing { spoken: DiscoveryProtocol::Native, ..*crossing };
+            trace_id = self.trace_id(&crossing, work)?;
             evidence = crossing.evidence(&trace_id, &envelope, &mut work.scratch)?;
         }
         let mut members = Vec::with_capacity(2);

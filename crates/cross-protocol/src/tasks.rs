@@ -298,7 +298,7 @@ impl DeferredTasks {
     fn request(&self, task: &Task, presented: Presented) -> Result<OrchestratedRequest, TaskError> {
         let kept: Kept = serde_json::from_slice(&task.new.request)
             .map_err(|error| TaskError::Unreadable(error.to_string()))?;
-        if self.orchestrator.kernel().target_of(&kept.server_id, &kept.tool_name).is_none() {
+        if self.orchestrator.kernel().protocols_of(&kept.server_id, &kept.tool_name).is_none() {
             return Err(TaskError::Elsewhere);
         }
         let id = &task.new.id;

@@ -15,7 +15,8 @@ pub const AUTHORITY_PATH: &str = "cross_protocol_orchestrator";
 /// The member of the receipt's metadata.
 pub(crate) const EVIDENCE_MEMBER: &str = "chio";
 
-/// One step of a call.
+/// One step of a call: a protocol in which it was really passed on. Writing a finished result in a
+/// protocol's shape is none.
 // Members stand in canonical order, so that the writer need not sort them on every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -116,8 +117,8 @@ pub(crate) struct Crossing<'a> {
     pub(crate) source: DiscoveryProtocol,
     /// The selected target; the requested one on a planned denial.
     pub(crate) target: DiscoveryProtocol,
-    /// Whether no route was taken.
-    pub(crate) denied: bool,
+    /// What the tool's server speaks; native for a call that does not come so far.
+    pub(crate) spoken: DiscoveryProtocol,
     pub(crate) capability_id: &'a str,
     pub(crate) agent: &'a PublicKey,
     /// The time now, in Unix seconds.
@@ -221,10 +222,11 @@ impl<'a> Crossing<'a> {
         })
     }
 
-    /// The protocols of the target's side. Whatever the tool speaks, the kernel runs it.
+    /// The protocols of the tool's side, in the published order: what its server speaks, and the
+    /// kernel, which runs it whatever that is.
     const fn route(&self) -> &'static [DiscoveryProtocol] {
         use DiscoveryProtocol::{A2a, Acp, Http, Mcp, Native, OpenAi};
-        match self.target {
+        match self.spoken {
             Native => &[Native],
             Http => &[Http, Native],
             Mcp => &[Mcp, Native],
@@ -247,14 +249,10 @@ impl<'a> Crossing<'a> {
         hops
     }
 
-    /// The name of the call in a step on the target's side.
+    /// The name of the call in a step on the tool's side.
     fn name_on(&self, protocol: DiscoveryProtocol) -> Cow<'a, str> {
         match protocol {
             DiscoveryProtocol::Native => Cow::Borrowed(self.kernel_request_id),
-            // The published bridges write this one without its underscore, unless they deny.
-            DiscoveryProtocol::OpenAi if !self.denied => {
-                Cow::Owned(format!("{}:openai", self.kernel_request_id))
-            }
             other => Cow::Owned(format!("{}:{other}", self.kernel_request_id)),
         }
     }
@@ -280,7 +278,7 @@ mod tests {
             bridge_id: "chio-bridge-a2a-native-a2a-task-1",
             source: DiscoveryProtocol::A2a,
             target: DiscoveryProtocol::Native,
-            denied: false,
+            spoken: DiscoveryProtocol::Native,
             capability_id: "cap-demo",
             agent,
             now: 1_790_000_000,
@@ -360,21 +358,22 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_on_the_targets_side_follow_the_target() {
+    fn the_steps_on_the_tools_side_follow_what_its_server_speaks_and_not_the_target() {
         let agent = agent();
-        let names = |target| {
-            let crossing = Crossing { target, ..crossing(&agent) };
+        let names = |spoken| {
+            let target = DiscoveryProtocol::OpenAi;
+            let crossing = Crossing { target, spoken, ..crossing(&agent) };
             let steps = crossing.hops().into_iter().skip(1);
             steps.map(|hop| (hop.protocol, hop.request_id.into_owned())).collect::<Vec<_>>()
         };
         let kernel = || (DiscoveryProtocol::Native, "a2a-a2a-task-1".to_owned());
         assert_eq!(names(DiscoveryProtocol::Native), [kernel()]);
-        for (target, name) in [
+        for (spoken, name) in [
             (DiscoveryProtocol::Mcp, "a2a-a2a-task-1:mcp"),
-            (DiscoveryProtocol::OpenAi, "a2a-a2a-task-1:openai"),
+            (DiscoveryProtocol::A2a, "a2a-a2a-task-1:a2a"),
             (DiscoveryProtocol::Http, "a2a-a2a-task-1:http"),
         ] {
-            assert_eq!(names(target), [(target, name.to_owned()), kernel()]);
+            assert_eq!(names(spoken), [(spoken, name.to_owned()), kernel()]);
         }
     }
 }

@@ -61,6 +61,15 @@ pub struct ChioKernel {
     inner: Arc<Inner>,
 }
 
+/// The protocols of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolProtocols {
+    /// What it asks to be addressed as; else what its server speaks.
+    pub target: DiscoveryProtocol,
+    /// What its server speaks.
+    pub spoken: DiscoveryProtocol,
+}
+
 /// What every handle shares.
 pub(crate) struct Inner {
     pub(crate) config: KernelConfig,
@@ -385,12 +394,12 @@ impl ChioKernel {
         manifests
     }
 
-    /// What a tool asks to be addressed as; else what its server speaks. None when no such server
-    /// is registered.
-    pub fn target_of(&self, server_id: &str, tool_name: &str) -> Option<DiscoveryProtocol> {
+    /// The protocols of a tool. None when no such server is registered.
+    pub fn protocols_of(&self, server_id: &str, tool_name: &str) -> Option<ToolProtocols> {
         let server = self.inner.server(server_id)?;
         let asked = server.tool(tool_name).and_then(|tool| tool.target);
-        Some(asked.unwrap_or_else(|| server.connection().protocol()))
+        let spoken = server.connection().protocol();
+        Some(ToolProtocols { target: asked.unwrap_or(spoken), spoken })
     }
 
     /// A tool as its server publishes it.

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chio_core::canonical::Written;
 use chio_core::capability::CapabilityToken;
 use chio_core::crypto::PublicKey;
 use chio_core::hash::sha256_hex;
+use chio_core::principal::{NamedPrincipal, Principal};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -22,6 +24,8 @@ enum Member {
     Written(Written),
     Attribution(Attribution),
     Context(String),
+    /// One that has shown a name.
+    Principal(Arc<Principal>),
 }
 
 /// Whose authority is used; members in canonical order.
@@ -62,6 +66,14 @@ impl Metadata {
 
     pub(crate) fn set_context(&mut self, request_id: &str) {
         self.0.insert(Cow::Borrowed("receipt_context"), Member::Context(request_id.to_owned()));
+    }
+
+    /// Says who calls, if that is a principal with a name.
+    pub(crate) fn name_principal(&mut self, principal: &Arc<Principal>) {
+        if principal.is_authenticated() {
+            let name = Cow::Borrowed(NamedPrincipal::METADATA_MEMBER);
+            self.0.insert(name, Member::Principal(Arc::clone(principal)));
+        }
     }
 
     /// Says whose authority is used. Before verification that is what the token claims.
@@ -125,6 +137,7 @@ impl Serialize for Member {
             Self::Written(written) => written.serialize(serializer),
             Self::Attribution(attribution) => attribution.serialize(serializer),
             Self::Context(request_id) => Context { request_id }.serialize(serializer),
+            Self::Principal(principal) => principal.named().serialize(serializer),
         }
     }
 }

@@ -483,6 +483,8 @@ pub struct ReceiptQuery {
     pub capability_id: Option<String>,
     /// The token's subject, in hex.
     pub subject: Option<String>,
+    /// The name of the principal that called.
+    pub principal: Option<String>,
     /// The server.
     pub tool_server: Option<String>,
     /// The tool.

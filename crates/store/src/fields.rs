@@ -13,6 +13,8 @@ pub(crate) struct Fields<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) capability_id: Option<Cow<'a, str>>,
     pub(crate) subject: Option<Cow<'a, str>>,
+    /// The name of the principal.
+    pub(crate) principal: Option<Cow<'a, str>>,
     pub(crate) tool_server: Option<Cow<'a, str>>,
     pub(crate) tool_name: Option<Cow<'a, str>>,
     pub(crate) outcome: Option<ReceiptOutcome>,
@@ -39,6 +41,7 @@ impl<'a> Fields<'a> {
         let texts = [
             (&query.capability_id, &self.capability_id),
             (&query.subject, &self.subject),
+            (&query.principal, &self.principal),
             (&query.tool_server, &self.tool_server),
             (&query.tool_name, &self.tool_name),
             (&query.currency, &self.currency),
@@ -59,6 +62,7 @@ impl<'a> Fields<'a> {
             id: own(self.id),
             capability_id: own(self.capability_id),
             subject: own(self.subject),
+            principal: own(self.principal),
             tool_server: own(self.tool_server),
             tool_name: own(self.tool_name),
             outcome: self.outcome,
@@ -158,6 +162,8 @@ struct Metadata<'a> {
     financial: Option<Financial<'a>>,
     #[serde(borrow)]
     chio: Option<Chio<'a>>,
+    #[serde(borrow)]
+    principal: Option<Principal<'a>>,
     #[serde(borrow, rename = "traceId")]
     trace_id: Option<Text<'a>>,
 }
@@ -166,6 +172,12 @@ struct Metadata<'a> {
 struct Attribution<'a> {
     #[serde(borrow)]
     subject_key: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Principal<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -212,6 +224,7 @@ impl<'a> From<Body<'a>> for Fields<'a> {
         fields.outcome = fields.outcome.or(ended);
         let Some(metadata) = body.metadata else { return fields };
         fields.subject = metadata.attribution.and_then(|found| text(found.subject_key));
+        fields.principal = metadata.principal.and_then(|found| text(found.name));
         if let Some(financial) = metadata.financial {
             fields.cost = financial.cost_charged;
             fields.currency = text(financial.currency);
@@ -234,6 +247,7 @@ fn from_value(body: &Value) -> Fields<'static> {
         id: text("/id"),
         capability_id: text("/capability_id"),
         subject: text("/metadata/attribution/subject_key"),
+        principal: text("/metadata/principal/name"),
         tool_server: text("/tool_server"),
         tool_name: text("/tool_name"),
         outcome: verdict
@@ -275,6 +289,7 @@ mod tests {
             "decision": {"verdict": "deny", "reason": "r", "guard": "g"}, "timestamp": 7,
             "metadata": {
                 "attribution": {"subject_key": "k", "x": [1]},
+                "principal": {"groups": ["g"], "name": "alice", "tenant": "acme"},
                 "financial": {"cost_charged": 5, "currency": "USD"},
                 "chio": {"bridge": {"trace": {"traceId": "t", "hops": []}}},
             },
@@ -283,6 +298,7 @@ mod tests {
         let fields = Fields::read(text.as_bytes());
         assert_eq!(fields.tool_name.as_deref(), Some("re\"ad"));
         assert_eq!(fields.subject.as_deref(), Some("k"));
+        assert_eq!(fields.principal.as_deref(), Some("alice"));
         assert_eq!(fields.outcome, Some(ReceiptOutcome::Deny));
         assert_eq!((fields.timestamp, fields.cost), (Some(7), Some(5)));
         assert_eq!(fields.currency.as_deref(), Some("USD"));
@@ -302,12 +318,13 @@ mod tests {
     fn a_child_receipt_is_read_as_far_as_it_goes() {
         let body = json!({
             "id": "child-rcpt-1", "timestamp": 7, "terminal_state": {"state": "completed"},
-            "metadata": {"traceId": "t"},
+            "metadata": {"traceId": "t", "principal": {"name": "alice"}},
         });
         let text = body.to_string();
         let fields = Fields::read(text.as_bytes());
         assert_eq!(fields.outcome, Some(ReceiptOutcome::Allow));
         assert_eq!(fields.trace_id.as_deref(), Some("t"));
+        assert_eq!(fields.principal.as_deref(), Some("alice"));
         assert_eq!(fields.capability_id, None);
     }
 

@@ -70,7 +70,7 @@ const OFFLINE: [&str; 61] = [
 ];
 
 /// And of those that serve, call or read one.
-const ON_A_STORE: [&str; 91] = [
+const ON_A_STORE: &[&str] = &[
     "tour --unknown",
     "native",
     "native serve",
@@ -174,7 +174,7 @@ const ON_A_STORE: [&str; 91] = [
 #[test]
 fn a_command_line_that_is_not_understood_ends_with_2() {
     let folder = Folder::with_keys();
-    for line in OFFLINE.into_iter().chain(ON_A_STORE) {
+    for line in OFFLINE.into_iter().chain(ON_A_STORE.iter().copied()) {
         let run = folder.line(line).ends(2);
         assert_eq!(run.stdout, "", "{line}");
         assert!(!run.stderr.is_empty(), "{line}");

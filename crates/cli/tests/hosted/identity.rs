@@ -23,6 +23,11 @@ fn for_two() -> (World, Served) {
     (world, served)
 }
 
+/// How lines for people say who called.
+fn by(name: &str) -> String {
+    format!("by {name}")
+}
+
 // covers: WIRE-071
 #[test]
 fn a_session_is_for_the_token_that_opened_it() {
@@ -40,6 +45,22 @@ fn a_session_is_for_the_token_that_opened_it() {
         world.receipt(receipt_of(result))["metadata"]["attribution"]["subject_key"].clone()
     };
     assert_ne!(subject(&first), subject(&second));
+    // And a principal whom receipts, and searches, name.
+    for (name, text) in [("alice", "hers"), ("bob", "his")] {
+        let found = world.line(&format!("receipt list --data s --subject {name} --json")).ends(0);
+        let found = found.json()["receipts"].clone();
+        assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
+        let receipt = &found[0]["receipt"];
+        assert_eq!(receipt["action"]["parameters"], json!({"text": text}));
+        assert_eq!(receipt["metadata"]["principal"], json!({"name": name}));
+        world.line(&format!("receipt list --data s --subject {name}")).ends(0).says(&by(name));
+        let line = format!("receipt tail --data s --subject {name} --count 1");
+        world.line(&line).ends(0).says(&by(name));
+        let id = receipt["id"].as_str().unwrap();
+        let shown = world.line(&format!("receipt show {id} --data s")).ends(0);
+        assert!(shown.stdout.contains(&format!("principal  {name}")), "{}", shown.stdout);
+    }
+    world.line("receipt list --data s --subject carol").ends(0).says("none");
     // Also when it is over.
     hers.send(Request::delete()).is(204);
     hers.check_refused_to(&bob);
@@ -75,7 +96,8 @@ fn a_session_is_for_the_principal_of_an_authorization_server_whichever_token_it_
     let served = world.start(&["serve"]);
     let claims = |changes: Value| {
         let mut claims = json!({"iss": "https://login.example", "aud": "chio", "sub": "alice",
-            "scope": "tools", "tid": "tenant-7", "exp": 4_000_000_000_u64, "jti": "1"});
+            "scope": "tools", "tid": "tenant-7", "groups": ["dev", "ops"],
+            "email": "alice@mail.example", "exp": 4_000_000_000_u64, "jti": "1"});
         claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         served.door.with("Authorization", &jwt(&claims))
     };
@@ -83,6 +105,10 @@ fn a_session_is_for_the_principal_of_an_authorization_server_whichever_token_it_
     let first = session.call("echo", &json!({"text": "one"}));
     let receipt = world.receipt(receipt_of(&first));
     assert_eq!(receipt["tenant_id"], "tenant-7", "{receipt}");
+    let name = "oauth:https://login.example#tenant:tenant-7#sub:alice";
+    let principal = json!({"groups": ["dev", "ops"], "name": name, "tenant": "tenant-7"});
+    assert_eq!(receipt["metadata"]["principal"], principal);
+    assert!(!receipt.to_string().contains("alice@"), "no other claim is signed: {receipt}");
     // A refreshed token is the same principal; another subject is not.
     session.door = claims(json!({"jti": "2", "exp": 4_000_000_001_u64}));
     session.call("echo", &json!({"text": "two"}));

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{ChildReceipt, ChioReceipt};
 use crate::crypto::PublicKey;
+use crate::principal::NamedPrincipal;
 use crate::signed::{ArtifactError, Signed};
 use crate::strict::{self, StrictError};
 
@@ -79,6 +80,15 @@ impl LoggedReceipt {
             Self::Call(receipt) => receipt.timestamp,
             Self::Child(receipt) => receipt.timestamp,
         }
+    }
+
+    /// Who called, where that is a principal with a name.
+    pub fn principal(&self) -> Option<NamedPrincipal<'static>> {
+        let metadata = match self {
+            Self::Call(receipt) => receipt.metadata.as_ref(),
+            Self::Child(receipt) => receipt.metadata.as_ref(),
+        };
+        NamedPrincipal::deserialize(metadata?.get(NamedPrincipal::METADATA_MEMBER)?).ok()
     }
 
     /// The kernel's own name of the call or question.

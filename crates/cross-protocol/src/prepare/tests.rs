@@ -17,10 +17,21 @@ fn setting() -> Setting {
 
 impl Setting {
     fn pass(&self, request: OrchestratedRequest, requested: DiscoveryProtocol) -> PreparedCall {
+        self.pass_to(request, requested, DiscoveryProtocol::Native)
+    }
+
+    /// For a tool whose server speaks this.
+    fn pass_to(
+        &self,
+        request: OrchestratedRequest,
+        requested: DiscoveryProtocol,
+        spoken: DiscoveryProtocol,
+    ) -> PreparedCall {
         let route = RouteContext {
             request_id: "req-1".to_owned(),
             source: DiscoveryProtocol::Native,
             requested,
+            spoken,
             now: 150,
             continued: None,
             fidelity: None,
@@ -51,7 +62,7 @@ fn a_call_is_narrowed_planned_and_traced() {
     let chio = member(&prepared, "chio");
     let bridge = &chio["bridge"];
     assert_eq!(bridge["bridgeId"], "chio-bridge-native-mcp-r-1");
-    assert_eq!(bridge["trace"]["hops"][2]["requestId"], "req-1");
+    assert_eq!(hops(&chio), [("native", "r-1"), ("native", "req-1")], "nothing spoke MCP");
     assert_eq!(bridge["trace"]["traceId"], json!(call.trace_id));
     let envelope = &bridge["capabilityEnvelope"];
     assert_eq!(envelope["attenuatedScope"], json!(call.scope));
@@ -61,6 +72,45 @@ fn a_call_is_narrowed_planned_and_traced() {
     assert_eq!(route["decision"], "select");
     assert_eq!(route["selectedProtocols"], json!(["native", "mcp", "native"]));
     assert_eq!(prepared.executor.unwrap().protocol(), DiscoveryProtocol::Mcp);
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value[member].as_str().unwrap()
+}
+
+/// The steps of a call: what was spoken, and the name of the call in it.
+fn hops(chio: &Value) -> Vec<(&str, &str)> {
+    let hops = chio["bridge"]["trace"]["hops"].as_array().unwrap();
+    let hop = |hop| (text(hop, "protocol"), text(hop, "requestId"));
+    hops.iter().map(hop).collect()
+}
+
+#[test]
+fn the_trace_tells_what_the_tools_server_speaks_whatever_it_is_addressed_as() {
+    use DiscoveryProtocol::{Mcp, Native, OpenAi};
+    for target in [Native, Mcp, OpenAi] {
+        let prepared = setting().pass_to(request(), target, Mcp);
+        let chio = member(&prepared, "chio");
+        let expected = [("native", "r-1"), ("mcp", "req-1:mcp"), ("native", "req-1")];
+        assert_eq!(hops(&chio), expected, "addressed as {target}");
+        assert_eq!(chio["bridge"]["targetProtocol"], json!(target));
+    }
+    // A call that is refused on the way speaks to no tool.
+    let too_large = |request: OrchestratedRequest| OrchestratedRequest {
+        protocol_context: Some(json!("x".repeat(MAX_EVIDENCE))),
+        ..request
+    };
+    let refused = |request: OrchestratedRequest| OrchestratedRequest {
+        refusal: Some(Denial::by_guard("native.request_id", "twice")),
+        ..request
+    };
+    for request in [too_large(request()), refused(request())] {
+        let prepared = setting().pass_to(request, Mcp, Mcp);
+        assert!(prepared.call.refusal.is_some());
+        let chio = member(&prepared, "chio");
+        assert_eq!(hops(&chio), [("native", "r-1"), ("native", "req-1")]);
+        assert_eq!(chio["bridge"]["trace"]["traceId"], json!(prepared.call.trace_id));
+    }
 }
 
 /// A wish about the route.
@@ -133,8 +183,7 @@ fn a_route_that_is_not_there_is_refused_with_its_candidates_and_never_projected(
     assert_eq!(route["candidates"][0]["availabilityReason"], "maintenance");
     let bridge = &member(&prepared, "chio")["bridge"];
     assert_eq!(bridge["capabilityEnvelope"]["targetProtocol"], "open_ai");
-    // The published bridges name this step as the route does, other than when it is taken.
-    assert_eq!(bridge["trace"]["hops"][1]["requestId"], "req-1:open_ai");
+    assert_eq!(hops(&member(&prepared, "chio")).last(), Some(&("native", "req-1")));
 }
 
 #[test]

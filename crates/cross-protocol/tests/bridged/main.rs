@@ -209,6 +209,10 @@ async fn a_call_from_every_protocol_has_one_evaluation_and_one_receipt_that_tell
         assert_eq!(envelope["attenuatedScope"], kept);
         let route = &metadata(&receipt)["route_selection"];
         assert_eq!(route["selectedProtocols"], json!([source, "open_ai", "native"]));
+        // The shape of OpenAI is only that of the result: the server spoke MCP.
+        let hops = bridge["trace"]["hops"].as_array().unwrap().iter();
+        let spoken: Vec<&Value> = hops.map(|hop| &hop["protocol"]).collect();
+        assert_eq!(spoken, [&json!(source), &json!("mcp"), &json!("native")]);
         assert_eq!(bridge["trace"]["traceId"], call.trace_id);
         assert_eq!(world.in_trace(&call.trace_id).await, std::slice::from_ref(&receipt.id));
         let result = call.protocol_result(&[]).unwrap();

@@ -170,9 +170,13 @@ impl CallReport {
         let mut bridge = at("/metadata/chio/bridge");
         let route = at("/metadata/route_selection");
         let protocols = route.get("selectedProtocols").cloned().unwrap_or_default();
-        let hops = protocols.as_array().map_or(0, Vec::len);
+        let hops = at("/metadata/chio/bridge/trace/hops");
+        let hops = hops.as_array().map_or(&[][..], Vec::as_slice);
         let of_bridge = |member: &str| bridge.get(member).cloned().unwrap_or_default();
         let terminal = of_bridge("terminalProtocol");
+        // The target is none of the steps on the tool's side: only the result has its shape.
+        let target = of_bridge("targetProtocol");
+        let is_projected = !hops.iter().skip(1).any(|hop| hop.get("protocol") == Some(&target));
         let mut ended = json!({"state": self.ended});
         if let (true, Some(reason), Value::Object(ended)) =
             (self.ended != "completed", &self.reason, &mut ended)
@@ -194,10 +198,10 @@ impl CallReport {
                 "targetProtocol": of_bridge("targetProtocol"),
             },
             "targetExecution": {
-                "projectedResult": of_bridge("targetProtocol") != terminal,
+                "projectedResult": is_projected,
                 "notificationCount": 0,
-                "routeHopCount": hops,
-                "multiHop": hops > 2,
+                "routeHopCount": hops.len(),
+                "multiHop": hops.len() > 2,
                 "terminalProtocol": terminal,
             },
         })));
@@ -207,7 +211,7 @@ impl CallReport {
             let way = json!({
                 "selectedProtocols": protocols,
                 "terminalProtocol": terminal,
-                "multiHop": hops > 2,
+                "multiHop": hops.len() > 2,
             });
             bridge.insert("route".to_owned(), way);
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use chio_core::governance::{
     ApprovalError, ApprovalRecord, ApprovalTerms, ApprovalToken, GovernedTransactionReceipt,
 };
+use chio_core::principal::NamedPrincipal;
 use chio_core::signed::Signed as _;
 use serde_json::json;
 
@@ -203,7 +204,8 @@ impl Inner {
             return Err(need.unmet("and this caller cannot wait for it").into());
         }
         let stated = self.bound(call, stated, draft)?;
-        let request = self.request(call, need, &stated, draft);
+        let mut request = self.request(call, need, &stated, draft);
+        request.principal = caller.session().principal.named().map(NamedPrincipal::into_owned);
         let id = request.id.clone();
         let summary = json!({"id": id, "asked_by": need.asked_by, "reason": need.reason});
         draft.metadata.insert("approval", summary);
@@ -263,6 +265,7 @@ impl Inner {
             reason: need.reason.clone(),
             requested_at: now,
             expires_at: now.saturating_add(self.approval_timeout(draft).as_secs().max(1)),
+            principal: None,
             trace_id: draft.trace_id.clone(),
         }
     }

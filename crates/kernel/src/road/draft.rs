@@ -172,6 +172,7 @@ impl Draft {
             metadata.insert_written(member, written);
         }
         metadata.set_context(&call.request_id);
+        metadata.name_principal(&session.principal);
         if let Some(model) = &call.model {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
             metadata.insert("model_metadata", model);

@@ -7,6 +7,7 @@ use chio_core::canonical;
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::{PublicKey, Signature};
 use chio_core::manifest::ToolDefinition;
+use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::{ChildOutcome, ChildReceipt, SealedReceipt, TerminalState};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
@@ -123,6 +124,9 @@ impl Inner {
         let mut metadata = outcome.metadata();
         if let Value::Object(members) = &mut metadata {
             members.extend(account(kind, &draft.record, ending));
+            if let Some(principal) = session.principal.named() {
+                members.insert(NamedPrincipal::METADATA_MEMBER.to_owned(), json!(principal));
+            }
         }
         let child = ChildReceipt {
             id: self.unique_name("child-rcpt-"),

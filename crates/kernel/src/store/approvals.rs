@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent};
+use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::ToolCallAction;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,9 @@ pub struct ApprovalRequest {
     pub requested_at: u64,
     /// The first second in which the call waits no more.
     pub expires_at: u64,
+    /// Who calls, where that is a principal with a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<NamedPrincipal<'static>>,
     /// The trace that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use chio_core::protocol::DiscoveryProtocol;
-use chio_kernel::{KernelError, NoCaller, Outcome, Session};
+use chio_kernel::{KernelError, NoCaller, Outcome, Session, ToolProtocols};
 use serde_json::json;
 
 use crate::support::tokens::token;
@@ -29,8 +29,10 @@ async fn a_server_has_its_name_to_itself() {
     world.kernel.register_tool_server(other).unwrap();
     let names: Vec<_> = world.kernel.manifests().into_iter().map(|it| it.server_id).collect();
     assert_eq!(names, ["another", SERVER]);
-    assert_eq!(world.kernel.target_of("another", "echo"), Some(DiscoveryProtocol::Native));
-    assert_eq!(world.kernel.target_of("nobody", "echo"), None);
+    let native = DiscoveryProtocol::Native;
+    let expected = Some(ToolProtocols { target: native, spoken: native });
+    assert_eq!(world.kernel.protocols_of("another", "echo"), expected);
+    assert_eq!(world.kernel.protocols_of("nobody", "echo"), None);
 }
 
 #[tokio::test]

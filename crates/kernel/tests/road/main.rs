@@ -19,6 +19,7 @@ mod intents;
 mod log;
 mod logged;
 mod money;
+mod named;
 mod onward;
 mod permit;
 mod policy_change;

@@ -42,6 +42,7 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
         reason: "it is late".to_owned(),
         requested_at: NOW,
         expires_at: NOW + 60,
+        principal: None,
         trace_id: Some("trace".to_owned()),
     }
 }

@@ -20,6 +20,10 @@ fn varied(number: u64) -> Value {
         ["allow", "deny", "cancelled", "incomplete"][usize::try_from(number % 4).unwrap()];
     body["decision"] = json!({"verdict": verdict, "reason": "r", "guard": "g"});
     body["metadata"]["attribution"]["subject_key"] = json!(format!("{:02x}", number % 2));
+    if number.is_multiple_of(5) {
+        let name = if number.is_multiple_of(10) { "alice" } else { "bob" };
+        body["metadata"]["principal"] = json!({"name": name});
+    }
     if number.is_multiple_of(6) {
         let currency = if number.is_multiple_of(12) { "USD" } else { "EUR" };
         body["metadata"]["financial"] = json!({"cost_charged": number, "currency": currency});
@@ -64,6 +68,8 @@ fn cases() -> Vec<(ReceiptQuery, Matches)> {
         (ReceiptQuery { capability_id: text("cap-1"), ..ask() }, |_, n| n % 3 == 1),
         (ReceiptQuery { capability_id: text("cap-9"), ..ask() }, |_, _| false),
         (ReceiptQuery { subject: text("01"), ..ask() }, |_, n| n % 2 == 1),
+        (ReceiptQuery { principal: text("alice"), ..ask() }, |_, n| n % 10 == 0),
+        (ReceiptQuery { principal: text("carol"), ..ask() }, |_, _| false),
         (ReceiptQuery { tool_server: text("server-2"), ..ask() }, |_, n| n % 4 == 2),
         (ReceiptQuery { tool_name: text("tool-4"), ..ask() }, |_, n| n % 5 == 4),
         (ReceiptQuery { outcome: Some(ReceiptOutcome::Allow), ..ask() }, |_, n| n % 4 == 0),

@@ -171,6 +171,7 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
         reason: "it is late".to_owned(),
         requested_at: 1,
         expires_at: 100,
+        principal: None,
         trace_id: None,
     }
 }

@@ -141,6 +141,9 @@ fn over(approval: &Approval, state: ApprovalState, now: u64) -> Refused {
 fn report(io: &mut Io<'_>, request: &ApprovalRequest, token: &ApprovalToken) -> Result<()> {
     io.field(&text::name(&token.decision), &request.id)?;
     io.field("tool", format_args!("{}/{}", request.server_id, request.tool_name))?;
+    if let Some(principal) = &request.principal {
+        io.field("principal", principal)?;
+    }
     io.field("caller", &request.subject)?;
     io.field("approver", &token.approver)?;
     if token.decision == ApprovalDecision::Approved {

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use crate::date::{relative, utc};
 use crate::io::Io;
+use crate::receipt_summary::by;
 use crate::store_args::{StoreArgs, block_on};
 
 const HELP: &str = "\
-Newest first: when it was asked, how far it has come, the tool, the id, how long an answer is waited
-for, and why it is asked. When there is more, the last line says how to go on.
+Newest first: when it was asked, how far it has come, the tool, the id, who calls, how long an answer
+is waited for, and why it is asked. When there is more, the last line says how to go on.
 
 Examples:
   chio approvals list
@@ -115,5 +116,6 @@ fn line(approval: &Approval, now: u64) -> String {
         _ => "",
     };
     let (asked_by, reason) = (&request.asked_by, &request.reason);
-    format!("{time}  {state:<10}  {tool:<24}  {id}  {until}{asked_by}: {reason}")
+    let by = by(request.principal.as_ref(), ", ");
+    format!("{time}  {state:<10}  {tool:<24}  {id}  {by}{until}{asked_by}: {reason}")
 }

@@ -51,6 +51,9 @@ fn show(io: &mut Io<'_>, approval: &Approval) -> Result<()> {
     io.field("asked", format_args!("{} ({distance})", utc(request.requested_at)))?;
     io.field("until", utc(request.expires_at))?;
     io.field("why", format_args!("{}: {}", request.asked_by, request.reason))?;
+    if let Some(principal) = &request.principal {
+        io.field("principal", principal)?;
+    }
     io.field("caller", &request.subject)?;
     io.field("capability", &request.capability_id)?;
     io.field("tool", format_args!("{}/{}", request.server_id, request.tool_name))?;

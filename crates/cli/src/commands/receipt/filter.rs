@@ -12,8 +12,8 @@ pub(crate) struct Filter {
     /// Of calls under this token
     #[arg(long, value_name = "ID")]
     capability: Option<String>,
-    /// Of calls by this subject, by public key or key file
-    #[arg(long, value_name = "KEY")]
+    /// Of calls by this subject: its public key, its key file, or the name of the principal
+    #[arg(long, value_name = "KEY|NAME")]
     subject: Option<String>,
     /// Of calls to this server
     #[arg(long)]
@@ -79,9 +79,11 @@ impl When {
 impl Filter {
     /// The query for these.
     pub(crate) fn query(&self, io: &mut Io<'_>, limit: usize) -> Result<ReceiptQuery> {
-        let subject = match &self.subject {
-            Some(text) => Some(io.public_key("--subject", text)?.to_hex()),
-            None => None,
+        let (subject, principal) = match &self.subject {
+            Some(text) if io.is_public_key(text) => {
+                (Some(io.public_key("--subject", text)?.to_hex()), None)
+            }
+            name => (None, name.clone()),
         };
         let outcome = self.outcome.map(|outcome| match outcome {
             OutcomeName::Allow => ReceiptOutcome::Allow,
@@ -92,6 +94,7 @@ impl Filter {
         Ok(ReceiptQuery {
             capability_id: self.capability.clone(),
             subject,
+            principal,
             tool_server: self.server.clone(),
             tool_name: self.tool.clone(),
             outcome,

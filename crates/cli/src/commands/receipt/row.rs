@@ -36,11 +36,11 @@ pub(super) fn line(row: &ReceiptRow) -> String {
         Ok(receipt) => receipt,
         Err(error) => return unreadable(&error),
     };
-    let Summary { verdict, what, why } = Summary::of(&receipt);
+    let Summary { verdict, what, note } = Summary::of(&receipt);
     let (time, id) = (utc(receipt.timestamp()), receipt.id());
     let indent = if matches!(receipt, LoggedReceipt::Child(_)) { "  " } else { "" };
     let what = format!("{indent}{what}");
-    format!("{time}  {verdict:<10}  {what:<24}  {id}  {why}")
+    format!("{time}  {verdict:<10}  {what:<24}  {id}  {note}")
 }
 
 /// The line of a row that cannot be read.

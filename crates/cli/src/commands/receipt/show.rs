@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use chio_core::canonical;
+use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::{
     ChildReceipt, ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH, TerminalState,
 };
@@ -60,8 +61,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         LoggedReceipt::Child(receipt) if args.json => {
             io.json(&Shown { kind, receipt: &**receipt, hash: canonical::hash(receipt)? })?;
         }
-        LoggedReceipt::Call(receipt) => show_call(io, receipt)?,
-        LoggedReceipt::Child(receipt) => show_child(io, receipt)?,
+        LoggedReceipt::Call(call) => show_call(io, call, receipt.principal())?,
+        LoggedReceipt::Child(child) => show_child(io, child, receipt.principal())?,
     }
     Ok(())
 }
@@ -82,11 +83,16 @@ fn look_up(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
     }
 }
 
-fn show_call(io: &mut Io<'_>, receipt: &ChioReceipt) -> Result<()> {
+fn show_call(
+    io: &mut Io<'_>,
+    receipt: &ChioReceipt,
+    principal: Option<NamedPrincipal<'_>>,
+) -> Result<()> {
     io.field("receipt", &receipt.id)?;
     show_time(io, receipt.timestamp)?;
     io.field("tool", format_args!("{}/{}", receipt.tool_server, receipt.tool_name))?;
     io.field("decision", decision(receipt))?;
+    show_principal(io, principal)?;
     io.field("capability", &receipt.capability_id)?;
     io.field("parameters", format_args!("sha256 {}", receipt.action.parameter_hash))?;
     let nothing = if receipt.content_hash == NO_OUTPUT_HASH { " (nothing)" } else { "" };
@@ -118,7 +124,11 @@ fn show_call(io: &mut Io<'_>, receipt: &ChioReceipt) -> Result<()> {
     io.field("signer", &receipt.kernel_key)
 }
 
-fn show_child(io: &mut Io<'_>, receipt: &ChildReceipt) -> Result<()> {
+fn show_child(
+    io: &mut Io<'_>,
+    receipt: &ChildReceipt,
+    principal: Option<NamedPrincipal<'_>>,
+) -> Result<()> {
     io.field("receipt", format_args!("{} (child)", receipt.id))?;
     show_time(io, receipt.timestamp)?;
     io.field("operation", text::words(&receipt.operation_kind))?;
@@ -128,6 +138,7 @@ fn show_child(io: &mut Io<'_>, receipt: &ChildReceipt) -> Result<()> {
         TerminalState::Incomplete { reason } => format!("incomplete: {reason}"),
     };
     io.field("ended", ended)?;
+    show_principal(io, principal)?;
     io.field("session", &receipt.session_id)?;
     io.field("request", &receipt.request_id)?;
     io.field("inside of", &receipt.parent_request_id)?;
@@ -152,6 +163,10 @@ fn decision(receipt: &ChioReceipt) -> String {
 fn show_time(io: &mut Io<'_>, timestamp: u64) -> Result<()> {
     let distance = relative(timestamp, io.now);
     io.field("time", format_args!("{} ({distance})", utc(timestamp)))
+}
+
+fn show_principal(io: &mut Io<'_>, principal: Option<NamedPrincipal<'_>>) -> Result<()> {
+    principal.map_or(Ok(()), |principal| io.field("principal", principal))
 }
 
 fn show_metadata(io: &mut Io<'_>, metadata: Option<&Value>) -> Result<()> {

@@ -157,7 +157,7 @@ fn drawn(line: &Line<'_>) -> String {
         Some(parent) if parent.is_claim => "made for it as the caller says",
         _ => "",
     };
-    let (id, why) = (found.receipt.id(), summary.why);
-    let between = if claim.is_empty() || why.is_empty() { "" } else { "; " };
-    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{between}{why}", summary.verdict)
+    let (id, note) = (found.receipt.id(), summary.note);
+    let between = if claim.is_empty() || note.is_empty() { "" } else { "; " };
+    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{between}{note}", summary.verdict)
 }

@@ -55,6 +55,12 @@ impl TestCaller {
         }
     }
 
+    /// Calls as this principal.
+    pub(crate) fn by(mut self, principal: Principal) -> Self {
+        self.session.principal = Arc::new(principal);
+        self
+    }
+
     /// Gives this answer to the next question that has none yet.
     pub(crate) fn answering(self, answer: Result<Value, AskError>) -> Self {
         self.answers.lock().unwrap().push_back(answer);

@@ -162,7 +162,7 @@ impl Advancer {
 /// A receipt on its way into the index.
 struct Row {
     entry: i64,
-    texts: [Option<i64>; 5],
+    texts: [Option<i64>; 6],
     outcome: Option<i64>,
     time: Option<i64>,
     cost: Option<i64>,
@@ -234,17 +234,19 @@ fn insert(
     mut next: i64,
     mut ahead: Vec<Ahead>,
 ) -> StoreResult<(i64, Progress)> {
-    let sql = "INSERT INTO receipts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let sql =
+        "INSERT INTO receipts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let mut statement = index.prepare_cached(sql).map_err(failed)?;
     let (mut zones, mut progress) = (BTreeMap::<i64, Zone>::new(), Progress::new());
     while let Some((log, row)) = earliest(&mut ahead) {
-        let [capability, subject, server, tool, currency] = row.texts;
+        let [capability, subject, principal, server, tool, currency] = row.texts;
         statement
             .execute(params![
                 next,
                 row.entry,
                 capability,
                 subject,
+                principal,
                 server,
                 tool,
                 row.outcome,
@@ -338,6 +340,7 @@ impl Names<'_> {
         let texts = [
             self.number(fields.capability_id.as_deref())?,
             self.number(fields.subject.as_deref())?,
+            self.number(fields.principal.as_deref())?,
             self.number(fields.tool_server.as_deref())?,
             self.number(fields.tool_name.as_deref())?,
             self.number(fields.currency.as_deref())?,

@@ -179,6 +179,7 @@ impl Plan {
         let names = [
             ("capability", "by_capability", &query.capability_id),
             ("subject", "by_subject", &query.subject),
+            ("principal", "by_principal", &query.principal),
             ("tool", "by_tool", &query.tool_name),
             ("server", "by_server", &query.tool_server),
             ("currency", "by_currency", &query.currency),

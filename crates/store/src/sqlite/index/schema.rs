@@ -17,7 +17,7 @@ use crate::files;
 const APPLICATION: i64 = 0x4368_6958;
 
 /// The schema that this program knows; an index of another is made again.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// How many indexes in a row are told apart.
 const GENERATIONS: u16 = 4095;
@@ -30,6 +30,7 @@ CREATE TABLE receipts(
     entry INTEGER NOT NULL,
     capability INTEGER,
     subject INTEGER,
+    principal INTEGER,
     server INTEGER,
     tool INTEGER,
     outcome INTEGER,
@@ -41,6 +42,7 @@ CREATE TABLE receipts(
 );
 CREATE INDEX by_capability ON receipts(capability) WHERE capability IS NOT NULL;
 CREATE INDEX by_subject ON receipts(subject) WHERE subject IS NOT NULL;
+CREATE INDEX by_principal ON receipts(principal) WHERE principal IS NOT NULL;
 CREATE INDEX by_server ON receipts(server) WHERE server IS NOT NULL;
 CREATE INDEX by_tool ON receipts(tool) WHERE tool IS NOT NULL;
 CREATE INDEX by_outcome ON receipts(outcome) WHERE outcome IS NOT NULL;

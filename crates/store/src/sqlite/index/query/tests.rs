@@ -34,6 +34,7 @@ fn a_question_about_one_column_walks_its_index_in_order() {
     let cases = [
         (ReceiptQuery { capability_id: known.clone(), ..ask() }, "by_capability"),
         (ReceiptQuery { subject: known.clone(), ..ask() }, "by_subject"),
+        (ReceiptQuery { principal: known.clone(), ..ask() }, "by_principal"),
         (ReceiptQuery { tool_server: known.clone(), ..ask() }, "by_server"),
         (ReceiptQuery { tool_name: known.clone(), ..ask() }, "by_tool"),
         (ReceiptQuery { currency: known.clone(), ..ask() }, "by_currency"),
