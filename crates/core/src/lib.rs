@@ -40,6 +40,7 @@ pub mod hash;
 pub mod lineage;
 pub mod manifest;
 pub mod mark;
+pub mod mcp;
 pub mod merkle;
 pub mod message;
 pub mod money;

@@ -91,6 +91,12 @@ pub enum StrictError {
         /// What was expected and what kind of thing came.
         message: String,
     },
+    /// JSON with something that is not kept here: half of a surrogate pair, a number that is too large.
+    #[error("expected {expected}")]
+    Unkept {
+        /// What would be accepted, and what came.
+        expected: String,
+    },
     /// A number that would not survive canonicalization as it was written.
     #[error("expected {expected}, found `{token}`")]
     Number {
@@ -165,8 +171,56 @@ pub fn check(text: &[u8]) -> Result<(), StrictError> {
         }
         Some(Fault::Depth) => StrictError::TooDeep { line, column },
         Some(Fault::Nodes) => StrictError::TooMany { line, column },
-        None => StrictError::Syntax { message: error.to_string() },
+        None => refused(&error),
     })
+}
+
+/// What the parser says. Some of what it refuses is JSON all the same.
+fn refused(error: &serde_json::Error) -> StrictError {
+    let message = error.to_string();
+    let (problem, place) = message.split_once(" at line ").unwrap_or((&message, ""));
+    let expected = match problem {
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            "Unicode text, found half of a surrogate pair"
+        }
+        "number out of range" => "numbers that a double can hold, found a larger one",
+        _ => return StrictError::Syntax { message },
+    };
+    StrictError::Unkept {
+        expected: format!("{expected} (line {})", place.replace(" column", ", column")),
+    }
+}
+
+/// Checks that no integer of a text that is known to be JSON loses digits when it is read: one of more
+/// than 64 bits is read as a double.
+///
+/// # Errors
+/// When one does.
+pub fn check_integers(text: &[u8]) -> Result<(), StrictError> {
+    let mut digits = 0_usize;
+    // Hardly any text has so many in a row.
+    let long = text.iter().any(|byte| {
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        digits > 18
+    });
+    if !long || number_tokens(text).all(keeps_digits) {
+        return Ok(());
+    }
+    let expected = "integers of at most 64 bits, found one of more digits than a double keeps";
+    Err(StrictError::Unkept { expected: expected.to_owned() })
+}
+
+fn keeps_digits(token: &str) -> bool {
+    if token.contains(['.', 'e', 'E'])
+        || token.parse::<i64>().is_ok()
+        || token.parse::<u64>().is_ok()
+    {
+        return true;
+    }
+    let mut buffer = ryu_js::Buffer::new();
+    token
+        .parse::<f64>()
+        .is_ok_and(|value| significant_digits(token) == significant_digits(buffer.format(value)))
 }
 
 /// How many bytes of memory the tree of a text takes at most, when it is read into a [`Value`]. Told by

@@ -99,7 +99,7 @@ pub(crate) mod tests {
     /// An evaluation of whose receipt the tests here read only the id, `receipt-1`.
     fn evaluation(outcome: Outcome) -> Evaluation {
         let receipt = SealedReceipt { id: "receipt-1".to_owned(), bytes: Vec::new() };
-        Evaluation { outcome, receipt, seq: 1, cost: None }
+        Evaluation { outcome, receipt, seq: 1, cost: None, answered: None }
     }
 
     pub(crate) fn denied(reason: &str) -> Outcome {

@@ -73,7 +73,7 @@ pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefus
 pub use chio_kernel::{
     AskError, Caller, ClientNotification, Denial, DetachOnDrop, Evaluation, Gone, KernelError,
     ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ReadRequest,
-    ServerNotification, Session,
+    ServerError, ServerNotification, Session,
 };
 
 pub use admission::{Admission, Refused};

@@ -112,6 +112,7 @@ impl PreparedCall {
             fidelity: route.fidelity.map(Box::new),
             trace_id: Some(prepared.trace_id),
             context,
+            meta: request.meta,
             evidence: prepared.evidence,
             refusal: work.refusal,
         };

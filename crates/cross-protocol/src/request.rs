@@ -53,6 +53,8 @@ pub struct OrchestratedRequest {
     pub parent: Option<Parent>,
     /// What the protocol calls the thing that is called, for the capability reference.
     pub protocol_context: Option<Value>,
+    /// What the client adds to its request for the server, such as `traceparent`.
+    pub meta: Option<Value>,
     /// The scope that the caller wants used; what is beyond the token's is denied.
     pub scope: Option<ChioScope>,
     /// The deferred task that this call is.
@@ -85,6 +87,7 @@ impl OrchestratedRequest {
             model: None,
             parent: None,
             protocol_context: None,
+            meta: None,
             scope: None,
             task_id: None,
             refusal: None,

@@ -138,6 +138,8 @@ struct Kept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     protocol_context: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<ChioScope>,
 }
 
@@ -187,6 +189,7 @@ impl DeferredTasks {
             governed_intent: request.governed_intent,
             model: request.model,
             protocol_context: request.protocol_context,
+            meta: request.meta,
             scope: request.scope,
         };
         let created_at = kernel.clock().unix_seconds();
@@ -310,6 +313,7 @@ impl DeferredTasks {
             governed_intent: kept.governed_intent,
             model: kept.model,
             protocol_context: kept.protocol_context,
+            meta: kept.meta,
             scope: kept.scope,
             dpop_proof: presented.dpop_proof,
             approval: presented.approval,

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chio_core::canonical::size;
 use chio_cross_protocol::AskError;
-use chio_net::jsonrpc::{RequestId, Response};
+use chio_net::jsonrpc::{RequestId, Response, RpcError};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -13,6 +14,9 @@ use tokio::sync::oneshot;
 const MAX_PENDING: usize = 64;
 /// The most characters of a client's error message that are passed on.
 const MAX_MESSAGE: usize = 4096;
+
+/// The most bytes of a client's error data that are passed on.
+const MAX_DATA: usize = 64 << 10;
 
 /// What came of a request.
 type Answer = Result<Value, AskError>;
@@ -48,7 +52,11 @@ impl PendingRequests {
         let Some(sender) = self.senders.lock().remove(&response.id) else { return };
         let answer = match response.outcome {
             Ok(body) => Ok(body.into_value()),
-            Err(error) => Err(AskError::Failed(error.message.chars().take(MAX_MESSAGE).collect())),
+            Err(RpcError { code, message, data }) => {
+                let message = message.chars().take(MAX_MESSAGE).collect();
+                let fits = |data: &Value| size(data).is_ok_and(|size| size.bytes <= MAX_DATA);
+                Err(AskError::Answered { code, message, data: data.filter(fits).map(Box::new) })
+            }
         };
         let _ = sender.send(answer);
     }
@@ -56,7 +64,6 @@ impl PendingRequests {
 
 #[cfg(test)]
 mod tests {
-    use chio_net::jsonrpc::RpcError;
     use serde_json::json;
 
     use super::*;
@@ -71,10 +78,12 @@ mod tests {
         pending.resolve(Response::ok(second.clone(), json!(2)));
         assert_eq!(second_answer.try_recv().unwrap().unwrap(), json!(2));
         assert!(!pending.remove(&second), "it is answered");
-        let long = RpcError::new(1, "x".repeat(MAX_MESSAGE + 1));
+        let long = RpcError::new(1, "x".repeat(MAX_MESSAGE + 1)).with_data(json!({"why": 7}));
         pending.resolve(Response::err(first, long));
         match first_answer.try_recv().unwrap() {
-            Err(AskError::Failed(message)) => assert_eq!(message.len(), MAX_MESSAGE),
+            Err(AskError::Answered { code: 1, message, data }) => {
+                assert_eq!((message.len(), data), (MAX_MESSAGE, Some(Box::new(json!({"why": 7})))));
+            }
             other => panic!("{other:?}"),
         }
     }

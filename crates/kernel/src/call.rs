@@ -53,6 +53,8 @@ pub struct ToolCall {
     /// What the caller's protocol calls the thing that is called, and the message that calls it:
     /// the tool server is told.
     pub context: Option<Value>,
+    /// What the client adds to its request for the server: no argument, and no part of the receipt.
+    pub meta: Option<Value>,
     /// Members for the receipt's metadata: how the call got here.
     pub evidence: Vec<(&'static str, Written)>,
     /// A denial that was already decided on the way; the kernel signs it and runs nothing.
@@ -88,6 +90,7 @@ impl ToolCall {
             fidelity: None,
             trace_id: None,
             context: None,
+            meta: None,
             evidence: Vec::new(),
             refusal: None,
         }
@@ -172,4 +175,15 @@ pub struct Evaluation {
     pub seq: u64,
     /// What it was charged.
     pub cost: Option<MonetaryAmount>,
+    /// The error of its own protocol that the tool server answered with.
+    pub answered: Option<ServerError>,
+}
+
+/// An error of a tool server's own protocol. Its words are in the denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerError {
+    /// The protocol's code.
+    pub code: i64,
+    /// What the server says for programs, as far as the output guards let it leave.
+    pub data: Option<Box<Value>>,
 }

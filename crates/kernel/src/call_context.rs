@@ -29,6 +29,8 @@ use crate::store::{
 
 /// The most bytes of a notice to the caller.
 const MAX_NOTICE: usize = 1 << 20;
+/// The most bytes of what a server's error says for programs.
+const MAX_DATA: usize = 64 << 10;
 /// The most bytes of a question.
 const MAX_QUESTION: usize = 4 << 20;
 
@@ -509,6 +511,16 @@ impl<'a> CallContext<'a> {
             }
             Err(denial) => format!("its words were held back by {}", denial.guard),
         }
+    }
+
+    /// The data of a server's error, as far as the output guards let it leave.
+    pub(crate) async fn review_data(&self, data: Value) -> Option<Value> {
+        if !fits(&data, MAX_DATA) {
+            return None;
+        }
+        let reviewed = self.reviewers.review_all(data).await.ok()?;
+        self.state.lock().remarks.extend(reviewed.remarks);
+        Some(reviewed.value)
     }
 
     /// The hash of what left.

@@ -60,9 +60,19 @@ pub enum AskError {
     /// The caller's protocol, or the caller, does not take such questions.
     #[error("the caller does not take this kind of question")]
     Unsupported,
-    /// The caller answered with an error.
+    /// The question could not be asked, or not be answered.
     #[error("the caller answered with an error: {0}")]
     Failed(String),
+    /// The caller answered with an error of its protocol.
+    #[error("the caller answered with an error: {message}")]
+    Answered {
+        /// The protocol's code.
+        code: i64,
+        /// The caller's words.
+        message: String,
+        /// What it says for programs.
+        data: Option<Box<Value>>,
+    },
     /// The caller is gone, or the call was cancelled.
     #[error("the caller is gone")]
     Gone,

@@ -3,6 +3,7 @@
 use chio_core::canonical::CanonicalError;
 use chio_core::registry::ErrorCode;
 use chio_core::signed::ArtifactError;
+use serde_json::Value;
 
 use crate::call::Denial;
 use crate::store::{StoreError, TaskRefused};
@@ -25,6 +26,8 @@ pub enum KernelError {
         code: i64,
         /// The server's words.
         message: String,
+        /// What it says for programs.
+        data: Option<Box<Value>>,
     },
     /// The receipt could not be made durable.
     #[error(transparent)]

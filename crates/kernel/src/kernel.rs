@@ -210,7 +210,7 @@ impl ChioKernel {
         call: ToolCall,
         caller: Arc<dyn Caller>,
     ) -> Result<Evaluation, KernelError> {
-        Ok(self.run(Box::new(call), None, caller).await?.0)
+        self.run(Box::new(call), None, caller).await
     }
 
     /// Looks something up in a server's resources, with the same checks as a call.
@@ -225,8 +225,8 @@ impl ChioKernel {
     ) -> Result<Read, KernelError> {
         let (kind, request_id) = (request.kind, self.new_request_id());
         let call = Box::new(request.into_call(request_id.clone()));
-        let (evaluation, code) = self.run(call, Some(kind), caller).await?;
-        let outcome = ReadOutcome::of(evaluation.outcome, code);
+        let evaluation = self.run(call, Some(kind), caller).await?;
+        let outcome = ReadOutcome::of(evaluation.outcome, evaluation.answered);
         Ok(Read { outcome, receipt_id: evaluation.receipt.id, request_id })
     }
 
@@ -236,7 +236,7 @@ impl ChioKernel {
         call: Box<ToolCall>,
         read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
-    ) -> Result<(Evaluation, Option<i64>), KernelError> {
+    ) -> Result<Evaluation, KernelError> {
         // Of the gravest level, so that whatever is logged names the call.
         let span = tracing::error_span!(
             "call",

@@ -35,7 +35,7 @@ pub mod store;
 mod tool_server;
 mod work;
 
-pub use call::{Denial, Evaluation, Outcome, ToolCall};
+pub use call::{Denial, Evaluation, Outcome, ServerError, ToolCall};
 pub use call_context::CallContext;
 pub use caller::{AskError, Caller, Gone, NoCaller, Question, ServerNotification, Session};
 pub use clock::{Clock, Randomness, SystemClock, SystemRandomness};

@@ -39,6 +39,10 @@ pub enum ReadKind {
     Prompt,
     /// Completes an argument of a prompt or of a template.
     Completion,
+    /// Calls a method that is no part of the protocol.
+    Method,
+    /// Sends a notification that is no part of the protocol.
+    Notification,
 }
 
 impl ReadKind {
@@ -50,6 +54,8 @@ impl ReadKind {
             Self::Unsubscribe => "unsubscribe_resource",
             Self::Prompt => "get_prompt",
             Self::Completion => "complete",
+            Self::Method => "call_method",
+            Self::Notification => "send_notification",
         }
     }
 
@@ -59,7 +65,13 @@ impl ReadKind {
             Self::Resource | Self::Subscribe | Self::Unsubscribe => OperationKind::ReadResource,
             Self::Prompt => OperationKind::GetPrompt,
             Self::Completion => OperationKind::Complete,
+            Self::Method | Self::Notification => OperationKind::ToolCall,
         }
+    }
+
+    /// Whether it may change anything: what it does is known to the server alone.
+    pub const fn has_side_effects(self) -> bool {
+        matches!(self, Self::Method | Self::Notification)
     }
 }
 
@@ -70,8 +82,11 @@ pub struct Reading {
     pub request_id: String,
     /// The kind of read.
     pub kind: ReadKind,
-    /// The params: `uri`, or `name` and `arguments`, or `ref`, `argument` and `context`.
+    /// The params: `uri`, or `name` and `arguments`, or `ref`, `argument` and `context`, or `method`
+    /// and `params`.
     pub params: Map<String, Value>,
+    /// What the client adds to its request for the server, such as `traceparent`.
+    pub meta: Option<Value>,
 }
 
 /// What a server says about itself to a session.
@@ -81,6 +96,8 @@ pub struct Offer {
     pub capabilities: Map<String, Value>,
     /// How to use it.
     pub instructions: Option<String>,
+    /// Its name and version, as it writes them.
+    pub server_info: Option<Value>,
 }
 
 /// A notice of the client to a server.

@@ -44,14 +44,13 @@ use crate::work::when_large;
 
 impl Inner {
     /// Runs a call, or a read, through its stages and records how it ended: the last stage, receipt,
-    /// follows whatever the stages before it came to. With the code of the error that the server
-    /// answered with.
+    /// follows whatever the stages before it came to.
     pub(crate) async fn evaluate_and_record(
         &self,
         mut call: Box<ToolCall>,
         read: Option<ReadKind>,
         caller: Arc<dyn Caller>,
-    ) -> Result<(Evaluation, Option<i64>), KernelError> {
+    ) -> Result<Evaluation, KernelError> {
         let ticket = self.running.enter(&call.request_id);
         let mut draft = Draft::new(self, &mut call, read, caller.session())?;
         let task_id = call.task_id.take();
@@ -68,12 +67,12 @@ impl Inner {
         let result = is_task.then(|| caller.task_result(&ending.outcome));
         // Without a token that holds, and without a guard that charges for it.
         when_large(draft.argument_bytes, || draft.keep_back()).await?;
-        let (code, verdict) = (ending.code, ending.verdict());
+        let verdict = ending.verdict();
         let recorded = self.receipt(draft, ending, caller.session(), result).await;
         ticket.leave(recorded.is_ok());
         let evaluation = recorded?;
         tracing::debug!(verdict, receipt_id = evaluation.receipt.id, "ended");
-        Ok((evaluation, code))
+        Ok(evaluation)
     }
 
     /// The stages up to dispatch and review, with a wait for an approval where one is needed. A

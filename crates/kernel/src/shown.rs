@@ -146,6 +146,15 @@ impl Inner {
                 _ => NOTICE.to_owned(),
             });
         }
+        for name in ["experimental", "extensions"] {
+            let Some(said) = offer.capabilities.remove(name) else { continue };
+            if let Ok(shown) = self.passed(&pipeline, server_id, said).await {
+                offer.capabilities.insert(name.to_owned(), shown);
+            }
+        }
+        if let Some(said) = offer.server_info.take() {
+            offer.server_info = self.passed(&pipeline, server_id, said).await.ok();
+        }
         offer
     }
 

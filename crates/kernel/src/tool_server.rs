@@ -26,6 +26,8 @@ pub struct ToolInvocation {
     pub arguments: Value,
     /// What the caller's protocol calls the thing that is called, and the message that calls it.
     pub context: Option<Value>,
+    /// What the client adds to its request for the server, such as `traceparent`.
+    pub meta: Option<Value>,
 }
 
 /// What a tool came to.

@@ -18,6 +18,7 @@
 //! ```
 
 mod body;
+mod envelope;
 mod error;
 mod id;
 mod inbound;
@@ -25,6 +26,7 @@ mod message;
 mod write;
 
 pub use body::Body;
+pub use envelope::Envelope;
 pub use error::RpcError;
 pub use id::RequestId;
 pub use inbound::{Inbound, Incoming, Rejected};

@@ -11,13 +11,21 @@ use crate::memory::{HeldMemory, LARGE};
 /// What is kept of a buffer between two lines, and how many bytes of each are not counted.
 const KEPT: usize = 64 * 1024;
 
+/// What is kept of the end of a line that is cut.
+const TAIL: usize = 256;
+
 /// A line of a stream, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// All of it; the memory of a large one is the caller's.
     Whole(Cow<'a, [u8]>),
-    /// The beginning of one that is longer than the limit. The rest was read and dropped.
-    Cut(&'a [u8]),
+    /// One that is longer than the limit. What is between was read and dropped.
+    Cut {
+        /// Its beginning.
+        head: &'a [u8],
+        /// Its end.
+        tail: &'a [u8],
+    },
     /// There was no memory for it, or for what it would be read into. It was dropped.
     Crowded,
 }
@@ -28,6 +36,8 @@ pub struct Lines<R> {
     reader: R,
     most: usize,
     buffer: Vec<u8>,
+    /// The end of a line that is cut.
+    tail: Vec<u8>,
     /// What the last line takes, and the tree that it is read into.
     held: HeldMemory,
 }
@@ -35,7 +45,13 @@ pub struct Lines<R> {
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Lines of at most `most` bytes each.
     pub fn new(reader: R, most: usize) -> Self {
-        Self { reader, most, buffer: Vec::new(), held: HeldMemory::of_process(KEPT) }
+        Self {
+            reader,
+            most,
+            buffer: Vec::new(),
+            tail: Vec::new(),
+            held: HeldMemory::of_process(KEPT),
+        }
     }
 
     /// The next line; none at the end of the stream.
@@ -45,6 +61,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
+        self.tail.clear();
         self.held.clear();
         let (mut cut, mut begun, mut crowded) = (false, false, false);
         loop {
@@ -70,6 +87,10 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 let kept = part.get(..room.min(part.len())).unwrap_or_default();
                 crowded = self.held.grow(kept.len()).await.is_err();
                 self.buffer.extend_from_slice(kept);
+                let dropped = part.get(kept.len()..).unwrap_or_default();
+                let last = dropped.get(dropped.len().saturating_sub(TAIL)..).unwrap_or_default();
+                self.tail.drain(..(self.tail.len() + last.len()).saturating_sub(TAIL));
+                self.tail.extend_from_slice(last);
             }
             self.reader.consume(used);
             if crowded {
@@ -81,7 +102,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
         self.held.arrived();
         if cut && !crowded {
-            return Ok(Some(Line::Cut(&self.buffer)));
+            return Ok(Some(Line::Cut { head: &self.buffer, tail: &self.tail }));
         }
         if crowded || self.held.grow(tree_size(&self.buffer)).await.is_err() {
             self.drop_line();
@@ -119,7 +140,10 @@ mod tests {
             while let Some(line) = lines.next().await.unwrap() {
                 found.push(match line {
                     Line::Whole(line) => String::from_utf8(line.into_owned()).unwrap(),
-                    Line::Cut(line) => format!("{}…", str::from_utf8(line).unwrap()),
+                    Line::Cut { head, tail } => {
+                        let text = |bytes| str::from_utf8(bytes).unwrap();
+                        format!("{}…{}", text(head), text(tail))
+                    }
                     Line::Crowded => panic!("there is memory for so little"),
                 });
             }
@@ -132,15 +156,18 @@ mod tests {
         check("", &[]).await;
         check("a\nbc\n", &["a", "bc"]).await;
         check("a\n\nb", &["a", "", "b"]).await;
-        check("1234\n12345\n123456789\nb\n", &["1234", "1234…", "1234…", "b"]).await;
-        check("123456789", &["1234…"]).await;
+        check("1234\n12345\n123456789\nb\n", &["1234", "1234…5", "1234…56789", "b"]).await;
+        check("123456789", &["1234…56789"]).await;
     }
 
     #[tokio::test]
     async fn a_long_line_does_not_grow_memory() {
         let text = "x".repeat(1 << 20);
         let mut lines = Lines::new(text.as_bytes(), 100);
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Cut(&[b'x'; 100])));
+        assert_eq!(
+            lines.next().await.unwrap(),
+            Some(Line::Cut { head: &[b'x'; 100], tail: &[b'x'; TAIL] })
+        );
         assert!(lines.buffer.capacity() < 1000);
     }
 
@@ -162,7 +189,7 @@ mod tests {
                 while let Some(line) = lines.next().await.unwrap() {
                     let kept = match line {
                         Line::Whole(line) => line.len(),
-                        Line::Cut(line) => line.len(),
+                        Line::Cut { head, tail } => head.len() + tail.len().saturating_sub(TAIL),
                         Line::Crowded => 0,
                     };
                     assert!(kept <= most);

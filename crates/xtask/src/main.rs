@@ -4,6 +4,7 @@ mod a2a;
 mod bench;
 mod check;
 mod deps;
+mod faithful;
 mod fuzz;
 mod help;
 mod long;
@@ -89,6 +90,12 @@ const COMMANDS: &[Command] = &[
         run: a2a::run,
     },
     Command {
+        name: "faithful",
+        arguments: "[SERVER]...",
+        summary: "real MCP servers, asked directly and through the built binary: the same answers",
+        run: faithful::run,
+    },
+    Command {
         name: "reference",
         arguments: "",
         summary: "writes docs/policy-reference.md from the guards",
@@ -162,8 +169,8 @@ mod tests {
         assert!(message.contains("`chekc`"), "{message}");
         assert!(
             message.contains(
-                "check, test, requirements, deps, fuzz, bench, long, mcp, a2a, reference, \
-                 help"
+                "check, test, requirements, deps, fuzz, bench, long, mcp, a2a, faithful, \
+                 reference, help"
             ),
             "{message}"
         );
@@ -186,6 +193,7 @@ mod tests {
             "deps x",
             "mcp x",
             "a2a x",
+            "faithful x",
             "reference x",
             "help me",
         ] {

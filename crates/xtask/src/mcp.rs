@@ -3,7 +3,7 @@
 mod calls;
 mod clients;
 mod conformance;
-mod edge;
+pub(crate) mod edge;
 mod old;
 mod upstreams;
 
@@ -16,6 +16,14 @@ pub(crate) const PARTS: &[Part] = &[
         name: "conformance-0.2",
         needs: &["mcp/node", "mcp/conformance-0.2"],
         run: |rig| conformance::run(rig, "mcp/conformance-0.2", &["--requirements", "2025-11-25"]),
+    },
+    Part {
+        name: "conformance-0.2-shared",
+        needs: &["mcp/node", "mcp/conformance-0.2"],
+        run: |rig| {
+            let arguments = ["--requirements", "2025-11-25"];
+            conformance::run_shared(rig, "mcp/conformance-0.2", &arguments)
+        },
     },
     Part {
         name: "conformance-0.1",

@@ -139,7 +139,7 @@ impl Rig {
 mod tests {
     use super::judge;
     use crate::steps::{Outcome, Steps};
-    use crate::{a2a, mcp};
+    use crate::{a2a, faithful, mcp};
 
     fn outcome(outcomes: Vec<Outcome>) -> Outcome {
         let mut steps = Steps::default();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn whatever_a_part_needs_has_a_folder_here() {
-        let parts = mcp::PARTS.iter().chain(a2a::PARTS);
+        let parts = mcp::PARTS.iter().chain(a2a::PARTS).chain(faithful::PARTS);
         for need in parts.flat_map(|part| part.needs) {
             assert!(crate::tree::root().join("clients").join(need).is_dir(), "{need}");
         }

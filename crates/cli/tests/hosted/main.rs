@@ -15,5 +15,6 @@ mod requests;
 mod server_words;
 mod shutdown;
 mod support;
+mod through;
 mod unknown_clients;
 mod upstream_faults;

@@ -112,6 +112,16 @@ impl ChioScope {
         })
     }
 
+    /// The place of a grant that allows everything that a server can do: all of its tools, without
+    /// constraints, budgets or proofs.
+    pub fn whole_server_grant(&self, server_id: &str) -> Option<usize> {
+        self.grants.iter().position(|grant| {
+            grant.covers(server_id, WILDCARD)
+                && grant.operations.contains(&Operation::Invoke)
+                && *grant == ToolGrant::new(&*grant.server_id, &*grant.tool_name, &grant.operations)
+        })
+    }
+
     /// Whether any grant may be delegated.
     #[must_use]
     pub fn has_delegate(&self) -> bool {

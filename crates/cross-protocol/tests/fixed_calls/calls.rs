@@ -405,6 +405,7 @@ fn read(name: &'static str, kind: ReadKind, params: Value) -> FixedCall {
         agent: agent().public_key().clone(),
         server_id: MCP.to_owned(),
         params: serde_json::from_value(params).unwrap(),
+        meta: None,
     };
     FixedCall::new(name, Action::Read(Box::new(request)))
 }

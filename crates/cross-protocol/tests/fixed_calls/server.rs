@@ -174,7 +174,8 @@ impl ResourceProvider for TestServer {
     ) -> Result<Value, KernelError> {
         match reading.params.get("uri").and_then(Value::as_str).unwrap_or_default() {
             "test://missing" => {
-                Err(KernelError::Answered { code: -32002, message: "not found".to_owned() })
+                let message = "not found".to_owned();
+                Err(KernelError::Answered { code: -32002, message, data: None })
             }
             "test://broken" => Err(KernelError::ToolServerError("no disk".to_owned())),
             "test://asks" => {

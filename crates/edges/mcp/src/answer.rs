@@ -2,7 +2,7 @@
 
 use chio_cross_protocol::{
     CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation, McpTargetExecutor, Outcome,
-    TargetProtocolExecutor,
+    ServerError, TargetProtocolExecutor,
 };
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
@@ -13,13 +13,18 @@ use crate::error::{CANCELLED, guidance, unreleased};
 /// The member of `_meta` with Chio's details of a call or a tool.
 pub(crate) const CHIO: &str = "chio";
 
-/// The result of a call, or the error of one that was cancelled.
+/// The result of a call, or the error of one that was cancelled or that its server answered with an
+/// error.
 pub(crate) fn call_result(
-    evaluation: Evaluation,
+    mut evaluation: Evaluation,
     (origin, server, tool): (&str, &str, &str),
     chunks: &[Value],
 ) -> Result<Value, RpcError> {
+    let answered = evaluation.answered.take();
     let receipt = || json!({"receiptId": evaluation.receipt.id});
+    if let (Some(error), Outcome::Denied(denial)) = (answered, &evaluation.outcome) {
+        return Err(server_error(error, denial.reason.clone(), receipt()));
+    }
     let (mut result, about) = match evaluation.outcome {
         Outcome::Cancelled { reason, chunks: 0 } => {
             return Err(RpcError::new(CANCELLED, reason).with_data(json!({CHIO: receipt()})));
@@ -52,6 +57,20 @@ pub(crate) fn call_result(
     }
     insert_meta(&mut result, CHIO, about);
     Ok(Value::Object(result))
+}
+
+/// A server's own error: its code, its words and its data, with the receipt beside them where the data
+/// has room for that.
+pub(crate) fn server_error(error: ServerError, message: String, receipt: Value) -> RpcError {
+    let data = match error.data.map(|data| *data) {
+        None => json!({CHIO: receipt}),
+        Some(Value::Object(mut members)) => {
+            members.insert(CHIO.to_owned(), receipt);
+            Value::Object(members)
+        }
+        Some(other) => other,
+    };
+    RpcError::new(error.code, message).with_data(data)
 }
 
 /// Puts a member into the `_meta` of a result.

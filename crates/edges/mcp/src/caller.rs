@@ -22,6 +22,7 @@ use crate::session::{McpSession, Running};
 /// How often a client whose call waits for an approval is reminded.
 const REMINDER: Duration = Duration::from_secs(10);
 const PROGRESS: &str = "notifications/progress";
+const UPDATED: &str = "notifications/resources/updated";
 /// The member of `_meta` that names a task.
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CHUNK: &str = "notifications/chio/tool_call_chunk";
@@ -30,6 +31,8 @@ const CHUNK: &str = "notifications/chio/tool_call_chunk";
 /// is empty.
 #[derive(Default)]
 pub(crate) struct RequestScope {
+    /// The server that speaks outside of requests.
+    pub(crate) server: Option<String>,
     /// The client's id of the request.
     pub(crate) id: Option<RequestId>,
     /// The client's progress token.
@@ -72,9 +75,10 @@ impl McpCaller {
         })
     }
 
-    /// The client outside of requests.
-    pub(crate) fn for_session(session: &Arc<McpSession>) -> Arc<Self> {
-        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), RequestScope::default())
+    /// The client outside of requests, for a server.
+    pub(crate) fn for_session(session: &Arc<McpSession>, server: &str) -> Arc<Self> {
+        let scope = RequestScope { server: Some(server.to_owned()), ..RequestScope::default() };
+        Self::for_request(session, NOTIFICATIONS, session.ended.clone(), scope)
     }
 
     /// Adds the task that a message belongs to.
@@ -201,7 +205,9 @@ impl Caller for McpCaller {
 
     async fn ask(&self, question: Question) -> Result<Value, AskError> {
         let Question { kind, mut params } = question;
-        if let Value::Object(params) = &mut params {
+        if let Value::Object(params) = &mut params
+            && kind != OperationKind::ToolCall
+        {
             self.relate(params);
         }
         self.session.ask(self.stream, Question { kind, params }).await
@@ -233,6 +239,12 @@ impl Caller for McpCaller {
             params.remove("progressToken");
             named.extend(params);
             params = named;
+        }
+        if let (UPDATED, Some(server)) = (method.as_str(), &self.request.server)
+            && let Some(Value::String(uri)) = params.get_mut("uri")
+            && let Some(public) = self.session.public_uri(server, uri)
+        {
+            *uri = public;
         }
         self.relate(&mut params);
         self.session.notify(self.stream, ServerNotification { method, params });

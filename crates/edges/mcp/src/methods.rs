@@ -3,16 +3,19 @@
 pub(crate) mod batch;
 mod call;
 mod control;
+mod foreign;
 mod initialize;
 mod lists;
+mod meta;
 mod reads;
 
 use std::sync::Arc;
 
 use chio_core::capability::{DpopProof, PresentedToken};
+use chio_core::mcp::is_foreign_notification;
 use chio_cross_protocol::ListKind;
 use chio_cross_protocol::ReadKind;
-use chio_net::jsonrpc::{Notification, Request, RequestId, RpcError};
+use chio_net::jsonrpc::{Notification, Request, RequestId, Response, RpcError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -69,12 +72,28 @@ pub(crate) fn streams(method: &str) -> bool {
     matches!(method, "tools/call" | "tasks/result")
 }
 
-/// Handles a request.
+/// Handles a request. Gives no response when its client has cancelled it meanwhile.
 pub(crate) async fn handle_request(
     session: &Arc<McpSession>,
     request: Request,
     stream: StreamId,
     credentials: Credentials,
+) -> Option<Response> {
+    let id = request.id.clone();
+    let mut cancellation = None;
+    let outcome = run_request(session, request, stream, credentials, &mut cancellation).await;
+    // What ends with the session was not cancelled by the client.
+    let ended = session.ended.is_cancelled();
+    let cancelled = !ended && cancellation.is_some_and(|it: CancellationToken| it.is_cancelled());
+    (!cancelled).then(|| Response { id, outcome: outcome.map(Into::into) })
+}
+
+async fn run_request(
+    session: &Arc<McpSession>,
+    request: Request,
+    stream: StreamId,
+    credentials: Credentials,
+    cancelled: &mut Option<CancellationToken>,
 ) -> Result<Value, RpcError> {
     session.touch();
     let Request { id, method, params } = request;
@@ -96,6 +115,7 @@ pub(crate) async fn handle_request(
     }
     let params = params.into_object()?;
     let (cancellation, running) = session.begin(&id)?;
+    *cancelled = Some(cancellation.clone());
     let running = Some(running);
     let context =
         RequestContext { session, id, params, stream, cancellation, credentials, running };
@@ -130,11 +150,11 @@ async fn dispatch(method: &str, context: RequestContext<'_>) -> Result<Value, Rp
         "tasks/list" => tasks::list(&context),
         "tasks/result" => tasks::result(context).await,
         "tasks/cancel" => tasks::cancel(context).await,
-        _ => Err(RpcError::method_not_found()),
+        other => foreign::call(context, other).await,
     }
 }
 
-/// Handles a notification. An unknown one is dropped.
+/// Handles a notification.
 pub(crate) async fn handle_notification(session: &Arc<McpSession>, notification: Notification) {
     session.touch();
     let Ok(params) = notification.params.into_object() else { return };
@@ -142,6 +162,9 @@ pub(crate) async fn handle_notification(session: &Arc<McpSession>, notification:
         "notifications/initialized" => session.become_ready(),
         "notifications/cancelled" => control::cancel(session, params),
         "notifications/roots/list_changed" => control::roots_changed(session).await,
+        other if session.stage() == Stage::Ready && is_foreign_notification(other) => {
+            foreign::notify(session, other, params).await;
+        }
         _ => {}
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! With one server, names are its own. With several, each is `server__name`: a server that adds a
 //! tool never takes a name away from another. What clients do not take in a name, such as the colon
-//! of `a2a:host`, is a dash there.
+//! of `a2a:host`, is a dash there. URIs stay as they are, but for one that several servers list: each
+//! lists it as `chio://server/URI`.
 
 use std::borrow::Cow;
 
 /// Between a server's name and a tool's.
 const SEPARATOR: &str = "__";
+/// What a URI of one server among several begins with.
+const SCHEME: &str = "chio://";
 
 /// The servers that are offered, in order.
 #[derive(Debug, Clone)]
@@ -34,6 +37,18 @@ impl Names {
             return name.to_owned();
         }
         format!("{}{SEPARATOR}{name}", server_prefix(server))
+    }
+
+    /// What clients call a URI that other servers list as well.
+    pub(crate) fn public_uri(server: &str, uri: &str) -> String {
+        format!("{SCHEME}{}/{uri}", server_prefix(server))
+    }
+
+    /// Whose a URI is that names its server, and what that calls it.
+    pub(crate) fn resolve_uri<'a>(&'a self, public: &'a str) -> Option<(&'a str, &'a str)> {
+        let (name, uri) = public.strip_prefix(SCHEME)?.split_once('/')?;
+        let server = self.0.iter().find(|server| server_prefix(server) == name)?;
+        Some((server, uri))
     }
 
     /// Whose it is, and what its server calls it. The longest server's name wins.
@@ -85,5 +100,19 @@ mod tests {
         let public = agents.public("a2a:agent.example.com", "research");
         assert_eq!(public, "a2a-agent.example.com__research");
         assert_eq!(agents.resolve(&public), Some(("a2a:agent.example.com", "research")));
+    }
+
+    #[test]
+    fn a_uri_may_name_its_server() {
+        let names = Names::new(vec!["notes".to_owned(), "a2a:host".to_owned()]);
+        for (server, uri) in [("notes", "memo://insights"), ("a2a:host", "file:///a?b#c")] {
+            let public = Names::public_uri(server, uri);
+            assert_eq!(names.resolve_uri(&public), Some((server, uri)), "{public}");
+        }
+        assert_eq!(Names::public_uri("notes", "memo://a"), "chio://notes/memo://a");
+        for other in ["memo://insights", "chio://other/memo://a", "chio://notes", "CHIO://notes/a"]
+        {
+            assert_eq!(names.resolve_uri(other), None, "{other}");
+        }
     }
 }

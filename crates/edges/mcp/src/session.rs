@@ -36,6 +36,20 @@ const QUESTIONS: [(OperationKind, &str, &str); 3] = [
     (OperationKind::ListRoots, "roots/list", "roots"),
 ];
 
+/// The capabilities by which a client says that it has methods that are no part of the protocol.
+const EXTENSIONS: [&str; 2] = ["experimental", "extensions"];
+
+/// Whether a client that declares elicitation so takes one of this mode. One that names no mode has
+/// forms.
+fn takes_mode(declared: &Value, params: &Value) -> bool {
+    let has = |mode: &str| declared.get(mode).is_some_and(Value::is_object);
+    match params.get("mode").and_then(Value::as_str) {
+        None | Some("form") => has("form") || !has("url"),
+        Some("url") => has("url"),
+        Some(_) => false,
+    }
+}
+
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::FromRepr)]
 #[repr(u8)]
@@ -81,6 +95,8 @@ pub(crate) struct McpSession {
     stage: AtomicU8,
     tokens: Mutex<Tokens>,
     running: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// What the client calls resources that it watches, by server and URI, where that is another name.
+    watched: Mutex<HashMap<(String, String), String>>,
     log_level: Mutex<Option<usize>>,
     last_used: Mutex<Instant>,
     /// Cancelled when the session ends.
@@ -134,6 +150,7 @@ impl McpSession {
                 presented: handshake.presented,
             }),
             running: Mutex::default(),
+            watched: Mutex::default(),
             log_level: Mutex::default(),
             last_used: Mutex::new(Instant::now()),
             ended: CancellationToken::new(),
@@ -252,6 +269,20 @@ impl McpSession {
         }
     }
 
+    /// Notes what the client calls a resource that it watches; or that it does no longer.
+    pub(crate) fn watch(&self, resource: (String, String), public: Option<String>) {
+        let mut watched = self.watched.lock();
+        match public {
+            Some(public) => watched.insert(resource, public),
+            None => watched.remove(&resource),
+        };
+    }
+
+    /// What the client calls a resource of a server.
+    pub(crate) fn public_uri(&self, server: &str, uri: &str) -> Option<String> {
+        self.watched.lock().get(&(server.to_owned(), uri.to_owned())).cloned()
+    }
+
     /// From which level on the client wants to read logs.
     pub(crate) fn set_log_level(&self, name: &str) -> bool {
         let level = level(name);
@@ -287,18 +318,34 @@ impl McpSession {
         experimental.and_then(|it| it.get("chioToolStreaming")).is_some()
     }
 
+    /// The method and the params of a question, if the client takes such questions.
+    fn taken(&self, question: Question) -> Option<(String, Value)> {
+        let Question { kind, mut params } = question;
+        if kind == OperationKind::ToolCall {
+            // One that is no part of the protocol says its own method.
+            let Value::String(method) = params.get_mut("method")?.take() else { return None };
+            let params = params.get_mut("params")?.take();
+            return EXTENSIONS
+                .iter()
+                .any(|name| self.client.contains_key(*name))
+                .then_some((method, params));
+        }
+        let (_, method, capability) = QUESTIONS.iter().find(|(known, ..)| *known == kind)?;
+        let declared = self.client.get(*capability)?;
+        let takes = kind != OperationKind::CreateElicitation || takes_mode(declared, &params);
+        takes.then(|| ((*method).to_owned(), params))
+    }
+
     /// Asks the client something, on the stream of the request that it is asked for.
     pub(crate) async fn ask(
         &self,
         stream: StreamId,
         question: Question,
     ) -> Result<Value, AskError> {
-        let known = QUESTIONS.iter().find(|(kind, ..)| *kind == question.kind);
-        let taken = known.filter(|(.., capability)| self.client.contains_key(*capability));
-        let (_, method, _) = taken.ok_or(AskError::Unsupported)?;
-        let params = match question.params {
+        let (method, params) = self.taken(question).ok_or(AskError::Unsupported)?;
+        let params = match params {
             Value::Object(mut params) if !params.is_empty() => {
-                if !fit_question(self.version, method, &mut params) {
+                if !fit_question(self.version, &method, &mut params) {
                     return Err(AskError::Unsupported);
                 }
                 Params::Object(params)
@@ -308,7 +355,7 @@ impl McpSession {
         let too_many = || AskError::Failed("too many questions wait for the client".to_owned());
         let (id, answer) = self.pending.register().ok_or_else(too_many)?;
         let asked = PendingQuestion { session: self, stream, id: id.clone() };
-        let request = Request { id, method: (*method).to_owned(), params };
+        let request = Request { id, method, params };
         self.outlet.send(stream, request.to_text(), false);
         let answer = tokio::select! {
             answer = answer => answer.unwrap_or(Err(AskError::Gone)),

@@ -9,7 +9,7 @@ use chio_cross_protocol::Principal;
 use chio_edge::Streams;
 use chio_edge::lines::{LineSender, line_queue};
 use chio_net::jsonrpc::{
-    Inbound, Incoming, Message, Rejected, Request, RequestId, Response, RpcError,
+    Envelope, Inbound, Incoming, Message, Rejected, Request, RequestId, Response, RpcError,
 };
 use chio_net::lines::{Line, Lines};
 use chio_net::memory::{Crowded, HeldMemory, read_text};
@@ -76,9 +76,15 @@ impl Conversation<'_> {
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, reader), max);
         while let Some(line) = lines.next().await? {
             match line {
-                Line::Cut(_) => {
+                Line::Cut { head, tail } => {
                     let message = format!("expected a message of at most {max} bytes, found more");
-                    self.reply(&Response::err(RequestId::NULL, invalid(message)));
+                    let Envelope { id, is_response, .. } = Envelope::of_ends(head, tail);
+                    let response = Response::err(id.unwrap_or(RequestId::NULL), invalid(message));
+                    match &self.session {
+                        // What waits for it need not wait any longer.
+                        Some(session) if is_response => session.pending.resolve(response),
+                        _ => self.reply(&response),
+                    }
                 }
                 Line::Crowded => {
                     let error = registered(
@@ -143,8 +149,8 @@ impl Conversation<'_> {
     }
 
     async fn request(&mut self, request: Request, held: HeldMemory) {
-        let id = request.id.clone();
         let Some(session) = self.session.clone() else {
+            let id = request.id.clone();
             let outcome = match request.method.as_str() {
                 "initialize" => self.initialize(request).await,
                 "ping" => Ok(serde_json::json!({})),
@@ -156,10 +162,11 @@ impl Conversation<'_> {
         let lines = self.lines.clone();
         self.running.spawn(async move {
             let _held = held;
-            let outcome =
-                methods::handle_request(&session, request, NOTIFICATIONS, Credentials::default())
-                    .await;
-            lines.send(Response { id, outcome: outcome.map(Into::into) }.to_text(), false);
+            let credentials = Credentials::default();
+            let handled = methods::handle_request(&session, request, NOTIFICATIONS, credentials);
+            if let Some(response) = handled.await {
+                lines.send(response.to_text(), false);
+            }
         });
     }
 
@@ -180,9 +187,11 @@ impl Conversation<'_> {
             let _held = held;
             let mut texts = Vec::new();
             while let Some(response) = responses.join_next().await {
-                texts.extend(response.map(|response| response.to_text()));
+                texts.extend(response.ok().flatten().map(|response| response.to_text()));
             }
-            lines.send(format!("[{}]", texts.join(",")), false);
+            if !texts.is_empty() {
+                lines.send(format!("[{}]", texts.join(",")), false);
+            }
         });
     }
 

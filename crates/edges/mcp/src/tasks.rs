@@ -240,7 +240,8 @@ pub(crate) async fn result(context: RequestContext<'_>) -> Result<Value, RpcErro
     let view = view.map_err(|error| refused(&error))?;
     let mut result = match (view.result, view.receipt) {
         (Some(result), Some(receipt)) => {
-            let evaluation = Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None };
+            let evaluation =
+                Evaluation { outcome: result.outcome, receipt, seq: 0, cost: None, answered: None };
             let named = (task.id.as_str(), task.server.as_str(), task.tool.as_str());
             answer::call_result(evaluation, named, &result.chunks)?
         }

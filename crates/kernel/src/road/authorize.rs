@@ -30,8 +30,9 @@ impl Authorized {
         known: Arc<KnownToken>,
         server: Arc<Server>,
         tool: ToolFacts,
+        alternatives: Vec<Alternative>,
     ) -> Self {
-        Self { known, server, tool, alternatives: Vec::new(), asks_proof: false, need: None }
+        Self { known, server, tool, alternatives, asks_proof: false, need: None }
     }
 
     /// Whether a grant asks for a proof of possession.

@@ -12,6 +12,7 @@ use super::verify::Verified;
 use crate::call::{Denial, ToolCall};
 use crate::kernel::{Inner, ToolFacts};
 use crate::resource_provider::ReadKind;
+use crate::store::Alternative;
 
 impl Inner {
     /// The stage authorize, for a read.
@@ -22,18 +23,39 @@ impl Inner {
         verified: &Verified,
     ) -> Result<Authorized, Denial> {
         let known = Arc::clone(verified.known());
-        check(kind, &call.arguments, &known.token.scope)?;
+        let alternatives = check(kind, call, &known.token.scope)?;
         let server = self.find_server(call)?;
         if server.connection().resources().is_none() {
             let reason = format!("tool server `{}` has only tools", call.server_id);
-            return Err(Denial::by_kernel(ErrorCode::ToolServerError, reason));
+            let code = if kind.has_side_effects() {
+                ErrorCode::CapabilityDenied
+            } else {
+                ErrorCode::ToolServerError
+            };
+            return Err(Denial::by_kernel(code, reason));
         }
-        Ok(Authorized::to_read(known, server, ToolFacts::plain(read_tool(kind))))
+        let has_side_effects = kind.has_side_effects();
+        let tool = ToolFacts { has_side_effects, ..ToolFacts::plain(read_tool(kind)) };
+        Ok(Authorized::to_read(known, server, tool, alternatives))
     }
 }
 
-/// Whether some grant of the scope allows the read.
-fn check(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial> {
+/// Whether some grant of the scope allows the read; the grant, where there is an intent to name it.
+fn check(kind: ReadKind, call: &ToolCall, scope: &ChioScope) -> Result<Vec<Alternative>, Denial> {
+    if kind.has_side_effects() {
+        text(&call.arguments, "method", "a `method`")?;
+        let index = scope.whole_server_grant(&call.server_id).ok_or_else(|| {
+            let reason = "only a grant of all tools of the server, without any condition, allows \
+                          what is no part of the protocol";
+            Denial::by_kernel(ErrorCode::CapabilityDenied, reason)
+        })?;
+        let grant_index = u32::try_from(index).unwrap_or(u32::MAX);
+        return Ok(vec![Alternative { grant_index, holds: Vec::new(), price: None }]);
+    }
+    look_up(kind, &call.arguments, scope).map(|()| Vec::new())
+}
+
+fn look_up(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial> {
     let uri = || text(params, "uri", "a `uri`");
     match kind {
         ReadKind::Resource => resource(uri()?, Operation::Read, scope),
@@ -51,6 +73,7 @@ fn check(kind: ReadKind, params: &Value, scope: &ChioScope) -> Result<(), Denial
                 _ => Err(missing("a `ref` to a prompt or a resource")),
             }
         }
+        ReadKind::Method | ReadKind::Notification => Err(missing("something to look up")),
     }
 }
 
@@ -165,7 +188,7 @@ mod tests {
             (Completion, json!({}), Some(InvalidRequestShape)),
         ];
         for (kind, params, expected) in cases {
-            let found = check(kind, &params, &scope()).err().map(|denial| denial.code);
+            let found = look_up(kind, &params, &scope()).err().map(|denial| denial.code);
             assert_eq!(found, expected, "{kind:?} {params}");
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::draft::Open;
 use super::reserve::Held;
 use super::{Draft, Ending, Permit, Reviewers};
-use crate::call::{Denial, Outcome, ToolCall, shortened};
+use crate::call::{Denial, Outcome, ServerError, ToolCall, shortened};
 use crate::call_context::CallContext;
 use crate::caller::Caller;
 use crate::catch::{Catch, Panicked};
@@ -49,7 +49,7 @@ impl Inner {
             outcome(Catch::new(ran).await, &context).await
         };
         // The whole way of the output to the caller can be cancelled, not only the tool.
-        let Ran { outcome, cost, code } = tokio::select! {
+        let Ran { outcome, cost, answered } = tokio::select! {
             biased;
             ran = run => ran,
             reason = self.cancelled(caller, draft.deadline) => {
@@ -63,7 +63,7 @@ impl Inner {
         let cost = cost.or_else(|| draft.price().cloned());
         let intent = context.into_intent();
         draft.open = draft.open.take().or(intent.map(Open::from));
-        Ending { outcome, content_hash, stream, remarks, cost, dispatched: true, code }
+        Ending { outcome, content_hash, stream, remarks, cost, dispatched: true, answered }
     }
 
     /// Waits until the call is cancelled, and says by what.
@@ -97,6 +97,8 @@ impl Errand {
             std::mem::take(&mut call.arguments)
         };
         let request_id = call.request_id.clone();
+        // SECURITY: no guard judges it, so what a guard would keep out of a receipt does not leave.
+        let meta = call.meta.take().map(|meta| draft.pipeline.redacted(&meta).unwrap_or(meta));
         match draft.read {
             None => Self::Tool(ToolInvocation {
                 request_id,
@@ -104,8 +106,11 @@ impl Errand {
                 tool_name: call.tool_name.clone(),
                 arguments,
                 context: call.context.take(),
+                meta,
             }),
-            Some(kind) => Self::Read(Reading { request_id, kind, params: members(arguments) }),
+            Some(kind) => {
+                Self::Read(Reading { request_id, kind, params: members(arguments), meta })
+            }
         }
     }
 
@@ -132,13 +137,13 @@ struct Ran {
     outcome: Outcome,
     /// What it cost, as its server says.
     cost: Option<MonetaryAmount>,
-    /// The code of the error that its server answered with.
-    code: Option<i64>,
+    /// The error that its server answered with.
+    answered: Option<ServerError>,
 }
 
 impl From<Outcome> for Ran {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, cost: None, code: None }
+        Self { outcome, cost: None, answered: None }
     }
 }
 
@@ -156,13 +161,19 @@ async fn outcome(
             Outcome::Incomplete { reason, chunks: context.chunks_sent() }.into()
         }
         (None, Err(error)) => {
-            let (words, code) = match error {
+            let (words, answered) = match error {
                 KernelError::ToolServerError(detail) => (detail, None),
-                KernelError::Answered { code, message } => (message, Some(code)),
+                KernelError::Answered { code, message, data } => {
+                    let data = match data {
+                        Some(data) => context.review_data(*data).await.map(Box::new),
+                        None => None,
+                    };
+                    (message, Some(ServerError { code, data }))
+                }
                 other => (other.to_string(), None),
             };
             // They reach the caller and the receipt, as a result would.
-            Ran { code, ..failure(&context.review_failure(words).await).into() }
+            Ran { answered, ..failure(&context.review_failure(words).await).into() }
         }
         (None, Ok(ToolOutput { value, cost })) => {
             Ran { cost, ..context.finish(value).await.into() }

@@ -1,5 +1,6 @@
 //! Reads: resources, prompts and completions. They take the same road as a call, with other grants;
-//! they change nothing, wait for nothing, and leave a child receipt.
+//! they change nothing, wait for nothing, and leave a child receipt. So do methods that are no part of
+//! the protocol, but that what they change is not known: an intent comes before them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,7 @@ use chio_core::signed::Signed;
 use serde_json::{Map, Value, json};
 
 use super::{Draft, Ending};
-use crate::call::{Denial, Outcome, ToolCall};
+use crate::call::{Denial, Outcome, ServerError, ToolCall};
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
@@ -34,15 +35,17 @@ pub struct ReadRequest {
     pub server_id: String,
     /// The params of the read, as the server takes them.
     pub params: Map<String, Value>,
+    /// What the client adds to its request for the server, such as `traceparent`.
+    pub meta: Option<Value>,
 }
 
 impl ReadRequest {
     /// The call that takes the road: it states no intent, and brings no proof and no approval.
     pub(crate) fn into_call(self, request_id: String) -> ToolCall {
-        let Self { kind, token, agent, server_id, params } = self;
+        let Self { kind, token, agent, server_id, params, meta } = self;
         let params = Value::Object(params);
         let call = ToolCall::new(request_id, token, server_id, kind.name(), params);
-        ToolCall { agent, ..call }
+        ToolCall { agent, meta, ..call }
     }
 }
 
@@ -59,6 +62,8 @@ pub enum ReadOutcome {
         code: i64,
         /// The server's words.
         message: String,
+        /// What it says for programs.
+        data: Option<Box<Value>>,
     },
     /// It was cancelled.
     Cancelled(String),
@@ -75,27 +80,32 @@ pub struct Read {
     pub request_id: String,
 }
 
-fn plain_tool(name: &str, description: &str) -> Arc<ToolDefinition> {
+fn plain_tool(name: &str, description: &str, has_side_effects: bool) -> Arc<ToolDefinition> {
     Arc::new(ToolDefinition {
         name: name.to_owned(),
         description: description.to_owned(),
         input_schema: Map::new(),
         output_schema: None,
         pricing: None,
-        has_side_effects: false,
+        has_side_effects,
         latency_hint: None,
     })
 }
 
 /// What guards see in the place of a tool when something is read.
 pub(super) fn read_tool(kind: ReadKind) -> Arc<ToolDefinition> {
-    plain_tool(kind.name(), "Looks something up in the server's library.")
+    let description = if kind.has_side_effects() {
+        "Does what only the server knows: it is no part of the protocol."
+    } else {
+        "Looks something up in the server's library."
+    };
+    plain_tool(kind.name(), description, kind.has_side_effects())
 }
 
 /// What guards see in the place of a tool when a server speaks outside of any call.
 pub(crate) fn session_tool() -> &'static ToolDefinition {
     static TOOL: LazyLock<Arc<ToolDefinition>> =
-        LazyLock::new(|| plain_tool("session", "What a server says outside of any call."));
+        LazyLock::new(|| plain_tool("session", "What a server says outside of any call.", false));
     &TOOL
 }
 
@@ -170,12 +180,12 @@ fn account(kind: ReadKind, record: &Intent, ending: &Ending) -> Map<String, Valu
 }
 
 impl ReadOutcome {
-    /// What a read came to, and the code of the error that its server answered with.
-    pub(crate) fn of(outcome: Outcome, code: Option<i64>) -> Self {
-        match (outcome, code) {
+    /// What a read came to, and the error that its server answered with.
+    pub(crate) fn of(outcome: Outcome, answered: Option<ServerError>) -> Self {
+        match (outcome, answered) {
             (Outcome::Value(value), _) => Self::Value(value),
-            (Outcome::Denied(denial), Some(code)) => {
-                Self::Answered { code, message: denial.reason }
+            (Outcome::Denied(denial), Some(ServerError { code, data })) => {
+                Self::Answered { code, message: denial.reason, data }
             }
             (Outcome::Denied(denial), None) => Self::Denied(denial),
             (Outcome::Cancelled { reason, .. } | Outcome::Incomplete { reason, .. }, _) => {

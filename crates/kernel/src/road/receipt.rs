@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::draft::Open;
 use super::{Draft, Remarks};
-use crate::call::{Evaluation, Outcome};
+use crate::call::{Evaluation, Outcome, ServerError};
 use crate::caller::Session;
 use crate::error::KernelError;
 use crate::kernel::Inner;
@@ -27,8 +27,8 @@ pub(crate) struct Ending {
     /// What it cost, as far as that is known.
     pub(crate) cost: Option<MonetaryAmount>,
     pub(crate) dispatched: bool,
-    /// The code of the error that the server answered with.
-    pub(crate) code: Option<i64>,
+    /// The error that the server answered with.
+    pub(crate) answered: Option<ServerError>,
 }
 
 impl Ending {
@@ -36,7 +36,7 @@ impl Ending {
     pub(crate) fn before_dispatch(outcome: Outcome) -> Self {
         let content_hash = NO_OUTPUT_HASH.to_owned();
         let (stream, remarks, cost) = (None, Remarks::default(), None);
-        Self { outcome, content_hash, stream, remarks, cost, dispatched: false, code: None }
+        Self { outcome, content_hash, stream, remarks, cost, dispatched: false, answered: None }
     }
 
     /// The end of a call that was cancelled before it reached its tool.
@@ -141,7 +141,8 @@ impl Inner {
             closed_at: self.clock.unix_seconds(),
         });
         let seq = self.append(receipt.bytes.clone(), closes).await?;
-        Ok(Evaluation { outcome: ending.outcome, receipt, seq, cost: charged })
+        let Ending { outcome, answered, .. } = ending;
+        Ok(Evaluation { outcome, receipt, seq, cost: charged, answered })
     }
 
     /// Signs the receipt of a call of a tool.

@@ -45,7 +45,7 @@ fn token() -> CapabilityToken {
 fn request(kind: ReadKind, params: Value) -> ReadRequest {
     let Value::Object(params) = params else { panic!("{params}") };
     let (token, agent) = (token().into(), agent().public_key().clone());
-    ReadRequest { kind, token, agent, server_id: LIBRARY.to_owned(), params }
+    ReadRequest { kind, token, agent, server_id: LIBRARY.to_owned(), params, meta: None }
 }
 
 async fn read(world: &World, kind: ReadKind, params: Value) -> (Read, ChildReceipt) {
@@ -176,7 +176,9 @@ async fn a_read_cannot_wait_for_an_approval() {
 async fn the_servers_own_error_and_its_failure_are_told_apart() {
     let (world, _) = with_library(Setup::default()).await;
     let (found, child) = read(&world, ReadKind::Resource, json!({"uri": "test://missing"})).await;
-    let expected = ReadOutcome::Answered { code: -32002, message: "not found".to_owned() };
+    let (message, data) = ("not found".to_owned(), json!({"uri": "test://missing", "secret": "s"}));
+    let data = Some(Box::new(data));
+    let expected = ReadOutcome::Answered { code: -32002, message, data };
     assert_eq!(found.outcome, expected);
     assert_eq!(child.metadata.unwrap()["outcome"], "error");
     let (found, _) = read(&world, ReadKind::Resource, json!({"uri": "test://broken"})).await;

@@ -25,6 +25,11 @@ impl RequestId {
         matches!(self.0, Value::Null)
     }
 
+    /// The number, if it is one without a sign.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.0.as_u64()
+    }
+
     /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         self.0.as_str()

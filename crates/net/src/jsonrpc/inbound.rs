@@ -6,7 +6,9 @@
 use chio_core::strict::{self, StrictError, kind};
 use serde_json::{Map, Value};
 
-use super::{Message, Notification, Params, Request, RequestId, Response, RpcError, VERSION};
+use super::{
+    Envelope, Message, Notification, Params, Request, RequestId, Response, RpcError, VERSION,
+};
 
 /// Why a message was rejected, and whether its sender gets a response.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -161,7 +163,9 @@ impl Inbound {
 }
 
 fn value_of(text: &[u8]) -> Result<Value, Rejected> {
-    strict::from_slice(text).map_err(|error| Rejected::with_null_id(unread(&error)))
+    let value = strict::from_slice(text).map_err(|error| unread(text, &error))?;
+    strict::check_integers(text).map_err(|error| unread(text, &error))?;
+    Ok(value)
 }
 
 fn response(mut members: Map<String, Value>) -> Result<Response, RpcError> {
@@ -197,11 +201,14 @@ fn check_version(members: &Map<String, Value>) -> Result<(), RpcError> {
     Err(RpcError::invalid_request(format!("expected jsonrpc to be \"{VERSION}\", found {found}")))
 }
 
-fn unread(error: &StrictError) -> RpcError {
+fn unread(text: &[u8], error: &StrictError) -> Rejected {
     let message = error.to_string();
-    match error {
-        StrictError::Syntax { .. } => RpcError::parse_error(message),
-        // It is JSON, but two readers could see two messages in it, or none.
-        _ => RpcError::invalid_request(message),
+    if matches!(error, StrictError::Syntax { .. }) {
+        return Rejected::with_null_id(RpcError::parse_error(message));
     }
+    // It is JSON, but two readers could see two messages in it, or none. Its sender waits for an answer
+    // by its id all the same.
+    let Envelope { id, is_call, .. } = Envelope::of(text);
+    let id = id.filter(|_| is_call).unwrap_or(RequestId::NULL);
+    Rejected { error: Box::new(RpcError::invalid_request(message)), answer_to: Some(id) }
 }

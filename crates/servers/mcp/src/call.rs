@@ -11,19 +11,19 @@ use serde_json::{Map, Value, json};
 use crate::conversation::{ChildQuestion, Conversation, Events, QueuedNotification, Running};
 use crate::error::McpError;
 
-/// Sends a child a request on behalf of a caller, with what the child learns about the call.
+/// Sends a child a request on behalf of a caller, with what the child learns about it in `_meta`.
 ///
 /// # Errors
 /// When there is no answer, or an error.
 pub(crate) async fn call(
     conversation: &Arc<Conversation>,
-    method: &'static str,
-    about: Option<Value>,
+    method: &str,
+    meta: Map<String, Value>,
     params: Map<String, Value>,
     context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
-    let (running, events) = conversation.begin();
-    let params = with_meta(params, about, &running, context);
+    let (running, events) = conversation.begin(&context.session().id);
+    let params = with_meta(params, meta, &running, context);
     attended(running, events, context, conversation.request(method, params)).await
 }
 
@@ -33,20 +33,22 @@ pub(crate) async fn call(
 /// As [`call`].
 pub(crate) async fn call_as_task(
     conversation: &Arc<Conversation>,
-    about: Option<Value>,
+    meta: Map<String, Value>,
     mut params: Map<String, Value>,
     context: &CallContext<'_>,
 ) -> Result<Value, McpError> {
-    let (running, events) = conversation.begin();
+    let (running, events) = conversation.begin(&context.session().id);
     let ttl = conversation.settings.limits.task_ttl.as_millis();
     params.insert("task".to_owned(), json!({"ttl": u64::try_from(ttl).unwrap_or(u64::MAX)}));
-    let params = with_meta(params, about, &running, context);
+    let params = with_meta(params, meta, &running, context);
+    let token = running.token;
     let work = async {
         let made = conversation.request("tools/call", params).await?;
         let Some(task_id) = made.pointer("/task/taskId").and_then(Value::as_str) else {
             // It made none after all.
             return Ok(made);
         };
+        conversation.relate(token, task_id);
         let mut task = Task { conversation, id: task_id.to_owned(), waits: true };
         let result = conversation.request("tasks/result", task.params()).await;
         task.waits = false;
@@ -80,18 +82,14 @@ impl Drop for Task<'_> {
 /// caller wants progress.
 fn with_meta(
     mut params: Map<String, Value>,
-    about: Option<Value>,
+    mut meta: Map<String, Value>,
     running: &Running,
     context: &CallContext<'_>,
 ) -> Map<String, Value> {
     // What another hop said about its own messages means nothing on this one.
     params.remove("_meta");
-    let mut meta = Map::new();
     if context.wants_progress() {
         meta.insert("progressToken".to_owned(), json!(running.token));
-    }
-    if let Some(about) = about {
-        meta.insert("chio".to_owned(), about);
     }
     if !meta.is_empty() {
         params.insert("_meta".to_owned(), Value::Object(meta));
@@ -102,7 +100,7 @@ fn with_meta(
 /// Waits for `work`, and meanwhile passes on what the child says. What it said before its answer
 /// reaches the caller before the answer does.
 async fn attended(
-    running: Running,
+    mut running: Running,
     events: Events,
     context: &CallContext<'_>,
     work: impl Future<Output = Result<Value, McpError>>,
@@ -132,6 +130,7 @@ async fn attended(
         }
     };
     // Nothing more can come: the notifications end with the last that is there.
+    running.is_over = true;
     drop(running);
     let (answer, told) = answer;
     if !told {

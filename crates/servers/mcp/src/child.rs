@@ -43,10 +43,10 @@ impl Child {
     /// When it does not start, or does not introduce itself.
     pub(crate) async fn start(config: &Arc<ChildConfig>) -> Result<(Arc<Self>, Link), McpError> {
         let settings = &config.settings;
-        let announced = config.sessions.announced();
-        let (conversation, outside) = Conversation::new(Arc::clone(settings), announced.clone());
+        let audience = config.sessions.audience(settings.sharing);
+        let (conversation, outside) = Conversation::new(Arc::clone(settings), audience);
         let link = stdio::open(&conversation)?;
-        let introduced = introduce(&conversation, announced.unwrap_or_default()).await?;
+        let introduced = introduce(&conversation).await?;
         let offer = offer(&introduced)?;
         if config.sessions.session_id().is_none() {
             config.manifests.describe(introduced.get("serverInfo").unwrap_or(&Value::Null));
@@ -87,6 +87,26 @@ impl Child {
         list::entries(&self.conversation, &self.offer.capabilities, kind).await
     }
 
+    /// Sends a client's notification that is no part of MCP.
+    ///
+    /// # Errors
+    /// When the child does not read.
+    pub(crate) fn inform(
+        &self,
+        method: &str,
+        mut params: Map<String, Value>,
+        meta: Map<String, Value>,
+    ) -> Result<Value, McpError> {
+        params.remove("_meta");
+        if !meta.is_empty() {
+            params.insert("_meta".to_owned(), Value::Object(meta));
+        }
+        if !self.conversation.notify(method, Some(&params)) {
+            return Err(McpError::Deaf);
+        }
+        Ok(Value::Null)
+    }
+
     /// Runs a tool.
     ///
     /// # Errors
@@ -96,7 +116,7 @@ impl Child {
         invocation: ToolInvocation,
         call_context: &CallContext<'_>,
     ) -> Result<Value, McpError> {
-        let ToolInvocation { tool_name, arguments, context, .. } = invocation;
+        let ToolInvocation { tool_name, arguments, context, meta, .. } = invocation;
         let as_task = self.task_tools.read().contains(&tool_name);
         let mut params = Map::from_iter([("name".to_owned(), Value::String(tool_name))]);
         if !arguments.is_null() {
@@ -105,23 +125,23 @@ impl Child {
         let protocol = call_context.session().protocol;
         // What MCP itself calls the tool, the server knows.
         let context = context.filter(|_| protocol != DiscoveryProtocol::Mcp);
-        let about = context.map(|context| json!({protocol.name(): context}));
+        let mut meta = members(meta.unwrap_or_default());
+        if let Some(context) = context {
+            meta.insert("chio".to_owned(), json!({protocol.name(): context}));
+        }
         if as_task {
-            call::call_as_task(&self.conversation, about, params, call_context).await
+            call::call_as_task(&self.conversation, meta, params, call_context).await
         } else {
-            call::call(&self.conversation, "tools/call", about, params, call_context).await
+            call::call(&self.conversation, "tools/call", meta, params, call_context).await
         }
     }
 }
 
 /// The first exchange.
-async fn introduce(
-    conversation: &Conversation,
-    announced: Map<String, Value>,
-) -> Result<Value, McpError> {
+async fn introduce(conversation: &Conversation) -> Result<Value, McpError> {
     let params = json!({
         "protocolVersion": wire::VERSION,
-        "capabilities": announced,
+        "capabilities": conversation.audience.announced(),
         "clientInfo": {"name": "chio", "version": env!("CARGO_PKG_VERSION")},
     });
     let within = conversation.settings.limits.initialize;
@@ -143,7 +163,11 @@ fn offer(introduced: &Value) -> Result<Offer, McpError> {
         return Err(McpError::Unexpected { expected: "capabilities" });
     };
     let instructions = introduced.get("instructions").and_then(Value::as_str);
-    Ok(Offer { capabilities: capabilities.clone(), instructions: instructions.map(str::to_owned) })
+    Ok(Offer {
+        capabilities: capabilities.clone(),
+        instructions: instructions.map(str::to_owned),
+        server_info: introduced.get("serverInfo").cloned(),
+    })
 }
 
 /// The name of a tool that runs only as a task.

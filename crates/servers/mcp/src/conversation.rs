@@ -3,6 +3,7 @@
 //! Nothing here waits for a reader: a message is sorted at once, or dropped where its reader is too
 //! slow.
 
+mod audience;
 mod events;
 mod routing;
 
@@ -17,8 +18,8 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use audience::Audience;
 pub(crate) use events::{Change, ChildQuestion, Events, Outside, QueuedNotification, Running};
-pub(crate) use routing::FORWARDED;
 
 use crate::error::McpError;
 use crate::list::ListCache;
@@ -35,8 +36,7 @@ const INITIALIZE: &str = "initialize";
 /// The conversation with one child.
 pub(crate) struct Conversation {
     pub(crate) settings: Arc<McpServerOptions>,
-    /// What the child was told that its client can do; none for a child that has no client.
-    client: Option<Map<String, Value>>,
+    pub(crate) audience: Audience,
     pub(crate) outbox: Outbox,
     pub(crate) list_cache: ListCache,
     /// A permit for each byte that may still wait for a client.
@@ -54,6 +54,8 @@ struct State {
     pending: HashMap<u64, Pending>,
     /// The calls that run, in the order in which they began.
     calls: Vec<Route>,
+    /// Sessions whose calls were left before they ended, until when the child may still work on them.
+    left: HashMap<String, Instant>,
     /// Questions that the child still waits for.
     asked: HashSet<String>,
     end: Option<(McpError, Instant)>,
@@ -90,17 +92,17 @@ impl Drop for Waiting<'_> {
 }
 
 impl Conversation {
-    /// A conversation with the child of a client that can do this; or of none. What belongs to no
-    /// call comes out at the other end.
+    /// A conversation with a child that speaks to these. What belongs to no call comes out at the other
+    /// end.
     pub(crate) fn new(
         settings: Arc<McpServerOptions>,
-        client: Option<Map<String, Value>>,
+        audience: Audience,
     ) -> (Arc<Self>, mpsc::Receiver<Outside>) {
         let (outside, others) = mpsc::channel(MAX_OUTSIDE);
         let limits = &settings.limits;
         let room = usize::try_from(limits.max_held_bytes).unwrap_or(Semaphore::MAX_PERMITS);
         let conversation = Self {
-            client,
+            audience,
             outbox: Outbox::new(limits.max_queued_bytes),
             list_cache: ListCache::default(),
             room: Arc::new(Semaphore::new(room)),
@@ -160,7 +162,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When there is no answer, or an error.
-    pub(crate) async fn request(&self, method: &'static str, params: Map<String, Value>) -> Answer {
+    pub(crate) async fn request(&self, method: &str, params: Map<String, Value>) -> Answer {
         let mut waiting = self.send(method, &params)?;
         (&mut waiting.answer).await.unwrap_or(Err(McpError::Stopped))
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chio_kernel::KernelError;
+use serde_json::Value;
 
 /// What went wrong with an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +35,8 @@ pub enum McpError {
         code: i64,
         /// The server's words.
         message: String,
+        /// What it says for programs.
+        data: Option<Box<Value>>,
     },
     /// The server's answer is not what was asked for.
     #[error("expected {expected} from the server, found something else")]
@@ -86,7 +89,7 @@ pub enum McpError {
 impl From<McpError> for KernelError {
     fn from(error: McpError) -> Self {
         match error {
-            McpError::Answered { code, message } => Self::Answered { code, message },
+            McpError::Answered { code, message, data } => Self::Answered { code, message, data },
             other => Self::ToolServerError(other.to_string()),
         }
     }

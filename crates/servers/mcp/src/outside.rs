@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::child::{Child, ChildConfig};
-use crate::conversation::{Change, ChildQuestion, FORWARDED, Outside, QueuedNotification};
+use crate::conversation::{Audience, Change, ChildQuestion, Outside, QueuedNotification};
+use crate::options::Sharing;
 use crate::subscriptions::Subscriptions;
 
 /// How many questions outside of any call are with the client at once.
@@ -34,11 +35,13 @@ impl ServedSessions {
         }
     }
 
-    /// The capabilities of the client that the child learns of.
-    pub(crate) fn announced(&self) -> Option<Map<String, Value>> {
-        let Self::Session(session) = self else { return None };
-        let client = session.client().iter().filter(|(name, _)| FORWARDED.contains(&name.as_str()));
-        Some(client.map(|(name, value)| (name.clone(), value.clone())).collect())
+    /// Whom the child speaks to.
+    pub(crate) fn audience(&self, sharing: Sharing) -> Audience {
+        match self {
+            Self::Session(session) => Audience::session(session.client()),
+            Self::Shared(_) if sharing == Sharing::Shared => Audience::Shared,
+            Self::Shared(_) => Audience::Nobody,
+        }
     }
 
     /// Passes a notification on to the sessions that it is for.

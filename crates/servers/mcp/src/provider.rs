@@ -58,18 +58,23 @@ impl ResourceProvider for McpServer {
         reading: Reading,
         context: &CallContext<'_>,
     ) -> Result<Value, KernelError> {
-        let Reading { kind, params, .. } = reading;
+        let Reading { kind, mut params, meta, .. } = reading;
         let session_id = &context.session().id;
         let slot = self.slot(session_id);
         let method = match kind {
             ReadKind::Resource => "resources/read",
             ReadKind::Prompt => "prompts/get",
             ReadKind::Completion => "completion/complete",
+            ReadKind::Method | ReadKind::Notification => &foreign(&mut params)?,
             ReadKind::Subscribe => return Ok(self.subscribe(&slot, params, context).await?),
             ReadKind::Unsubscribe => return Ok(unsubscribe(&slot, params, context).await?),
         };
         let child = slot.child().await?;
-        Ok(call::call(&child.conversation, method, None, params, context).await?)
+        let meta = members(meta.unwrap_or_default());
+        if kind == ReadKind::Notification {
+            return Ok(child.inform(method, params, meta)?);
+        }
+        Ok(call::call(&child.conversation, method, meta, params, context).await?)
     }
 
     async fn tell(
@@ -128,7 +133,8 @@ impl McpServer {
         let answer = if known {
             json!({})
         } else {
-            call::call(&child.conversation, "resources/subscribe", None, params, context).await?
+            let (conversation, meta) = (&child.conversation, Map::new());
+            call::call(conversation, "resources/subscribe", meta, params, context).await?
         };
         slot.subscriptions.add(&uri, subscriber);
         Ok(answer)
@@ -160,12 +166,24 @@ async fn unsubscribe(
     if !last {
         return Ok(json!({}));
     }
-    call::call(&child.conversation, "resources/unsubscribe", None, params, context).await
+    call::call(&child.conversation, "resources/unsubscribe", Map::new(), params, context).await
+}
+
+/// Takes out the name of a method that is no part of MCP, and leaves what it is called with.
+fn foreign(params: &mut Map<String, Value>) -> Result<String, McpError> {
+    let Some(Value::String(method)) = params.remove("method") else {
+        return Err(McpError::Unexpected { expected: "the name of a method" });
+    };
+    *params = members(params.remove("params").unwrap_or_default());
+    Ok(method)
 }
 
 fn uri(params: &Map<String, Value>) -> Result<String, McpError> {
     let uri = params.get("uri").and_then(Value::as_str);
     let message = || "expected a `uri`, found none".to_owned();
-    uri.map(str::to_owned)
-        .ok_or_else(|| McpError::Answered { code: RpcError::INVALID_PARAMS, message: message() })
+    uri.map(str::to_owned).ok_or_else(|| McpError::Answered {
+        code: RpcError::INVALID_PARAMS,
+        message: message(),
+        data: None,
+    })
 }

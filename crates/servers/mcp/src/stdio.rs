@@ -290,10 +290,10 @@ async fn read(stdout: ChildStdout, conversation: Arc<Conversation>) -> ReadEnd {
         let line = match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => continue,
             Line::Whole(line) => line,
-            Line::Cut(_) => {
+            Line::Cut { head, tail } => {
                 let error = McpError::TooLong(limits.max_line_bytes);
                 settings.note(&error);
-                conversation.fail_all(&error);
+                conversation.take_ends(head, tail, error);
                 continue;
             }
             Line::Crowded => {
@@ -323,7 +323,7 @@ async fn log(stderr: ChildStderr, settings: Arc<McpServerOptions>) {
         match line {
             Line::Whole(line) => settings.note(harmless(&line)),
             Line::Crowded => {}
-            Line::Cut(line) => settings.note(format_args!("{}…", harmless(line))),
+            Line::Cut { head, .. } => settings.note(format_args!("{}…", harmless(head))),
         }
     }
 }

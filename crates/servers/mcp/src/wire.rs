@@ -1,8 +1,8 @@
 //! The messages of a conversation: JSON-RPC 2.0, one message on a line.
 
-use chio_net::jsonrpc::RpcError;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use chio_core::strict::{self, StrictError};
+use chio_net::jsonrpc::{Envelope, RpcError};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::McpError;
@@ -28,7 +28,9 @@ pub(crate) enum Incoming {
 
 /// The messages of a line: one, or several from servers of an older version.
 pub(crate) fn read(line: &[u8]) -> Option<Vec<Incoming>> {
-    match chio_core::strict::from_slice(line).ok()? {
+    let value = strict::from_slice(line).ok()?;
+    strict::check_integers(line).ok()?;
+    match value {
         Value::Array(batch) if !batch.is_empty() => batch.into_iter().map(message).collect(),
         single => message(single).map(|message| vec![message]),
     }
@@ -43,7 +45,7 @@ fn message(value: Value) -> Option<Incoming> {
     let Some(method) = members.remove("method") else {
         let outcome = match (members.remove("result"), members.remove("error")) {
             (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(answered(&error)),
+            (None, Some(error)) => Err(answered(error)),
             _ => return None,
         };
         return Some(Incoming::Answer { id: id?.as_u64(), outcome });
@@ -63,22 +65,21 @@ fn message(value: Value) -> Option<Incoming> {
     }
 }
 
-fn answered(error: &Value) -> McpError {
+fn answered(mut error: Value) -> McpError {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL_ERROR);
     let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without words");
-    McpError::Answered { code, message: message.chars().take(MAX_WORDS).collect() }
+    let message = message.chars().take(MAX_WORDS).collect();
+    let data = error.get_mut("data").map(|data| Box::new(data.take()));
+    McpError::Answered { code, message, data }
 }
 
-/// Which of our requests a line answers that cannot be read otherwise, and what is wrong with it.
-pub(crate) fn unreadable_answer(line: &[u8]) -> Option<(u64, McpError)> {
-    #[derive(Deserialize)]
-    struct Envelope {
-        id: u64,
-        method: Option<IgnoredAny>,
+/// What can be told of a line of JSON that cannot be read otherwise, and what is wrong with it.
+pub(crate) fn unreadable(line: &[u8]) -> Option<(Envelope, McpError)> {
+    let problem = strict::check(line).and_then(|()| strict::check_integers(line)).err()?;
+    if matches!(problem, StrictError::Syntax { .. }) {
+        return None;
     }
-    let problem = chio_core::strict::check(line).err()?.to_string();
-    let Envelope { id, method } = serde_json::from_slice(line).ok()?;
-    method.is_none().then_some((id, McpError::Unreadable(problem)))
+    Some((Envelope::of(line), McpError::Unreadable(problem.to_string())))
 }
 
 /// Everything that we send. The member `jsonrpc` comes first.
@@ -124,9 +125,8 @@ pub(crate) fn answer(id: &Value, result: &Value) -> Vec<u8> {
 }
 
 /// An error as it is sent.
-pub(crate) fn refusal(id: &Value, code: i64, message: &str) -> Vec<u8> {
-    let error = Some(RpcError::new(code, message));
-    Outgoing { id: Some(id), error, ..Outgoing::default() }.line()
+pub(crate) fn refusal(id: &Value, error: RpcError) -> Vec<u8> {
+    Outgoing { id: Some(id), error: Some(error), ..Outgoing::default() }.line()
 }
 
 #[cfg(test)]
@@ -159,7 +159,8 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":3,"result":{"b":[]}}"#,
             &[answer_of(3, Ok(json!({"b": []})))],
         );
-        let error = McpError::Answered { code: -5, message: "no".to_owned() };
+        let data = Some(Box::new(json!(1)));
+        let error = McpError::Answered { code: -5, message: "no".to_owned(), data };
         check(
             r#"{"jsonrpc":"2.0","id":3,"error":{"code":-5,"message":"no","data":1}}"#,
             &[answer_of(3, Err(error))],
@@ -196,23 +197,33 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_read_is_still_somebodys() {
+    fn a_message_that_cannot_be_read_keeps_its_id() {
         let deep = format!(
             r#"{{"jsonrpc":"2.0","id":4,"result":{}{}}}"#,
             "[".repeat(110),
             "]".repeat(110)
         );
         let twice = r#"{"jsonrpc":"2.0","id":4,"result":{"a":1,"a":2}}"#;
-        for line in [deep.as_str(), twice] {
+        let half = r#"{"jsonrpc":"2.0","result":"\udc00","id":4}"#;
+        let large = r#"{"jsonrpc":"2.0","id":4,"result":[18446744073709551616]}"#;
+        let question = r#"{"jsonrpc":"2.0","id":4,"method":"m","params":{"a":1,"a":2}}"#;
+        for (line, is_call, problem) in [
+            (deep.as_str(), false, "levels of nesting"),
+            (twice, false, "found `a` twice"),
+            (half, false, "found half of a surrogate pair (line 1, column "),
+            (large, false, "integers of at most 64 bits"),
+            (question, true, "found `a` twice"),
+        ] {
             check(line, &[]);
-            let (id, error) = unreadable_answer(line.as_bytes()).unwrap();
-            assert_eq!(id, 4);
-            assert!(matches!(error, McpError::Unreadable(_)), "{error}");
+            let (envelope, error) = unreadable(line.as_bytes()).unwrap();
+            assert_eq!(envelope.id.and_then(|id| id.as_u64()), Some(4), "{line}");
+            assert_eq!((envelope.is_call, envelope.is_response), (is_call, !is_call), "{line}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
-        assert_eq!(unreadable_answer(b"{\"id\":4"), None);
-        let question = br#"{"jsonrpc":"2.0","id":4,"method":"m","params":{"a":1,"a":2}}"#;
-        assert_eq!(unreadable_answer(question), None);
-        assert_eq!(unreadable_answer(br#"{"jsonrpc":"2.0","id":4,"result":1}"#), None);
+        assert_eq!(unreadable(b"{\"id\":4"), None);
+        assert_eq!(unreadable(br#"{"jsonrpc":"2.0","id":4,"result":1}"#), None);
+        let exact = r#"{"jsonrpc":"2.0","id":4,"result":[18446744073709551615,1e300,100000000000000000000]}"#;
+        check(exact, &[answer_of(4, Ok(json!([u64::MAX, 1e300, 1e20])))]);
     }
 
     #[test]
@@ -225,7 +236,7 @@ mod tests {
             (request(7, "m", &Map::new()), r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{}}"#),
             (answer(&json!("q"), &json!(null)), r#"{"jsonrpc":"2.0","id":"q","result":null}"#),
             (
-                refusal(&json!(1), -5, "no"),
+                refusal(&json!(1), RpcError::new(-5, "no")),
                 r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no"}}"#,
             ),
         ] {

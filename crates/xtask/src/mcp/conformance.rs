@@ -52,9 +52,19 @@ type Scenarios = BTreeMap<String, Vec<Check>>;
 
 /// Runs one release of the suite against the fixture behind the edge.
 pub(super) fn run(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<String>> {
+    run_with(rig, release, arguments, &[])
+}
+
+/// The same against a fixture that all sessions share.
+pub(super) fn run_shared(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<String>> {
+    run_with(rig, release, arguments, &["--shared"])
+}
+
+fn run_with(rig: &Rig, release: &str, arguments: &[&str], options: &[&str]) -> Result<Vec<String>> {
     let folder = Folder::new()?;
     let fixture = folder.link(&rig.fixture)?;
-    let chio = edge::serve(rig, &folder, "permissive", ROTATION, &[fixture.as_os_str()])?;
+    let upstream = [fixture.as_os_str()];
+    let chio = edge::serve_with(rig, &folder, options, ("permissive", ROTATION), &upstream)?;
     let mut suite = Command::new(rig.node());
     suite.arg(rig.installed(release).join(PROGRAM));
     suite.args(["server", "--url", &edge::url(&chio)]).args(arguments);

@@ -133,7 +133,7 @@ async fn initialize(endpoint: &Endpoint, principal: Principal, request: RpcReque
     };
     let Outlet::Events(log) = &session.outlet else { return empty(StatusCode::NOT_FOUND) };
     let stream = log.open();
-    let body = one_piece(&session, log, stream, &Response::ok(id, result));
+    let body = one_piece(&session, log, stream, Some(&Response::ok(id, result)));
     let mut reply = events("initialize_sse", body);
     if let Ok(name) = HeaderValue::from_str(&session.id) {
         reply.headers_mut().insert(SESSION, name);
@@ -166,22 +166,25 @@ async fn run_request(
     request: RpcRequest,
     (credentials, held): (Credentials, HeldMemory),
 ) -> Reply {
-    let (id, streams) = (request.id.clone(), methods::streams(&request.method));
+    let streams = methods::streams(&request.method);
     let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
     let worker = Arc::clone(&session);
     let mut work = Box::pin(async move {
         let _held = held;
-        let outcome = methods::handle_request(&worker, request, stream_id, credentials).await;
-        Response { id, outcome: outcome.map(Into::into) }
+        methods::handle_request(&worker, request, stream_id, credentials).await
     });
     if let Ok(response) = tokio::time::timeout(AT_ONCE, &mut work).await {
         // Some clients do not take an error for the answer when it comes in a stream.
-        if (response.outcome.is_err() || !streams) && log.is_untouched(stream_id) {
+        if let Some(response) = &response
+            && (response.outcome.is_err() || !streams)
+            && log.is_untouched(stream_id)
+        {
             log.end(stream_id);
-            return json_rpc(StatusCode::OK, &response);
+            return json_rpc(StatusCode::OK, response);
         }
-        return events("post_request_sse", one_piece(&session, &log, stream_id, &response));
+        let body = one_piece(&session, &log, stream_id, response.as_ref());
+        return events("post_request_sse", body);
     }
     let sending = endpoint.sending(&session);
     let reader = log.read(stream_id);
@@ -189,8 +192,9 @@ async fn run_request(
     opened.log = None;
     // The answer is kept for a client that comes back for it, also when this one is gone.
     tokio::spawn(async move {
-        let response = work.await;
-        log.send(stream_id, &response.to_text(), false);
+        if let Some(response) = work.await {
+            log.send(stream_id, &response.to_text(), false);
+        }
         log.end(stream_id);
     });
     events("post_request_sse", stream(reader, sending))
@@ -217,7 +221,7 @@ async fn run_batch(
     tokio::spawn(async move {
         let _held = held;
         while let Some(response) = responses.join_next().await {
-            if let Ok(response) = response {
+            if let Ok(Some(response)) = response {
                 log.send(stream_id, &response.to_text(), false);
             }
         }
@@ -251,14 +255,16 @@ impl Drop for Opened {
     }
 }
 
-/// A finished stream as one piece.
+/// A finished stream as one piece, with the response, if there is one.
 fn one_piece(
     session: &McpSession,
     log: &Arc<EventLog>,
     stream: StreamId,
-    response: &Response,
+    response: Option<&Response>,
 ) -> Body {
-    log.send(stream, &response.to_text(), false);
+    if let Some(response) = response {
+        log.send(stream, &response.to_text(), false);
+    }
     let mut reader = log.read(stream);
     let (form, mut text) = (session.form(Priming::Bare), String::new());
     while let Some(Next::Event(event)) = reader.try_next(form) {

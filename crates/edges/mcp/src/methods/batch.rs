@@ -16,22 +16,20 @@ pub(crate) fn requests(batch: &[Result<Message, Rejected>]) -> usize {
 }
 
 /// Handles the messages of a batch in their order. The requests run at the same time; their responses
-/// come out, and those to messages that were not understood.
+/// come out, none for what was cancelled, and those to messages that were not understood.
 pub(crate) async fn begin(
     session: &Arc<McpSession>,
     batch: Vec<Result<Message, Rejected>>,
     stream: StreamId,
     credentials: Credentials,
-) -> JoinSet<Response> {
+) -> JoinSet<Option<Response>> {
     let mut responses = JoinSet::new();
     for message in batch {
         match message {
             Ok(Message::Request(request)) => {
                 let (session, credentials) = (Arc::clone(session), credentials.clone());
                 responses.spawn(async move {
-                    let id = request.id.clone();
-                    let outcome = handle_request(&session, request, stream, credentials).await;
-                    Response { id, outcome: outcome.map(Into::into) }
+                    handle_request(&session, request, stream, credentials).await
                 });
             }
             Ok(Message::Notification(notification)) => {
@@ -42,7 +40,7 @@ pub(crate) async fn begin(
             }
             Err(rejected) => {
                 if let Some(answer) = rejected.into_answer() {
-                    responses.spawn(std::future::ready(answer));
+                    responses.spawn(std::future::ready(Some(answer)));
                 }
             }
         }

@@ -11,6 +11,7 @@ use chio_net::jsonrpc::{RequestId, RpcError};
 use serde_json::{Map, Value};
 
 use super::RequestContext;
+use super::meta::take_meta;
 use crate::answer;
 use crate::bridge::McpBridge;
 use crate::caller::{McpCaller, RequestScope};
@@ -19,7 +20,7 @@ use crate::session::McpSession;
 use crate::tasks;
 
 /// Chio's own metadata of a call in `_meta`.
-static LAYOUT: MetadataLayout = MetadataLayout {
+pub(super) static LAYOUT: MetadataLayout = MetadataLayout {
     path: "_meta",
     members: &[
         ("chioRequestId", None),
@@ -45,7 +46,7 @@ pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, 
         return tasks::create(session, request, &task, progress).await;
     }
     let id = Some(context.id.clone());
-    let scope = RequestScope { id, progress, task: None, _running: context.running };
+    let scope = RequestScope { id, progress, _running: context.running, ..RequestScope::default() };
     let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
     run_call(session, request, &caller).await
 }
@@ -107,6 +108,7 @@ async fn read_call(context: &mut RequestContext<'_>) -> Result<OrchestratedReque
     request.dpop_proof = context.credentials.proof.take();
     request.capability_ref = reference;
     request.protocol_context = McpBridge.protocol_context(&params);
+    request.meta = take_meta(&mut params)?;
     request.model = metadata.model;
     request.governed_intent = metadata.intent;
     request.approval = metadata.approval;

@@ -98,7 +98,7 @@ async fn join_servers(
 ) -> Result<Vec<Offer>, RpcError> {
     let (shared, mut offers) = (&session.shared, Vec::new());
     for server in shared.names.servers() {
-        let caller = McpCaller::for_session(session);
+        let caller = McpCaller::for_session(session, server);
         let client = session.client.clone();
         let begun = shared.orchestrator.begin_session(server, caller, token.clone(), client).await;
         match begun {
@@ -112,6 +112,23 @@ async fn join_servers(
         }
     }
     Ok(offers)
+}
+
+/// What servers say under a capability; the first that says something is heard.
+fn of_servers(offers: &[Offer], capability: &str) -> Map<String, Value> {
+    let mut said = Map::new();
+    for offer in offers {
+        let Some(Value::Object(members)) = offer.capabilities.get(capability) else { continue };
+        for (name, value) in members {
+            said.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+    said
+}
+
+/// Whether clients take it for the name and the version of a server.
+fn is_server_info(info: &Value) -> bool {
+    ["name", "version"].iter().all(|name| info.get(name).is_some_and(Value::is_string))
 }
 
 /// What the client is told.
@@ -138,12 +155,27 @@ fn result(session: &McpSession, offers: &[Offer]) -> Value {
     insert("tasks", json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}));
     let protocol = chio_protocol(session.version, supported);
     let streaming = json!({"toolCallChunkNotifications": true});
-    let experimental = json!({"chioProtocol": protocol, "chioToolStreaming": streaming});
-    insert("experimental", experimental);
+    let mut experimental = of_servers(offers, "experimental");
+    experimental.insert("chioProtocol".to_owned(), protocol);
+    experimental.insert("chioToolStreaming".to_owned(), streaming);
+    insert("experimental", Value::Object(experimental));
+    let mut extensions = of_servers(offers, "extensions");
+    // Tasks are ours, and none of an extension.
+    extensions.remove("io.modelcontextprotocol/tasks");
+    if !extensions.is_empty() {
+        insert("extensions", Value::Object(extensions));
+    }
+    let chio = json!({"name": "chio", "title": "Chio", "version": env!("CARGO_PKG_VERSION")});
+    // In front of one server, we are that server.
+    let info = match offers {
+        [only] if !session.shared.names.is_qualified() => only.server_info.clone(),
+        _ => None,
+    };
     let mut result = json!({
         "protocolVersion": session.version.name(),
         "capabilities": capabilities,
-        "serverInfo": {"name": "chio", "title": "Chio", "version": env!("CARGO_PKG_VERSION")},
+        "serverInfo": info.filter(is_server_info).unwrap_or_else(|| chio.clone()),
+        "_meta": {"chio": {"serverInfo": chio}},
     });
     let instructions: Vec<&str> =
         offers.iter().filter_map(|offer| offer.instructions.as_deref()).collect();

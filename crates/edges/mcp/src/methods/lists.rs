@@ -1,5 +1,6 @@
 //! Lists: what the session's capabilities let it use, page by page, as the servers write it.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chio_core::capability::{ChioScope, Operation, PresentedToken};
@@ -13,6 +14,7 @@ use super::RequestContext;
 use crate::answer::{CHIO, insert_meta};
 use crate::bridge::McpBridge;
 use crate::error::{invalid_params, registered};
+use crate::names::Names;
 use crate::service::EdgeState;
 use crate::session::McpSession;
 
@@ -20,11 +22,43 @@ use crate::session::McpSession;
 pub(super) async fn list(context: RequestContext<'_>, kind: ListKind) -> Result<Value, RpcError> {
     let session = context.session;
     let tokens = context.tokens().await?;
+    let names = &session.shared.names;
     let mut entries = Vec::new();
-    for server in session.shared.names.servers() {
-        entries.extend(server_entries(session, server, kind, &tokens).await?);
+    for server in names.servers() {
+        let of_server = server_entries(session, server, kind, &tokens).await?;
+        entries.extend(of_server.into_iter().map(|entry| (server.as_str(), entry)));
     }
+    if let (Some(uri), true) = (uri_member(kind), names.is_qualified()) {
+        tell_apart(uri, &mut entries);
+    }
+    let entries = entries.into_iter().map(|(_, entry)| entry).collect();
     page(&context.params, member(kind), entries, session.shared.options.limits.page)
+}
+
+const fn uri_member(kind: ListKind) -> Option<&'static str> {
+    match kind {
+        ListKind::Resources => Some("uri"),
+        ListKind::ResourceTemplates => Some("uriTemplate"),
+        ListKind::Tools | ListKind::Prompts => None,
+    }
+}
+
+/// Has URIs that several servers list name their server.
+fn tell_apart(member: &str, entries: &mut [(&str, Value)]) {
+    let (mut first, mut several) = (HashMap::new(), HashSet::new());
+    for (server, entry) in &*entries {
+        let Some(Value::String(uri)) = entry.get(member) else { continue };
+        if *first.entry(uri.as_str()).or_insert(*server) != *server {
+            several.insert(uri.clone());
+        }
+    }
+    for (server, entry) in entries {
+        if let Some(Value::String(uri)) = entry.get_mut(member)
+            && several.contains(uri)
+        {
+            *uri = Names::public_uri(server, uri);
+        }
+    }
 }
 
 /// The page of a list that the params ask for.
@@ -100,10 +134,6 @@ async fn server_entries(
         {
             *name = names.public(server, name);
         }
-        if kind == ListKind::Tools {
-            // Whatever the server can, we can run a call as a task and wait for one.
-            entry.insert("execution".to_owned(), json!({"taskSupport": "optional"}));
-        }
     }
     Ok(visible)
 }
@@ -154,6 +184,8 @@ fn manifest_entry(tool: &ToolDefinition) -> Value {
         "name": tool.name,
         "description": tool.description,
         "inputSchema": schema,
+        // Any call can run as a task, and any task be waited for.
+        "execution": {"taskSupport": "optional"},
         "annotations": {
             "readOnlyHint": !tool.has_side_effects,
             "destructiveHint": tool.has_side_effects,
@@ -173,6 +205,24 @@ mod tests {
     use chio_core::capability::{PromptGrant, ResourceGrant, ToolGrant};
 
     use super::*;
+
+    #[test]
+    fn uris_that_several_servers_list_name_their_server() {
+        let entry = |uri: &str| json!({"uri": uri, "name": "n"});
+        let mut entries = vec![
+            ("a", entry("memo://x")),
+            ("a", entry("memo://twice")),
+            ("a", entry("memo://twice")),
+            ("b", entry("memo://y")),
+            ("b", entry("memo://x")),
+            ("b", json!({"name": "without"})),
+        ];
+        tell_apart("uri", &mut entries);
+        let uris: Vec<_> = entries.iter().map(|(_, entry)| entry["uri"].as_str()).collect();
+        let told =
+            ["chio://a/memo://x", "memo://twice", "memo://twice", "memo://y", "chio://b/memo://x"];
+        assert_eq!(uris, [told.map(Some).as_slice(), &[None]].concat());
+    }
 
     #[test]
     fn a_list_shows_what_a_grant_speaks_of() {

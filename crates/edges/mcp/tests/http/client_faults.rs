@@ -147,7 +147,7 @@ fn too_many_requests_at_once_are_refused_and_the_others_go_on() {
     assert_eq!(session.request("ping", &json!({}))["result"], json!({}));
     for call in &mut calls {
         session.cancel(&call.id.clone());
-        assert_eq!(call.answer()["error"]["code"], -32800);
+        assert_eq!(call.try_answer(), None);
     }
     assert_eq!(session.call("echo", &json!({"text": "x"}))["isError"], false);
     assert_eq!(world.calls().len(), 65);

@@ -19,6 +19,7 @@ mod receipts;
 mod requests;
 mod streams;
 mod tasks;
+mod through;
 mod upstream_faults;
 mod versions;
 mod world;

@@ -136,6 +136,28 @@ impl World {
         Beginning { tools: Tools::fixture(sharing), ..Beginning::default() }.start()
     }
 
+    /// With the fixture's tools that show what comes through.
+    pub(crate) fn through() -> Self {
+        Self::through_with(Sharing::PerSession, "permissive")
+    }
+
+    /// The same, shared by all sessions.
+    pub(crate) fn through_shared() -> Self {
+        Self::through_with(Sharing::Shared, "permissive")
+    }
+
+    /// The same, with calls that the default policy judges.
+    pub(crate) fn through_judged() -> Self {
+        Self::through_with(Sharing::PerSession, "default")
+    }
+
+    fn through_with(sharing: Sharing, policy: &'static str) -> Self {
+        let program = mcp_fixture().display().to_string();
+        let command = vec![program, "--also".to_owned(), "through".to_owned()];
+        let tools = Tools::Fixture { command, sharing, folder: None };
+        Beginning { tools, policy, ..Beginning::default() }.start()
+    }
+
     /// With the fixture, and calls that the default policy judges.
     pub(crate) fn judged() -> Self {
         Beginning { policy: "default", ..Beginning::default() }.start()

@@ -119,7 +119,8 @@ impl ResourceProvider for TestProvider {
         let uri = reading.params.get("uri").and_then(Value::as_str).unwrap_or_default();
         match uri {
             "test://missing" => {
-                Err(KernelError::Answered { code: -32002, message: "not found".to_owned() })
+                let (message, data) = ("not found".to_owned(), json!({"uri": uri, "secret": "s"}));
+                Err(KernelError::Answered { code: -32002, message, data: Some(Box::new(data)) })
             }
             "test://broken" => Err(KernelError::ToolServerError("no disk".to_owned())),
             "test://asks" => {

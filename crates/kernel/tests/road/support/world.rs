@@ -150,7 +150,7 @@ pub(crate) struct Ended {
 
 impl From<Evaluation> for Ended {
     fn from(evaluation: Evaluation) -> Self {
-        let Evaluation { outcome, receipt, seq, cost } = evaluation;
+        let Evaluation { outcome, receipt, seq, cost, .. } = evaluation;
         let opened = receipt.open().unwrap();
         assert_eq!(receipt.id, opened.id);
         assert_eq!(receipt.bytes, canonical::to_vec(&opened).unwrap(), "the form is canonical");

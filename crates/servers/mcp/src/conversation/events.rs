@@ -50,6 +50,14 @@ impl Reply {
         self.fallback = None;
     }
 
+    /// It is for no session that can be told.
+    pub(super) fn is_for_none(mut self) {
+        self.is_outside();
+        let words = "expected a question while all calls are of one session";
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, words);
+        self.send(&wire::refusal(&self.id, error));
+    }
+
     /// Answers the child.
     pub(crate) fn give(mut self, answer: Result<Value, AskError>) {
         self.is_outside();
@@ -60,11 +68,15 @@ impl Reply {
     }
 
     fn refuse(&self, error: &AskError) {
-        let code = match error {
-            AskError::Unsupported => RpcError::METHOD_NOT_FOUND,
-            _ => RpcError::INTERNAL_ERROR,
+        let error = match error {
+            AskError::Answered { code, message, data } => {
+                let data = data.as_deref().cloned();
+                RpcError { code: *code, message: message.clone(), data }
+            }
+            AskError::Unsupported => RpcError::new(RpcError::METHOD_NOT_FOUND, error.to_string()),
+            _ => RpcError::new(RpcError::INTERNAL_ERROR, error.to_string()),
         };
-        self.send(&wire::refusal(&self.id, code, &error.to_string()));
+        self.send(&wire::refusal(&self.id, error));
     }
 
     /// Answers once, and not at all when the child does not wait any more.
@@ -127,6 +139,10 @@ impl Change {
 /// The way of what a child says to a call that runs.
 pub(super) struct Route {
     pub(super) token: u64,
+    /// Whose call it is, where the child has no session of its own.
+    pub(super) session: Option<String>,
+    /// The task that the child made of it.
+    pub(super) task: Option<String>,
     pub(super) notifications: mpsc::Sender<QueuedNotification>,
     pub(super) questions: mpsc::Sender<ChildQuestion>,
     pub(super) dropped: Arc<AtomicU64>,
@@ -143,36 +159,54 @@ pub(crate) struct Running {
     conversation: Arc<Conversation>,
     /// The progress token of the call.
     pub(crate) token: u64,
+    /// Whether the child has ended it.
+    pub(crate) is_over: bool,
     dropped: Arc<AtomicU64>,
 }
 
 impl Conversation {
-    /// A call begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> (Running, Events) {
+    /// A call of a session begins.
+    pub(crate) fn begin(self: &Arc<Self>, session_id: &str) -> (Running, Events) {
         let limits = &self.settings.limits;
         let (notifications, notifications_out) = mpsc::channel(limits.max_notifications.max(1));
         let (questions, questions_out) = mpsc::channel(limits.max_questions.max(1));
         let dropped = Arc::<AtomicU64>::default();
         let counter = Arc::clone(&dropped);
+        let session = (!self.has_session()).then(|| session_id.to_owned());
         let token = {
             let mut state = self.state.lock();
             let token = state.next_id();
-            state.calls.push(Route { token, notifications, questions, dropped: counter });
+            let task = None;
+            let dropped = counter;
+            state.calls.push(Route { token, session, task, notifications, questions, dropped });
             token
         };
-        let running = Running { conversation: Arc::clone(self), token, dropped };
+        let running = Running { conversation: Arc::clone(self), token, is_over: false, dropped };
         (running, Events { notifications: notifications_out, questions: questions_out })
+    }
+
+    /// Notes the task that the child has made of a call.
+    pub(crate) fn relate(&self, token: u64, task_id: &str) {
+        let mut state = self.state.lock();
+        if let Some(call) = state.calls.iter_mut().find(|call| call.token == token) {
+            call.task = Some(task_id.to_owned());
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // What is still in the channels answers for itself when it goes, so nothing is locked then.
-        let route = {
-            let calls = &mut self.conversation.state.lock().calls;
-            let place = calls.iter().position(|call| call.token == self.token);
-            place.map(|place| calls.remove(place))
+        let mut route = {
+            let mut state = self.conversation.state.lock();
+            let place = state.calls.iter().position(|call| call.token == self.token);
+            place.map(|place| state.calls.remove(place))
         };
+        // The child may still speak of what was left.
+        let left = route.as_mut().filter(|_| !self.is_over).and_then(|route| route.session.take());
+        if let Some(session) = left {
+            self.conversation.state.lock().leave(session);
+        }
         drop(route);
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {

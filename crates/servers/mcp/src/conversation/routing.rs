@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use chio_core::mcp::{is_foreign_notification, is_foreign_request};
 use chio_core::receipt::OperationKind;
 use chio_kernel::{Question, ServerNotification};
-use chio_net::jsonrpc::RpcError;
+use chio_net::jsonrpc::{Envelope, RpcError};
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::Conversation;
 use super::events::{Change, ChildQuestion, Outside, QueuedNotification, Reply};
+use super::{Audience, Conversation};
+use crate::error::McpError;
 use crate::wire::{self, Incoming};
-
-/// What a client can do that servers are told of.
-pub(crate) const FORWARDED: [&str; 3] = ["sampling", "elicitation", "roots"];
 
 /// What a server may ask: the method, the client's capability for it, and what receipts call it.
 const QUESTIONS: [(&str, &str, OperationKind); 3] = [
@@ -24,6 +23,8 @@ const QUESTIONS: [(&str, &str, OperationKind); 3] = [
     ("roots/list", "roots", OperationKind::ListRoots),
 ];
 
+/// The capabilities by which a client says that it has methods that are no part of MCP.
+const EXTENSIONS: [&str; 2] = ["experimental", "extensions"];
 /// The member by which a server says whose progress it tells.
 const PROGRESS_TOKEN: &str = "progressToken";
 /// The size above which the kernel drops a notification.
@@ -33,8 +34,8 @@ impl Conversation {
     /// Sorts a line; tells whether it was one of messages.
     pub(crate) fn take(self: &Arc<Self>, line: &[u8]) -> bool {
         let Some(messages) = wire::read(line) else {
-            let Some((id, error)) = wire::unreadable_answer(line) else { return false };
-            self.resolve(id, Err(error));
+            let Some((envelope, error)) = wire::unreadable(line) else { return false };
+            self.take_envelope(envelope, error);
             return true;
         };
         for message in messages {
@@ -52,6 +53,28 @@ impl Conversation {
         true
     }
 
+    /// Sorts a line that was too long to be read, by its ends.
+    pub(crate) fn take_ends(&self, head: &[u8], tail: &[u8], error: McpError) {
+        self.take_envelope(Envelope::of_ends(head, tail), error);
+    }
+
+    /// Sorts a message that cannot be read. One that may answer any request fails all of them.
+    fn take_envelope(&self, envelope: Envelope, error: McpError) {
+        match envelope {
+            Envelope { is_call: true, id: Some(id), .. } => {
+                let error = RpcError::new(RpcError::INVALID_REQUEST, error.to_string());
+                self.outbox.push_urgent(&wire::refusal(&json!(id), error));
+            }
+            Envelope { is_call: true, id: None, .. } => self.settings.note(&error),
+            Envelope { is_response: true, id: Some(id), .. } => {
+                if let Some(id) = id.as_u64() {
+                    self.resolve(id, Err(error));
+                }
+            }
+            _ => self.fail_all(&error),
+        }
+    }
+
     /// Room for something of this size; none when too much waits already.
     pub(super) fn weigh(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         let size = u32::try_from(size).ok()?;
@@ -65,33 +88,44 @@ impl Conversation {
             return;
         }
         let refuse = |code, words: &str| {
-            self.outbox.push_urgent(&wire::refusal(&id, code, words));
+            self.outbox.push_urgent(&wire::refusal(&id, RpcError::new(code, words)));
         };
         let known = QUESTIONS.iter().find(|(name, ..)| *name == method);
-        let Some((_, capability, kind)) = known else {
-            return refuse(RpcError::METHOD_NOT_FOUND, "the client has no such method");
-        };
         // SECURITY: a child that has no client of its own may ask none.
-        let client = self.client.as_ref();
-        if !client.is_some_and(|client| client.contains_key(*capability)) {
-            return refuse(RpcError::METHOD_NOT_FOUND, "the client does not take this");
-        }
+        let question = match known {
+            Some((_, capability, kind)) if self.audience.takes(capability) => {
+                Question { kind: *kind, params: Value::Object(params) }
+            }
+            Some(_) => return refuse(RpcError::METHOD_NOT_FOUND, "the client does not take this"),
+            // One that declares no extension has none.
+            None if is_foreign_request(method)
+                && EXTENSIONS.iter().any(|name| self.audience.takes(name)) =>
+            {
+                let params = json!({"method": method, "params": params});
+                Question { kind: OperationKind::ToolCall, params }
+            }
+            None => return refuse(RpcError::METHOD_NOT_FOUND, "the client has no such method"),
+        };
         let Some(weight) = self.weigh(size) else {
             return refuse(RpcError::INTERNAL_ERROR, "too much waits for the client already");
         };
         if !self.state.lock().asked.insert(id.to_string()) {
             return refuse(RpcError::INTERNAL_ERROR, "expected a new id, found one in use");
         }
-        let question = Question { kind: *kind, params: Value::Object(params) };
         let reply = Reply::new(self, id, &question);
         self.ask(ChildQuestion { question, reply, _weight: weight });
     }
 
-    /// A question goes to the newest call, or else to the client outside of any. One that does not
-    /// fit is dropped, and so answered with an error.
+    /// A question goes to its call, or else to the client outside of any. One that does not fit, or
+    /// that may be for several sessions, is dropped, and so answered with an error.
     fn ask(&self, asked: ChildQuestion) {
-        let newest = self.state.lock().calls.last().map(|call| call.questions.clone());
-        let asked = match newest {
+        let call = {
+            let state = self.state.lock();
+            let call = asked.question.params.as_object().and_then(|params| state.call_of(params));
+            call.map(|call| call.questions.clone())
+        };
+        let asked = match call {
+            None if self.audience == Audience::Shared => return asked.reply.is_for_none(),
             None => asked,
             Some(questions) => match questions.try_send(asked) {
                 Ok(()) | Err(TrySendError::Full(_)) => return,
@@ -121,17 +155,19 @@ impl Conversation {
                 let token = params.remove(PROGRESS_TOKEN).as_ref().and_then(Value::as_u64);
                 self.notify_call(token, ServerNotification { method, params }, size);
             }
-            // SECURITY: what a shared child says on its own belongs to no session.
-            "notifications/message" if self.client.is_some() => {
+            "notifications/message" if self.audience != Audience::Nobody => {
                 self.notify_call(None, ServerNotification { method, params }, size);
             }
             "notifications/resources/updated" => {
                 self.notify_session(ServerNotification { method, params }, size)
             }
             "notifications/elicitation/complete" | "notifications/tasks/status"
-                if self.client.is_some() =>
+                if self.has_session() =>
             {
                 self.notify_session(ServerNotification { method, params }, size);
+            }
+            other if self.audience != Audience::Nobody && is_foreign_notification(other) => {
+                self.notify_call(None, ServerNotification { method, params }, size);
             }
             _ => {}
         }
@@ -143,8 +179,13 @@ impl Conversation {
         self.changed.notify_one();
     }
 
-    /// Passes a notification to the call of this name, or the newest. What names a call that is over is
-    /// dropped; what names none is for the client when there is no call.
+    /// Whether all that the child says is for the client of one session.
+    pub(super) const fn has_session(&self) -> bool {
+        matches!(self.audience, Audience::Session(_))
+    }
+
+    /// Passes a notification to the call of this name, or to the one that it belongs to. What names a
+    /// call that is over is dropped; what names none is for the client when there is no call.
     fn notify_call(&self, token: Option<u64>, notification: ServerNotification, size: usize) {
         let names_one = notification.method == "notifications/progress";
         let route = {
@@ -152,12 +193,13 @@ impl Conversation {
             let found = match token {
                 Some(token) => state.calls.iter().find(|call| call.token == token),
                 None if names_one => None,
-                None => state.calls.last(),
+                None => state.call_of(&notification.params),
             };
             found.map(|call| (call.notifications.clone(), Arc::clone(&call.dropped)))
         };
         let Some((notifications, dropped)) = route else {
-            if !names_one {
+            // SECURITY: what a shared child says on its own belongs to no session.
+            if !names_one && self.has_session() {
                 self.notify_session(notification, size);
             }
             return;

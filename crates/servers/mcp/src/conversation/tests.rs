@@ -18,7 +18,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// With a child whose client can do this; or that has none.
+    /// With a child whose client can do this; that has none; or, for a string, that is shared.
     fn new(client: Option<Value>) -> Self {
         Self::within(client, Limits::default())
     }
@@ -27,8 +27,12 @@ impl Talk {
         let key = chio_core::crypto::Keypair::from_seed(&[7; 32]);
         let mut settings = McpServerOptions::new("srv", ["none"], key.public_key().clone());
         settings.limits = limits;
-        let client = client.map(members);
-        let (conversation, outside) = Conversation::new(Arc::new(settings), client);
+        let audience = match client {
+            None => Audience::Nobody,
+            Some(Value::String(_)) => Audience::Shared,
+            Some(client) => Audience::Session(members(client)),
+        };
+        let (conversation, outside) = Conversation::new(Arc::new(settings), audience);
         Self { conversation, outside }
     }
 
@@ -87,7 +91,10 @@ async fn answers_find_who_asked() {
     let error = json!({"code": -7, "message": "no"});
     talk.say(&json!({"jsonrpc": "2.0", "id": ids[0], "error": error}));
     assert_eq!(other.await, Ok(json!({"of": "b"})));
-    assert_eq!(one.await, Err(McpError::Answered { code: -7, message: "no".to_owned() }));
+    assert_eq!(
+        one.await,
+        Err(McpError::Answered { code: -7, message: "no".to_owned(), data: None })
+    );
     assert!(talk.sent().is_empty(), "nothing is cancelled that was answered");
 }
 
@@ -162,8 +169,8 @@ async fn requests_are_bounded_in_number_and_bytes() {
 #[test]
 fn progress_belongs_to_the_call_that_it_names() {
     let mut talk = Talk::new(all());
-    let (first, mut to_first) = talk.conversation.begin();
-    let (second, mut to_second) = talk.conversation.begin();
+    let (first, mut to_first) = talk.conversation.begin("s1");
+    let (second, mut to_second) = talk.conversation.begin("s1");
     let progress = |token: Value| json!({"progressToken": token, "progress": 1, "total": 2});
     talk.notify("notifications/progress", &progress(json!(first.token)));
     talk.notify("notifications/progress", &progress(json!("unknown")));
@@ -182,8 +189,8 @@ fn progress_belongs_to_the_call_that_it_names() {
 #[test]
 fn what_is_logged_belongs_to_the_newest_call_or_the_session() {
     let mut talk = Talk::new(Some(json!({})));
-    let (first, mut to_first) = talk.conversation.begin();
-    let (second, mut to_second) = talk.conversation.begin();
+    let (first, mut to_first) = talk.conversation.begin("s1");
+    let (second, mut to_second) = talk.conversation.begin("s1");
     talk.notify("notifications/message", &json!({"data": "a"}));
     drop(second);
     talk.notify("notifications/message", &json!({"data": "b"}));
@@ -198,8 +205,8 @@ fn what_is_logged_belongs_to_the_newest_call_or_the_session() {
 #[test]
 fn questions_belong_to_the_newest_call_or_the_session() {
     let mut talk = Talk::new(all());
-    let (first, mut to_first) = talk.conversation.begin();
-    let (second, mut to_second) = talk.conversation.begin();
+    let (first, mut to_first) = talk.conversation.begin("s1");
+    let (second, mut to_second) = talk.conversation.begin("s1");
     talk.ask(&json!(1), "sampling/createMessage");
     let asked = to_second.questions.try_recv().unwrap();
     assert_eq!(asked.question.params, json!({"q": 1}));
@@ -223,7 +230,7 @@ fn questions_belong_to_the_newest_call_or_the_session() {
 fn what_was_not_announced_is_refused() {
     for client in [None, Some(json!({})), Some(json!({"roots": {}}))] {
         let mut talk = Talk::new(client);
-        let (_running, mut events) = talk.conversation.begin();
+        let (_running, mut events) = talk.conversation.begin("s1");
         for method in ["sampling/createMessage", "elicitation/create", "tasks/list", "other"] {
             talk.ask(&json!(1), method);
             let sent = talk.sent();
@@ -238,7 +245,7 @@ fn what_was_not_announced_is_refused() {
 #[test]
 fn a_child_without_a_session_reaches_nobody_who_did_not_ask() {
     let mut talk = Talk::new(None);
-    let (_running, mut events) = talk.conversation.begin();
+    let (_running, mut events) = talk.conversation.begin("s1");
     for method in [
         "notifications/message",
         "notifications/elicitation/complete",
@@ -257,7 +264,7 @@ fn a_child_without_a_session_reaches_nobody_who_did_not_ask() {
 fn what_nobody_takes_is_dropped_or_refused() {
     let limits = Limits { max_notifications: 2, max_questions: 1, ..Limits::default() };
     let talk = Talk::within(all(), limits);
-    let (_running, mut events) = talk.conversation.begin();
+    let (_running, mut events) = talk.conversation.begin("s1");
     for _ in 0..5 {
         talk.notify("notifications/message", &json!({}));
     }
@@ -275,7 +282,7 @@ fn what_nobody_takes_is_dropped_or_refused() {
 #[test]
 fn a_question_for_the_roots_goes_to_the_session_when_its_call_is_over() {
     let mut talk = Talk::new(all());
-    let (running, events) = talk.conversation.begin();
+    let (running, events) = talk.conversation.begin("s1");
     talk.ask(&json!(1), "roots/list");
     talk.ask(&json!(2), "elicitation/create");
     drop((running, events));
@@ -290,7 +297,7 @@ fn a_question_for_the_roots_goes_to_the_session_when_its_call_is_over() {
 #[test]
 fn what_waits_for_a_client_is_bounded_in_bytes() {
     let talk = Talk::within(all(), Limits { max_held_bytes: 300, ..Limits::default() });
-    let (_running, mut events) = talk.conversation.begin();
+    let (_running, mut events) = talk.conversation.begin("s1");
     let message = json!({"data": "x".repeat(60)});
     for _ in 0..5 {
         talk.notify("notifications/message", &message);
@@ -302,7 +309,7 @@ fn what_waits_for_a_client_is_bounded_in_bytes() {
     assert_eq!(notifications(&mut events).len(), 1, "room is given back");
     let huge = json!({"data": "x".repeat(2 << 20)});
     let talk = Talk::new(all());
-    let (_running, mut events) = talk.conversation.begin();
+    let (_running, mut events) = talk.conversation.begin("s1");
     talk.notify("notifications/message", &huge);
     assert_eq!(notifications(&mut events).len(), 0, "the kernel would not let it pass");
 }
@@ -310,7 +317,7 @@ fn what_waits_for_a_client_is_bounded_in_bytes() {
 #[test]
 fn a_question_that_was_withdrawn_is_not_answered() {
     let talk = Talk::new(all());
-    let (_running, mut events) = talk.conversation.begin();
+    let (_running, mut events) = talk.conversation.begin("s1");
     talk.ask(&json!(1), "roots/list");
     talk.notify("notifications/cancelled", &json!({"requestId": 1}));
     events.questions.try_recv().unwrap().reply.give(Ok(json!({})));
@@ -341,4 +348,92 @@ fn an_answer_that_cannot_be_read_fails_its_request_only() {
     assert!(talk.conversation.take(twice.as_bytes()));
     assert!(matches!(one.answer.try_recv(), Ok(Err(McpError::Unreadable(_)))));
     assert!(other.answer.try_recv().is_err());
+}
+
+fn shared() -> Option<Value> {
+    Some(json!("shared"))
+}
+
+/// The params of a message that says which task it belongs to.
+fn of_task(id: &str) -> Value {
+    json!({"data": id, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": id}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_shared_child_says_is_for_the_one_session_whose_calls_run() {
+    let mut talk = Talk::new(shared());
+    let log = "notifications/message";
+    talk.notify(log, &json!({"data": "to no call"}));
+    talk.ask(&json!(1), "roots/list");
+    assert_eq!(talk.sent()[0]["error"]["code"], RpcError::INTERNAL_ERROR);
+    let (mut first, mut to_first) = talk.conversation.begin("s1");
+    let (mut second, mut to_second) = talk.conversation.begin("s1");
+    talk.notify(log, &json!({"data": "newest"}));
+    talk.notify("notifications/acme", &json!({"uri": "test://1"}));
+    assert_eq!((notifications(&mut to_first).len(), notifications(&mut to_second).len()), (0, 2));
+    let (mut other, mut to_other) = talk.conversation.begin("s2");
+    talk.notify(log, &json!({"data": "whose?"}));
+    talk.ask(&json!(2), "elicitation/create");
+    assert_eq!(talk.sent()[0]["error"]["code"], RpcError::INTERNAL_ERROR);
+    // A task names its call, and one that is unknown none.
+    talk.conversation.relate(first.token, "t1");
+    for (task, expected) in [("t1", 1), ("t9", 0)] {
+        talk.notify(log, &of_task(task));
+        let found =
+            [&mut to_first, &mut to_second, &mut to_other].map(|it| notifications(it).len());
+        assert_eq!(found, [expected, 0, 0], "{task}");
+    }
+    // Calls that ended are over; one that was left may still be worked on, for a while.
+    (first.is_over, second.is_over) = (true, true);
+    drop((first, second));
+    talk.notify(log, &json!({"data": "only the other"}));
+    assert_eq!(notifications(&mut to_other).len(), 1);
+    let (left, _) = talk.conversation.begin("s3");
+    drop(left);
+    talk.notify(log, &json!({"data": "maybe of the one that left"}));
+    assert_eq!(notifications(&mut to_other).len(), 0);
+    tokio::time::advance(Duration::from_secs(11)).await;
+    talk.notify(log, &json!({"data": "only the other again"}));
+    assert_eq!(notifications(&mut to_other).len(), 1);
+    other.is_over = true;
+    drop(other);
+    assert_eq!(talk.outside(), None, "nothing goes anywhere else");
+}
+
+#[tokio::test]
+async fn what_is_no_part_of_mcp_passes_to_a_client_that_has_extensions() {
+    let mut talk = Talk::new(Some(json!({"experimental": {"acme": {}}})));
+    talk.notify("notifications/acme", &json!({"a": 1}));
+    assert_eq!(talk.outside().as_deref(), Some("notifications/acme"));
+    talk.ask(&json!(1), "acme/ask");
+    assert_eq!(talk.outside().as_deref(), Some("ToolCall"));
+    talk.notify("notifications/chio/tool_call_chunk", &json!({}));
+    talk.ask(&json!(2), "tools/call");
+    assert_eq!(talk.outside(), None);
+    let talk = Talk::new(all());
+    talk.ask(&json!(1), "acme/ask");
+    assert_eq!(talk.sent()[0]["error"]["code"], RpcError::METHOD_NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_sorted_by_what_can_be_told_of_it() {
+    let talk = Talk::new(None);
+    let mut one = pin!(talk.conversation.request("a", Map::new()));
+    let mut other = pin!(talk.conversation.request("b", Map::new()));
+    assert!(once(&mut one).await.is_pending() && once(&mut other).await.is_pending());
+    let ids: Vec<Value> = talk.sent().iter().map(|sent| sent["id"].clone()).collect();
+    let half = format!(r#"{{"result":"\ud800","jsonrpc":"2.0","id":{}}}"#, ids[0]);
+    assert!(talk.conversation.take(half.as_bytes()));
+    assert!(
+        matches!(one.await, Err(McpError::Unreadable(problem)) if problem.contains("surrogate"))
+    );
+    let question =
+        br#"{"jsonrpc":"2.0","id":"q","method":"ping","params":{"n":123456789012345678901}}"#;
+    assert!(talk.conversation.take(question));
+    assert_eq!(talk.sent()[0]["error"]["code"], RpcError::INVALID_REQUEST);
+    assert!(once(&mut other).await.is_pending());
+    let (head, tail) =
+        (br#"{"result":{"text":"xx"#, format!(r#"xx"}},"jsonrpc":"2.0","id":{}}}"#, ids[1]));
+    talk.conversation.take_ends(head, tail.as_bytes(), McpError::TooLong(9));
+    assert_eq!(other.await, Err(McpError::TooLong(9)));
 }

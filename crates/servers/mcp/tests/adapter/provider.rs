@@ -76,7 +76,8 @@ async fn things_are_looked_up_and_errors_keep_their_code() {
         assert_eq!(value(read), json!({"contents": [{"uri": "test://0", "text": "zero"}]}));
         let read = world.read(&caller, ReadKind::Resource, json!({"uri": "test://9"})).await;
         let message = "no such resource".to_owned();
-        assert_eq!(read, ReadOutcome::Answered { code: -32002, message });
+        let data = Some(Box::new(json!({"uri": "test://9"})));
+        assert_eq!(read, ReadOutcome::Answered { code: -32002, message, data });
         let params = json!({"name": "greet", "arguments": {"who": "me"}});
         let read = world.read(&caller, ReadKind::Prompt, params.clone()).await;
         assert_eq!(value(read)["got"], params);

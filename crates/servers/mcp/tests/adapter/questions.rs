@@ -75,20 +75,29 @@ async fn only_what_the_client_announced_is_asked() {
 }
 
 #[tokio::test]
-async fn the_shared_child_asks_nobody() {
+async fn the_shared_child_asks_the_session_whose_call_runs() {
     let mut options = options(&[]);
     options.sharing = Sharing::Shared;
     let world = World::with(options).await;
-    let caller = TestCaller::of("s1").answering(Ok(json!({})));
-    let guest = opened(&world, caller, json!({"sampling": {}, "roots": {}})).await;
-    let native = Arc::new(TestCaller::of("native").answering(Ok(json!({}))));
-    for caller in [guest, native] {
-        for method in ["sampling/createMessage", "elicitation/create", "roots/list"] {
-            assert_eq!(ask(&world, &caller, method).await["error"]["code"], -32601);
-        }
-        assert_eq!(caller.questions(), []);
-    }
-    assert_eq!(world.children().await, []);
+    let caller = TestCaller::of("s1").answering(Ok(json!({"roots": []})));
+    let guest = opened(&world, caller, json!({"roots": {}})).await;
+    assert_eq!(ask(&world, &guest, "roots/list").await["result"], json!({"roots": []}));
+    // What a client cannot do, it says itself.
+    assert_eq!(ask(&world, &guest, "elicitation/create").await["error"]["code"], -32601);
+    assert_eq!(guest.questions().len(), 2);
+    // A call of another session, and nothing is sure.
+    let other = world.open("s2").await;
+    let (refused, _) = tokio::join!(
+        async {
+            until("the call", async || world.seen(&guest).await["hanging"][0].as_u64()).await;
+            let refused = ask(&world, &guest, "roots/list").await;
+            other.cancel();
+            refused
+        },
+        world.call(&other, "hang", json!({})),
+    );
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    assert_eq!((guest.questions().len(), other.questions().len()), (2, 0));
 }
 
 #[tokio::test]

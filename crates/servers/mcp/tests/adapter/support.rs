@@ -301,7 +301,7 @@ impl World {
         let Value::Object(params) = params else { panic!("{params}") };
         let (token, server_id) = (PresentedToken::from(cap()), SERVER.to_owned());
         let agent = token.subject.clone();
-        let request = ReadRequest { kind, token, agent, server_id, params };
+        let request = ReadRequest { kind, token, agent, server_id, params, meta: None };
         let caller = Arc::<TestCaller>::clone(caller);
         self.kernel.read(request, caller).await.unwrap().outcome
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
+use crate::rpc::Fault;
 use crate::session::Session;
 use crate::wire::Unanswered;
 
@@ -13,8 +14,11 @@ use crate::wire::Unanswered;
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) session: Arc<Session>,
+    /// The id of the request.
+    pub(crate) id: Value,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
+    pub(crate) meta: Value,
     pub(crate) progress_token: Option<Value>,
     /// The message of A2A that it was called for, if it says.
     pub(crate) a2a_message: Option<String>,
@@ -26,7 +30,9 @@ pub(crate) struct Call {
 pub(crate) enum Stop {
     /// The tool failed: a result that says so.
     Failed(String),
-    /// The call is not answered, because it was cancelled.
+    /// The request failed: an error of JSON-RPC.
+    Fault(Fault),
+    /// The call is not answered: it was cancelled, or has answered itself.
     Silent,
 }
 

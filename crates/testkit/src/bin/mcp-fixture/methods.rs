@@ -28,7 +28,7 @@ pub(crate) fn take(session: &Arc<Session>, message: Value) {
                 session.cancel(id);
             }
         }
-        (Some(_), None) => {}
+        (Some(method), None) => session.hear(method, &params),
         (None, _) => session.wire.answered(message),
     }
 }
@@ -50,6 +50,7 @@ fn answer(session: &Session, method: &str, params: &Value) -> Result<Value, Faul
         "prompts/get" => prompts::get(text(params, "name")?, params),
         "completion/complete" => completion::complete(params),
         "logging/setLevel" => set_level(session, text(params, "level")?),
+        "fixture/echo" => Ok(json!({"params": params})),
         _ => Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}`"))),
     }
 }
@@ -60,6 +61,10 @@ fn before_initialize() -> Fault {
 
 fn initialize(session: &Session, params: &Value) -> Value {
     session.begin(params.get("capabilities").cloned().unwrap_or_else(|| json!({})));
+    let mut experimental = json!({});
+    if session.also.is_some() {
+        experimental = json!({"fixture": {"echo": true}, "chioProtocol": "forged"});
+    }
     json!({
         "protocolVersion": VERSION,
         "capabilities": {
@@ -68,6 +73,7 @@ fn initialize(session: &Session, params: &Value) -> Value {
             "prompts": {"listChanged": true},
             "logging": {},
             "completions": {},
+            "experimental": experimental,
         },
         "serverInfo": {
             "name": "mcp-fixture",
@@ -104,6 +110,7 @@ fn start(session: &Arc<Session>, id: Value, params: &Value) {
         let result = match outcome {
             Ok(result) => result,
             Err(Stop::Failed(why)) => failure(why),
+            Err(Stop::Fault(fault)) => return call.session.wire.send(&response(&id, Err(fault))),
             Err(Stop::Silent) => return,
         };
         call.session.wire.send(&response(&id, Ok(result)));
@@ -123,8 +130,10 @@ fn prepare(
         .ok_or_else(|| Fault::new(INVALID_PARAMS, format!("there is no tool `{tool}`")))?;
     let call = Call {
         session: Arc::clone(session),
+        id: id.clone(),
         tool: tool.to_owned(),
         arguments: params.get("arguments").cloned().unwrap_or_else(|| json!({})),
+        meta: params.get("_meta").cloned().unwrap_or_default(),
         progress_token: params.pointer("/_meta/progressToken").cloned(),
         a2a_message: params
             .pointer("/_meta/chio/a2a/messageId")

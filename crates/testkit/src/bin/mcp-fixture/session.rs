@@ -32,6 +32,8 @@ struct State {
     least_level: usize,
     watched: BTreeSet<String>,
     grown: usize,
+    /// Notifications that are no part of MCP.
+    heard: Vec<Value>,
     /// The calls that run, by their request's id as JSON.
     running: HashMap<String, Arc<Cancel>>,
 }
@@ -77,6 +79,18 @@ impl Session {
             let params = json!({"level": level, "logger": "mcp-fixture", "data": text});
             self.wire.notify("notifications/message", &params);
         }
+    }
+
+    /// Remembers a notification that is no part of MCP.
+    pub(crate) fn hear(&self, method: &str, params: &Value) {
+        if !matches!(method, "notifications/initialized" | "notifications/roots/list_changed") {
+            self.state().heard.push(json!({"method": method, "params": params}));
+        }
+    }
+
+    /// The notifications that are no part of MCP.
+    pub(crate) fn heard(&self) -> Vec<Value> {
+        self.state().heard.clone()
     }
 
     /// Begins or ends to tell the client about changes of a resource.

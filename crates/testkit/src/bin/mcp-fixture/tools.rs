@@ -7,6 +7,7 @@ mod plain;
 mod questions;
 mod shown;
 mod tck;
+mod through;
 
 use serde_json::{Value, json};
 
@@ -36,12 +37,20 @@ struct Tool {
     effects: Effects,
     input: fn() -> Value,
     output: Option<fn() -> Value>,
+    /// Whether it can run as a task, if it says.
+    task_support: Option<&'static str>,
     run: Run,
 }
 
 impl Tool {
     const fn new(name: &'static str, description: &'static str, run: Run) -> Self {
-        Self { name, description, effects: Effects::Reads, input: no_arguments, output: None, run }
+        let (effects, input) = (Effects::Reads, no_arguments as fn() -> Value);
+        Self { name, description, effects, input, output: None, task_support: None, run }
+    }
+
+    const fn as_task(mut self, support: &'static str) -> Self {
+        self.task_support = Some(support);
+        self
     }
 
     const fn takes(mut self, input: fn() -> Value) -> Self {
@@ -68,6 +77,9 @@ impl Tool {
         if let Some(members) = tool.as_object_mut() {
             if let Some(output) = self.output {
                 members.insert("outputSchema".to_owned(), output());
+            }
+            if let Some(support) = self.task_support {
+                members.insert("execution".to_owned(), json!({"taskSupport": support}));
             }
             if let Some(annotations) = self.effects.annotations() {
                 members.insert("annotations".to_owned(), annotations);
@@ -110,6 +122,7 @@ fn all(session: &Session) -> impl Iterator<Item = &'static Tool> {
             let also = session.also.as_deref().unwrap_or_default();
             also.split(',').any(|name| name == tool.name)
         }))
+        .chain(through::TOOLS.iter().filter(|_| session.also.as_deref() == Some(through::GROUP)))
 }
 
 /// All tools, the grown ones last.
