@@ -43,6 +43,8 @@ async fn no_message_reaches_a_tool_but_through_the_guards() {
             Beginning { options: |options| options.http_json = true, ..Beginning::default() };
         let world = with_rest.start().await;
         let asked = CountingGuard::alone_in(&world.kernel, way);
+        let card = world.ask("GET", "/.well-known/agent-card.json").send().await.is(200).value();
+        assert!(card["skills"][0]["bridgeFidelity"]["kind"].is_string(), "{card}");
         let tasks = sent(&world).await;
         assert_eq!(asked.count(), tasks.len(), "{way:?}");
         assert_eq!(world.told.runs(), if way == Way::Allows { tasks.len() } else { 0 });

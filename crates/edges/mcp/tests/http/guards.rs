@@ -5,12 +5,16 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-// covers: BRIDGE-002, BRIDGE-161
+// covers: BRIDGE-001, BRIDGE-002, BRIDGE-161
 #[test]
 fn nothing_reaches_a_server_but_through_the_guards() {
     for way in Way::ALL {
         let world = World::fixture();
         let session = world.door.open();
+        let listed = session.request("tools/list", &json!({}))["result"]["tools"].clone();
+        let listed = listed.as_array().unwrap();
+        let ratings = listed.iter().map(|tool| &tool["_meta"]["chio"]["bridgeFidelity"]["kind"]);
+        assert!(ratings.into_iter().all(Value::is_string), "{listed:?}");
         let guard = CountingGuard::alone_in(world.kernel(), way);
         let echo = json!({"name": "echo", "arguments": {"text": "said"}});
         let requests = [
