@@ -34,6 +34,7 @@ def demanded(work):
     return work
 
 
+# covers: BRIDGE-013, BRIDGE-017, BRIDGE-060, BRIDGE-063..BRIDGE-065, BRIDGE-067..BRIDGE-069
 @demanded
 def the_card_says_what_the_seed_says():
     card = get("/.well-known/agent-card.json").json()
@@ -47,6 +48,7 @@ def the_card_says_what_the_seed_says():
     return check(fidelity == ["lossless", "adapted", None], skills)
 
 
+# covers: BRIDGE-077, BRIDGE-082, BRIDGE-084
 @demanded
 def a_message_is_answered_when_the_task_is_over():
     task = result("message/send", params("echo", text("hello")))
@@ -55,6 +57,7 @@ def a_message_is_answered_when_the_task_is_over():
     return receipted(task, "allow")
 
 
+# covers: BRIDGE-081
 @demanded
 def numbers_of_tasks_grow():
     seen = [result("message/send", params("echo", text("n")))["id"] for _ in range(3)]
@@ -62,6 +65,7 @@ def numbers_of_tasks_grow():
     return check(numbers == sorted(set(numbers)), numbers)
 
 
+# covers: BRIDGE-111
 @demanded
 def a_denied_call_has_failed_and_has_its_receipt():
     secret = data({"name": "keys", "text": f"key {SECRET}"})
@@ -70,6 +74,7 @@ def a_denied_call_has_failed_and_has_its_receipt():
     return receipted(task, "deny")
 
 
+# covers: BRIDGE-086, BRIDGE-088, BRIDGE-089, BRIDGE-092, BRIDGE-093
 @demanded
 def a_stream_is_a_task_that_waits_until_it_is_asked_for():
     first = result("message/stream", params("echo", text("later")))
@@ -85,6 +90,7 @@ def a_stream_is_a_task_that_waits_until_it_is_asked_for():
     return receipted(task, "allow")
 
 
+# covers: BRIDGE-023, BRIDGE-091
 @demanded
 def a_task_that_waits_can_be_called_off():
     first = result("message/stream", params("echo", text("never")))
@@ -93,6 +99,7 @@ def a_task_that_waits_can_be_called_off():
     return result("task/get", {"taskId": first["id"]})["status"]
 
 
+# covers: BRIDGE-080, BRIDGE-087, BRIDGE-162, BRIDGE-163
 @demanded
 def what_cannot_be_is_refused():
     several = {"message": {"role": "user", "parts": [text("to whom?")]}}

@@ -143,7 +143,6 @@ mod tests {
         .unwrap()
     }
 
-    // covers: BRIDGE-005
     #[test]
     fn a_rating_is_an_object_whose_kind_holds_the_word() {
         let caveats = vec!["collected".to_owned()];

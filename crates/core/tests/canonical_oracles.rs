@@ -1,12 +1,12 @@
 //! Canonical JSON against a published canonicalizer and against Node.js.
 #![cfg(test)]
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use chio_core::canonical;
 use chio_testkit::generate::{cases, json};
+use chio_testkit::skip;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -70,14 +70,6 @@ const write = (v) => {
 const lines = require('fs').readFileSync(0, 'utf8').split('\n').filter((line) => line);
 process.stdout.write(lines.map((line) => write(JSON.parse(line))).join('\n'));
 ";
-
-/// Notes a test that could not run, where the runner asked for it.
-fn skip(name: &str, reason: &str) {
-    if let Ok(path) = std::env::var("CHIO_TEST_SKIPS") {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{name}: {reason}").unwrap();
-    }
-}
 
 // covers: WIRE-006
 #[test]

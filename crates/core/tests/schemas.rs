@@ -1350,7 +1350,7 @@ fn every_native_error_has_one_entry_in_the_registry() {
     }
 }
 
-// covers: WIRE-073, WIRE-085
+// covers: WIRE-073
 #[test]
 fn the_negotiation_rules_are_those_of_the_specification() {
     let rules = load(&golden::root().join("spec/versions/chio-protocol-negotiation.v1.json"));

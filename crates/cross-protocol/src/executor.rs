@@ -135,7 +135,6 @@ pub(crate) mod tests {
         executor.project(&request, &evaluation(outcome))
     }
 
-    // covers: CROSS-005
     #[test]
     fn every_answer_names_its_receipt_and_no_denial_shows_a_chunk() {
         let registry = crate::TargetProtocolRegistry::complete();

@@ -44,6 +44,9 @@
 //! }
 //! ```
 
+// The snippet of the documents stands above and is compiled with the tests.
+// covers: CROSS-025
+
 mod admission;
 mod attenuation;
 mod chunks;

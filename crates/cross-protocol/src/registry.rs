@@ -82,11 +82,54 @@ impl TargetProtocolRegistry {
 
 #[cfg(test)]
 mod tests {
+    use chio_kernel::{Evaluation, Outcome};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::executor::CrossProtocolTargetRequest;
+    use crate::executor::tests::project;
 
-    // covers: CROSS-005, CROSS-026
+    /// An executor that says which one it is.
+    #[derive(Debug, Clone)]
+    struct Named(DiscoveryProtocol, &'static str);
+
+    impl TargetProtocolExecutor for Named {
+        fn protocol(&self) -> DiscoveryProtocol {
+            self.0
+        }
+
+        fn project(&self, _: &CrossProtocolTargetRequest<'_>, _: &Evaluation) -> Value {
+            json!([self.0, self.1])
+        }
+    }
+
+    // covers: CROSS-005
+    #[test]
+    fn each_protocol_has_the_executor_that_was_registered_for_it_last() {
+        use DiscoveryProtocol::{A2a, Acp, Http, Mcp, OpenAi};
+        let mut registry = TargetProtocolRegistry::complete();
+        for executor in [Named(Mcp, "old"), Named(A2a, "mine"), Named(Mcp, "new")] {
+            registry = registry.with_executor(&executor);
+        }
+        let answer = |protocol| {
+            let executor = registry.executor(protocol).unwrap().as_ref();
+            project(executor, Outcome::Value(json!("x")), &[])
+        };
+        assert_eq!(answer(Mcp), json!(["mcp", "new"]));
+        assert_eq!(answer(A2a), json!(["a2a", "mine"]));
+        // The others are as they were, each in the shape of its own protocol.
+        let complete = TargetProtocolRegistry::complete();
+        for protocol in [Http, Acp, OpenAi] {
+            let built_in = complete.executor(protocol).unwrap().as_ref();
+            assert_eq!(answer(protocol), project(built_in, Outcome::Value(json!("x")), &[]));
+        }
+        let shapes: Vec<String> =
+            [Http, Mcp, A2a, Acp, OpenAi].map(|it| answer(it).to_string()).to_vec();
+        let distinct: std::collections::BTreeSet<&String> = shapes.iter().collect();
+        assert_eq!(distinct.len(), shapes.len(), "{shapes:?}");
+    }
+
+    // covers: CROSS-026
     #[test]
     fn native_is_always_there_and_the_others_when_they_are_registered() {
         let open_ai = OpenAiTargetExecutor::default();

@@ -309,7 +309,7 @@ mod tests {
         crossing.evidence(&trace_id, &envelope(), &mut scratch).unwrap().to_value()
     }
 
-    // covers: CROSS-037, CROSS-038, CROSS-039, CROSS-042, CROSS-043
+    // covers: CROSS-037, CROSS-039, CROSS-042, CROSS-043
     #[test]
     fn the_evidence_has_the_published_form_and_hashes() {
         let bridge = bridge_id(DiscoveryProtocol::A2a, DiscoveryProtocol::Native, "a2a-task-1");

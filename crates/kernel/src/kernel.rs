@@ -32,6 +32,10 @@ use crate::session_context::SessionContext;
 use crate::store::{Ledger, SharedStore, StoreError, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
+mod start;
+
+pub use start::RecoveredKernel;
+
 /// How long calls that were cancelled may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// The most capabilities that are listed.
@@ -128,54 +132,6 @@ impl Inner {
 }
 
 impl ChioKernel {
-    /// Recovers what an earlier process left open in this log, then starts.
-    ///
-    /// # Errors
-    /// When the store does not answer, or the log is not this kernel's.
-    pub async fn start(parts: KernelParts) -> Result<Self, KernelError> {
-        Ok(Self::start_with_receipts(parts).await?.0)
-    }
-
-    /// As [`Self::start`], with [`Self::receipts`] from before the recovery.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub async fn start_with_receipts(
-        parts: KernelParts,
-    ) -> Result<(Self, broadcast::Receiver<DurableReceipt>), KernelError> {
-        let KernelParts { config, key, ledger, store, clock, randomness, pipeline } = parts;
-        let revocations = RevocationView::open(&*store, clock.monotonic()).await?;
-        let (writes, time) = (Arc::clone(&ledger), Arc::clone(&clock));
-        let batch = config.checkpoint_size;
-        let log = ReceiptLog::open(&*store, writes, time, key.public_key(), batch).await?;
-        let receipts = log.subscribe();
-        let inner = Arc::new(Inner {
-            trusted_issuers: config.trusted_issuers.clone(),
-            pipeline: RwLock::new(Arc::new(pipeline)),
-            cache: TokenCache::new(config.token_cache),
-            patterns: Patterns::default(),
-            running: Running::default(),
-            servers: RwLock::default(),
-            stop: CancellationToken::new(),
-            lost: CancellationToken::new(),
-            config,
-            key,
-            ledger,
-            store,
-            clock,
-            randomness,
-            revocations,
-            log: Arc::new(log),
-        });
-        inner.recover_own().await?;
-        inner.checkpoint(true).await?;
-        inner.keep_mark().await?;
-        tokio::spawn(poll_revocations(Arc::downgrade(&inner), inner.stop.clone()));
-        tokio::spawn(make_checkpoints(Arc::downgrade(&inner), inner.stop.clone()));
-        tokio::spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
-        Ok((Self { inner }, receipts))
-    }
-
     /// Every receipt of this kernel as it becomes durable, from now on. A receiver that is too slow
     /// misses the oldest, and is told how many.
     pub fn receipts(&self) -> broadcast::Receiver<DurableReceipt> {

@@ -43,7 +43,7 @@ pub use config::{KernelConfig, Limits};
 pub use detach_on_drop::{DetachOnDrop, Panicked};
 pub use error::KernelError;
 pub use guard::{Guard, GuardInput, GuardOutcome, Review, ReviewMode, Verdict};
-pub use kernel::{ChioKernel, KernelParts, ToolProtocols};
+pub use kernel::{ChioKernel, KernelParts, RecoveredKernel, ToolProtocols};
 pub use log::DurableReceipt;
 pub use onward::Onward;
 pub use pipeline::{GuardMemo, Pipeline, ask, ask_about_output};

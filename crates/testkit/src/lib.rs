@@ -8,6 +8,8 @@ pub mod edge;
 pub mod embedded;
 pub mod generate;
 pub mod golden;
+#[cfg(feature = "kernel")]
+pub mod guard;
 #[cfg(feature = "policy")]
 mod judging;
 pub mod log;
@@ -15,12 +17,15 @@ pub mod mcp;
 pub mod mutate;
 pub mod process;
 pub mod receipts;
+mod skips;
 pub mod tamper;
 pub mod token;
 
 /// The kernel, for tests of crates that must not depend on it.
 #[cfg(feature = "kernel")]
 pub use chio_kernel as kernel;
+
+pub use skips::skip;
 
 use chio_core::crypto::Keypair;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::flags;
+use crate::Usage;
 use crate::output::{complain, say};
 use crate::steps::Outcome;
 use crate::tree;
@@ -85,16 +85,46 @@ pub(crate) struct Coverage {
     pub(crate) problems: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result<bool> {
-    let [json, uncovered] = flags(arguments, &["--json", "--uncovered"])?;
-    let mut coverage = Coverage::read(&tree::root())?;
-    if json {
-        if uncovered {
-            coverage.requirements.retain(|requirement| requirement.covered_by.is_empty());
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    json: bool,
+    /// Only requirements that no test covers, and whose id begins with this.
+    uncovered: Option<String>,
+}
+
+impl Options {
+    fn read(arguments: &[String]) -> Result<Self, Usage> {
+        let mut options = Self::default();
+        let mut arguments = arguments.iter().map(String::as_str).peekable();
+        while let Some(argument) = arguments.next() {
+            match argument {
+                "--json" => options.json = true,
+                "--uncovered" => {
+                    let prefix = arguments.next_if(|next| !next.starts_with('-'));
+                    options.uncovered = Some(prefix.unwrap_or_default().to_owned());
+                }
+                other => {
+                    let expected = "--json, --uncovered [PREFIX]";
+                    let message = format!("unknown argument `{other}`, expected {expected}");
+                    return Err(Usage(message));
+                }
+            }
         }
+        Ok(options)
+    }
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<bool> {
+    let options = Options::read(arguments)?;
+    let mut coverage = Coverage::read(&tree::root())?;
+    if let Some(prefix) = &options.uncovered {
+        coverage.keep_uncovered(prefix)?;
+    }
+    if options.json {
         say!("{}", serde_json::to_string_pretty(&coverage)?);
     } else {
-        if !uncovered {
+        if options.uncovered.is_none() {
             coverage.print_documents();
             say!("");
         }
@@ -136,6 +166,16 @@ impl Coverage {
             count.covered += usize::from(!requirement.covered_by.is_empty());
         }
         Self { documents, requirements, problems }
+    }
+
+    /// Leaves the requirements that no test covers and whose id begins with `prefix`.
+    fn keep_uncovered(&mut self, prefix: &str) -> Result<(), Usage> {
+        self.requirements.retain(|one| one.id.starts_with(prefix));
+        if self.requirements.is_empty() {
+            return Err(Usage(format!("no id of `{FILE}` begins with `{prefix}`")));
+        }
+        self.requirements.retain(|one| one.covered_by.is_empty());
+        Ok(())
     }
 
     /// Whether the ids are sound. Requirements that no test covers are no failure yet.
@@ -189,7 +229,7 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
-    use super::{Count, Coverage, FILE};
+    use super::{Count, Coverage, FILE, Options};
     use crate::steps::Outcome;
     use crate::tidy::fixture::Tree;
 
@@ -225,6 +265,54 @@ mod tests {
             ]
         );
         assert!(matches!(found.outcome(), Outcome::Failed(_)));
+    }
+
+    #[test]
+    fn what_no_test_covers_is_listed_by_the_beginning_of_its_id() {
+        let ids = ["WIRE-001", "WIRE-002", "WIRE-010", "CKP-001"];
+        let left = |prefix: &str| {
+            let mut found = coverage(&ids, "// covers: WIRE-001");
+            found.keep_uncovered(prefix).map(|()| {
+                found.requirements.into_iter().map(|one| one.id).collect::<Vec<_>>().join(" ")
+            })
+        };
+        for (prefix, expected) in [
+            ("", "WIRE-002 WIRE-010 CKP-001"),
+            ("WIRE", "WIRE-002 WIRE-010"),
+            ("WIRE-00", "WIRE-002"),
+            ("WIRE-001", ""),
+            ("CKP", "CKP-001"),
+        ] {
+            assert_eq!(left(prefix).unwrap(), expected, "{prefix}");
+        }
+        let error = left("wire").unwrap_err().to_string();
+        assert!(error.contains("begins with `wire`"), "{error}");
+    }
+
+    #[test]
+    fn the_arguments_come_in_any_order() {
+        let read = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Options::read(&words)
+        };
+        let options = |json, uncovered: Option<&str>| Options {
+            json,
+            uncovered: uncovered.map(str::to_owned),
+        };
+        for (line, expected) in [
+            ("", options(false, None)),
+            ("--json", options(true, None)),
+            ("--uncovered", options(false, Some(""))),
+            ("--uncovered WIRE", options(false, Some("WIRE"))),
+            ("--uncovered --json", options(true, Some(""))),
+            ("--json --uncovered WIRE-00", options(true, Some("WIRE-00"))),
+        ] {
+            assert_eq!(read(line).unwrap(), expected, "{line}");
+        }
+        for line in ["WIRE", "--uncovered WIRE CKP", "--jsn"] {
+            let error = read(line).unwrap_err().to_string();
+            assert!(error.contains("expected --json, --uncovered [PREFIX]"), "{line}: {error}");
+        }
     }
 
     #[test]

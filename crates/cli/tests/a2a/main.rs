@@ -6,3 +6,4 @@ mod edge;
 mod hostile;
 mod lineage;
 mod support;
+mod surfaces;

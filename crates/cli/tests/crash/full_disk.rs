@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 
 use chio_testkit::process::{Run, until};
 use chio_testkit::receipts::written;
+use chio_testkit::skip;
 use chio_testkit::token::grant;
 use serde_json::json;
 
-use crate::support::{World, skip};
+use crate::support::World;
 
 /// A small disk of its own for a world's store.
 struct SmallDisk(PathBuf);

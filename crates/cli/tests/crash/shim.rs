@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chio_testkit::process::copy_tree;
+use chio_testkit::skip;
 
-use crate::support::{Chance, DATA, World, skip};
+use crate::support::{Chance, DATA, World};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/shim/unsynced.c");
 const LIBRARY: &str = "unsynced.so";

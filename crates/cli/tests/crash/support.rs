@@ -26,20 +26,10 @@ use crate::snapshot::Snapshot;
 pub(crate) const DATA: &str = "s";
 /// Names the seed.
 const SEED: &str = "CHIO_CRASH_SEED";
-/// Names the file to which a test that cannot run appends a line.
-const SKIPS: &str = "CHIO_TEST_SKIPS";
 
 /// The key of the agent in these tests.
 pub(crate) fn agent() -> Keypair {
     key(9)
-}
-
-/// Notes a test that could not run, where the runner asked for it.
-pub(crate) fn skip(name: &str, reason: &str) {
-    if let Ok(path) = std::env::var(SKIPS) {
-        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{name}: {reason}").unwrap();
-    }
 }
 
 /// Chance that can be had again.

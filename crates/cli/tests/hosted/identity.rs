@@ -81,7 +81,6 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(byte).collect()
 }
 
-// covers: WIRE-071
 #[test]
 fn a_session_is_for_the_principal_of_an_authorization_server_whichever_token_it_shows() {
     let world = World::new();

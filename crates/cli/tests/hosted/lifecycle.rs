@@ -21,7 +21,6 @@ fn sessions_do_not_outlive_their_process() {
     assert_eq!(text_of(&served.door.open().call("echo", &json!({"text": "new"}))), "new");
 }
 
-// covers: WIRE-070, WIRE-071
 #[test]
 fn while_the_server_ends_no_session_takes_on_anything_new() {
     let (world, mut served) = World::wrapped("");

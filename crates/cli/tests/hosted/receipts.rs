@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::World;
 
-// covers: BRIDGE-001, BRIDGE-011, BRIDGE-166, BRIDGE-167, CROSS-001, CROSS-013, CROSS-022
+// covers: CROSS-001, CROSS-013, CROSS-022
 #[test]
 fn a_result_names_its_receipt_which_tells_of_the_call() {
     let (world, served) = World::wrapped("");

@@ -44,11 +44,13 @@ fn shell(world: &World, printed: &str) {
     }
 }
 
+// covers: WIRE-085
 #[test]
 fn the_first_run_just_works_and_its_commands_work_as_printed() {
     let world = World::new();
     let (mut server, printed) = up(&world, &[]);
     assert!(printed.contains("tools       demo: echo, now, note_put"), "{printed}");
+    assert!(printed.contains("native.sock (chio-wire-v1)\n"), "{printed}");
     shell(&world, &printed);
     server.signal("INT");
     assert!(server.wait().success(), "{}", server.stderr());

@@ -50,7 +50,6 @@ mod tests {
 
     const ALL: [AcpCategory; 4] = [Filesystem, Terminal, Browser, Tool];
 
-    // covers: BRIDGE-117, BRIDGE-118, BRIDGE-119, BRIDGE-120, BRIDGE-121
     #[test]
     fn the_first_category_with_a_sign_on_the_name_is_the_tools() {
         let cases = [
@@ -82,7 +81,6 @@ mod tests {
         assert_eq!(AcpCategory::default(), Tool);
     }
 
-    // covers: BRIDGE-114
     #[test]
     fn categories_are_written_as_published() {
         let written = ALL.map(|category| serde_json::to_value(category).unwrap());

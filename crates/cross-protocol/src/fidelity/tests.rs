@@ -71,7 +71,6 @@ fn every_tool() -> Vec<Facts> {
     all
 }
 
-// covers: BRIDGE-013..BRIDGE-018, BRIDGE-026..BRIDGE-030
 #[test]
 fn every_cell_of_the_matrix_holds() {
     use AcpCategory::{Browser, Filesystem, Terminal, Tool};
@@ -110,7 +109,6 @@ fn every_cell_of_the_matrix_holds() {
     }
 }
 
-// covers: BRIDGE-101, BRIDGE-130, BRIDGE-131, CROSS-059
 #[test]
 fn what_must_not_be_shown_is_never_published() {
     for facts in every_tool() {
@@ -147,7 +145,6 @@ fn warnings(surface: Surface, facts: &Facts) -> usize {
     flags.iter().filter(|flag| **flag).count()
 }
 
-// covers: BRIDGE-007, BRIDGE-098, BRIDGE-099, BRIDGE-127, BRIDGE-128, CROSS-059
 #[test]
 fn a_tool_is_lossless_only_without_a_caveat_and_each_caveat_is_told_once() {
     for facts in every_tool() {

@@ -4,8 +4,9 @@
 
 mod hostile;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use chio_core::capability::{CapabilityToken, ChioScope, Operation, ToolGrant, Validity};
@@ -83,18 +84,44 @@ impl ToolServerConnection for Server {
     }
 }
 
-/// An executor that counts how often it is asked.
-#[derive(Debug, Clone, Default)]
-struct Counting(Arc<AtomicUsize>);
+/// An executor for a protocol that keeps what it is given.
+#[derive(Debug, Clone)]
+struct Recording {
+    protocol: DiscoveryProtocol,
+    given: Arc<Mutex<Vec<Value>>>,
+}
 
-impl TargetProtocolExecutor for Counting {
-    fn protocol(&self) -> DiscoveryProtocol {
-        DiscoveryProtocol::OpenAi
+impl Recording {
+    fn new(protocol: DiscoveryProtocol) -> Self {
+        Self { protocol, given: Arc::default() }
     }
 
-    fn project(&self, request: &CrossProtocolTargetRequest<'_>, _: &Evaluation) -> Value {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        json!({"call_id": request.origin_request_id})
+    fn given(&self) -> Vec<Value> {
+        self.given.lock().unwrap().clone()
+    }
+}
+
+impl TargetProtocolExecutor for Recording {
+    fn protocol(&self) -> DiscoveryProtocol {
+        self.protocol
+    }
+
+    fn project(&self, request: &CrossProtocolTargetRequest<'_>, evaluation: &Evaluation) -> Value {
+        let CrossProtocolTargetRequest {
+            origin_request_id,
+            kernel_request_id,
+            server_id,
+            tool_name,
+            target,
+            chunks,
+        } = request;
+        let given = json!({
+            "origin": origin_request_id, "kernel": kernel_request_id, "server": server_id,
+            "tool": tool_name, "target": target, "chunks": chunks,
+            "receipt": evaluation.receipt.id,
+        });
+        self.given.lock().unwrap().push(given);
+        json!({"by": self.protocol})
     }
 }
 
@@ -182,7 +209,7 @@ fn metadata(receipt: &ChioReceipt) -> &Value {
     receipt.metadata.as_ref().unwrap()
 }
 
-// covers: CROSS-001, CROSS-002, CROSS-004, CROSS-010, CROSS-011, CROSS-012, CROSS-013, CROSS-036
+// covers: CROSS-001, CROSS-002, CROSS-004, CROSS-010, CROSS-011, CROSS-013, CROSS-036
 #[tokio::test]
 async fn a_call_from_every_protocol_has_one_evaluation_and_one_receipt_that_tells_its_way() {
     let world = World::new().await;
@@ -221,6 +248,66 @@ async fn a_call_from_every_protocol_has_one_evaluation_and_one_receipt_that_tell
     }
 }
 
+// covers: CROSS-012
+#[tokio::test]
+async fn the_executor_of_the_target_is_told_the_call_and_no_other_is_asked() {
+    let world = World::new().await;
+    let all = DiscoveryProtocol::ALL.map(Recording::new);
+    let native = TargetProtocolRegistry::new(DiscoveryProtocol::Native);
+    let registry = all.iter().fold(native, |registry, executor| registry.with_executor(executor));
+    let orchestrator = CrossProtocolOrchestrator::new(&world.kernel).with_registry(registry);
+    for (tool, target) in
+        [("projected", DiscoveryProtocol::OpenAi), ("plain", DiscoveryProtocol::Mcp)]
+    {
+        let request = world.request("my-name", tool);
+        let (call, receipt) = world.run(&orchestrator, request, DiscoveryProtocol::A2a).await;
+        assert_eq!(call.target, target);
+        assert_ne!(call.request_id, "my-name");
+        assert_eq!(call.protocol_result(&[json!("c")]), Some(json!({"by": target})));
+        let given = json!({
+            "origin": "my-name", "kernel": call.request_id, "server": "srv", "tool": tool,
+            "target": target, "chunks": ["c"], "receipt": receipt.id,
+        });
+        for executor in &all {
+            let expected = if executor.protocol == target { vec![given.clone()] } else { vec![] };
+            assert_eq!(executor.given(), expected, "{}", executor.protocol);
+            executor.given.lock().unwrap().clear();
+        }
+    }
+}
+
+// covers: BRIDGE-164, BRIDGE-165, CROSS-038
+#[tokio::test]
+async fn the_receipt_of_a_bridged_call_is_a_receipt_as_all_are() {
+    let world = World::new().await;
+    let orchestrator = CrossProtocolOrchestrator::new(&world.kernel);
+    let mut members = BTreeSet::new();
+    for source in DiscoveryProtocol::ALL {
+        let request = world.request("r", "plain");
+        let (_, receipt) = world.run(&orchestrator, request, source).await;
+        let written = serde_json::to_value(&receipt).unwrap();
+        assert_eq!(written["decision"], json!({"verdict": "allow"}));
+        assert_eq!(written["capability_id"], "cap-1");
+        assert_eq!(written["kernel_key"], world.kernel.public_key().to_hex());
+        let signature = written["signature"].as_str().unwrap();
+        assert_eq!(signature.len(), 128, "bare hex");
+        assert!(signature.bytes().all(|byte| byte.is_ascii_hexdigit()), "{signature}");
+        assert_eq!(written["metadata"]["chio"]["authorityPath"], "cross_protocol_orchestrator");
+        assert_eq!(written["metadata"]["chio"]["authoritative"], true);
+        for absent in ["version", "schema", "receipt_id", "authority_path", "authoritative"] {
+            assert_eq!(written.get(absent), None, "{absent}");
+        }
+        // What holds for one of them is signed: without it, none verifies.
+        let mut changed = written.clone();
+        changed["metadata"]["chio"]["authoritative"] = json!(false);
+        let changed: ChioReceipt = serde_json::from_value(changed).unwrap();
+        assert!(changed.verify().is_err(), "{source}");
+        let names = written.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        members.insert(names);
+    }
+    assert_eq!(members.len(), 1, "whichever protocol a call came by: {members:?}");
+}
+
 #[tokio::test]
 async fn what_the_server_speaks_is_the_target_unless_the_tool_says_otherwise() {
     let world = World::new().await;
@@ -234,22 +321,22 @@ async fn what_the_server_speaks_is_the_target_unless_the_tool_says_otherwise() {
     assert!(call.protocol_result(&[]).unwrap()["content"].is_array(), "the shape of MCP");
 }
 
-// covers: CROSS-016, CROSS-047, CROSS-068
+// covers: CROSS-016, CROSS-027, CROSS-047
 #[tokio::test]
 async fn a_planned_denial_is_signed_with_all_candidates_and_no_executor_is_called() {
     let world = World::new().await;
-    let counting = Counting::default();
-    let registry = TargetProtocolRegistry::new(DiscoveryProtocol::Native).with_executor(&counting);
+    let recording = Recording::new(DiscoveryProtocol::OpenAi);
+    let registry = TargetProtocolRegistry::new(DiscoveryProtocol::Native).with_executor(&recording);
     let down = RouteAvailabilityStatus::unavailable("maintenance");
     let orchestrator = CrossProtocolOrchestrator::new(&world.kernel)
-        .with_registry(registry)
+        .with_registry(registry.clone())
         .with_protocol_availability(DiscoveryProtocol::OpenAi, down);
     let request = world.request("r", "projected");
     let (call, receipt) = world.run(&orchestrator, request, DiscoveryProtocol::A2a).await;
     assert!(matches!(call.evaluation.outcome, Outcome::Denied(_)));
     assert!(matches!(receipt.decision, Some(Decision::Deny { .. })));
     assert_eq!(call.protocol_result(&[]), None);
-    assert_eq!(counting.0.load(Ordering::SeqCst), 0);
+    assert!(recording.given().is_empty());
     assert_eq!(world.runs.load(Ordering::SeqCst), 0);
     let route = &metadata(&receipt)["route_selection"];
     assert_eq!(route["decision"], "deny");
@@ -263,9 +350,20 @@ async fn a_planned_denial_is_signed_with_all_candidates_and_no_executor_is_calle
     assert_eq!(metadata(&receipt)["route_selection"]["decision"], "attenuate");
     assert_eq!((call.target, call.protocol_result(&[])), (DiscoveryProtocol::Native, None));
     assert_eq!(world.runs.load(Ordering::SeqCst), 1);
+    // Where it is available, it is selected.
+    let orchestrator = CrossProtocolOrchestrator::new(&world.kernel)
+        .with_registry(registry)
+        .with_protocol_availability(
+            DiscoveryProtocol::OpenAi,
+            RouteAvailabilityStatus::available(),
+        );
+    let request = world.request("r", "projected");
+    let (call, receipt) = world.run(&orchestrator, request, DiscoveryProtocol::A2a).await;
+    assert_eq!(metadata(&receipt)["route_selection"]["decision"], "select");
+    assert_eq!(call.target, DiscoveryProtocol::OpenAi);
 }
 
-// covers: CROSS-050, CROSS-061
+// covers: CROSS-050, CROSS-052, CROSS-061
 #[tokio::test]
 async fn an_envelope_that_is_wider_than_the_token_is_a_signed_denial() {
     let world = World::new().await;

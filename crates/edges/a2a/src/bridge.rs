@@ -56,7 +56,6 @@ impl CapabilityBridge for A2aBridge {
 mod tests {
     use super::*;
 
-    // covers: CROSS-033, CROSS-034
     #[test]
     fn a_reference_is_of_the_call_or_of_another_organisation() {
         let reference = CrossProtocolCapabilityRef {

@@ -17,7 +17,7 @@ with_defaults! {
         pub agent_name: String = "Chio A2A Edge".to_owned(),
         /// What the agent is, for people.
         pub agent_description: String = "Tools behind a Chio kernel, as skills".to_owned(),
-        /// The agent's version.
+        /// The agent's version, a semantic one.
         pub agent_version: String = env!("CARGO_PKG_VERSION").to_owned(),
         /// Where the agent is reached, without a slash at the end.
         pub url: String = String::new(),
@@ -49,11 +49,34 @@ impl A2aEdgeConfig {
                 return Err(A2aError::Text(member));
             }
         }
+        if !is_semantic(&self.agent_version) {
+            return Err(A2aError::Version);
+        }
         if self.url.ends_with('/') {
             return Err(A2aError::Slash);
         }
         Ok(())
     }
+}
+
+/// Whether this is a semantic version: three numbers, then what is before a release, then the build.
+fn is_semantic(version: &str) -> bool {
+    let is_number = |part: &str| {
+        part.bytes().all(|byte| byte.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let are_names = |part: &str| {
+        part.split('.').all(|name| {
+            !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        })
+    };
+    let (rest, build) = version.split_once('+').map_or((version, None), |(a, b)| (a, Some(b)));
+    let (core, before) = rest.split_once('-').map_or((rest, None), |(a, b)| (a, Some(b)));
+    let numbers: Vec<&str> = core.split('.').collect();
+    numbers.len() == 3
+        && numbers.iter().all(|part| !part.is_empty() && is_number(part))
+        && build.is_none_or(are_names)
+        && before.is_none_or(are_names)
 }
 
 /// Why an agent cannot be served.
@@ -63,6 +86,9 @@ pub enum A2aError {
     /// A text is blank or padded.
     #[error("expected the agent's {0} to say something, without blanks around it")]
     Text(&'static str),
+    /// The version is none.
+    #[error("expected a semantic version of the agent, such as 1.2.0")]
+    Version,
     /// The URL has a slash too many.
     #[error("expected the agent's url without a slash at the end")]
     Slash,
@@ -80,7 +106,7 @@ pub enum A2aError {
 mod tests {
     use super::*;
 
-    // covers: BRIDGE-061
+    // covers: BRIDGE-061, BRIDGE-062
     #[test]
     fn what_every_card_repeats_says_something() {
         let options = || A2aEdgeConfig::new(Vec::new(), "http://localhost:8080");
@@ -92,6 +118,27 @@ mod tests {
             assert_eq!(version.check(), Err(A2aError::Text("version")), "{text:?}");
             let url = A2aEdgeConfig { url: text.to_owned(), ..options() };
             assert_eq!(url.check(), Err(A2aError::Text("url")), "{text:?}");
+        }
+        for (text, is_semantic) in [
+            ("0.0.0", true),
+            ("10.20.30", true),
+            ("1.0.0-alpha.1-x", true),
+            ("1.0.0+21.af", true),
+            ("1.0.0-rc.1+build-7", true),
+            ("1", false),
+            ("1.0", false),
+            ("1.0.0.0", false),
+            ("v1.0.0", false),
+            ("1.01.0", false),
+            ("1..0", false),
+            ("1.0.0-", false),
+            ("1.0.0-a..b", false),
+            ("1.0.0+", false),
+            ("1.0.0 beta", false),
+        ] {
+            let version = A2aEdgeConfig { agent_version: text.to_owned(), ..options() };
+            let expected = if is_semantic { Ok(()) } else { Err(A2aError::Version) };
+            assert_eq!(version.check(), expected, "{text}");
         }
         let slash = A2aEdgeConfig { url: "http://localhost/".to_owned(), ..options() };
         assert_eq!(slash.check(), Err(A2aError::Slash));

@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    // covers: BRIDGE-082, BRIDGE-083, BRIDGE-111, BRIDGE-112
+    // covers: BRIDGE-082, BRIDGE-083, BRIDGE-112
     #[test]
     fn each_outcome_has_its_state() {
         let denied = |code| Outcome::Denied(Denial::by_kernel(code, "why"));

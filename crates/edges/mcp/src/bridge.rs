@@ -35,7 +35,6 @@ impl CapabilityBridge for McpBridge {
 mod tests {
     use super::*;
 
-    // covers: CROSS-033, CROSS-034
     #[test]
     fn a_reference_is_read_from_the_params_and_the_context_is_the_tools_name() {
         let reference = json!({

@@ -11,12 +11,15 @@ use crate::bridge::NativeBridge;
 use crate::connection::{ConnectionOptions, Limits, OnEof, serve_connection};
 use crate::error::NativeError;
 
+/// The version of the frames and messages. Peers agree on it before they connect.
+const VERSION: &str = "chio-wire-v1";
+
 /// The entry in the list of edges.
 pub const EDGE: EdgeKind = EdgeKind {
     name: "native",
     announcement: "native ",
     path: "",
-    address_hint: "",
+    address_hint: VERSION,
     carriers: &[Carrier::Socket, Carrier::Stdio],
     admits_ended: false,
     default_listener: "socket",

@@ -8,7 +8,6 @@ use chio_policy::trial;
 
 use crate::{document_of, fresh, read, samples};
 
-// covers: BRIDGE-002
 #[tokio::test]
 async fn every_guard_does_with_its_samples_as_they_say() {
     for kind in KINDS {

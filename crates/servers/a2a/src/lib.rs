@@ -16,7 +16,8 @@
 //! ```no_run
 //! # // The files are the operator's.
 //! # macro_rules! include_str { ($file:literal) => { "" } }
-//! # fn configure(started: chio_kernel::ChioKernel) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn configure(parts: chio_kernel::KernelParts) -> Result<(), Box<dyn std::error::Error>> {
+//! # let recovered = parts.recover().await?;
 //! use chio_a2a_adapter::{A2aAdapter, A2aAdapterConfig, A2aPartnerPolicy};
 //! use chio_core::crypto::Keypair;
 //! use chio_kernel::ChioKernel;
@@ -46,12 +47,14 @@
 //!     .with_task_registry_file(".chio/a2a-task-registry.json")
 //! )?;
 //!
-//! // As `ChioKernel::start` made it.
-//! let kernel = started;
-//! kernel.register_tool_server(Box::new(adapter))?;
+//! let mut kernel = ChioKernel::new(recovered);
+//! kernel.register_tool_server(Box::new(adapter));
 //! # Ok(())
 //! # }
 //! ```
+
+// The snippet of the documents stands above and is compiled with the tests.
+// covers: A2A-034
 
 /// Writes the builders of a type: each changes it as its block says, and gives it back.
 macro_rules! builders {

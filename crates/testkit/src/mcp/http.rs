@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How much is read at once.
 const READ_SIZE: usize = 64 * 1024;
 
-/// A request to `/mcp`.
+/// A request, to `/mcp` unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct Request {
     method: &'static str,
@@ -55,6 +55,13 @@ impl Request {
     /// The same to another path.
     pub const fn at(mut self, path: &'static str) -> Self {
         self.path = path;
+        self
+    }
+
+    /// The same by another method.
+    #[must_use]
+    pub const fn by(mut self, method: &'static str) -> Self {
+        self.method = method;
         self
     }
 

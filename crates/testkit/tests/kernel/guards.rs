@@ -20,7 +20,7 @@ fn check(world: &World, id: &str, tool: &str, guard: &str, reason: &str) {
     assert_eq!((last.guard_name.as_str(), last.verdict), (guard.as_str(), false));
 }
 
-// covers: WIRE-043
+// covers: WIRE-043, BRIDGE-161
 #[test]
 fn a_guard_that_denies_panics_errs_or_waits_denies_in_its_own_name() {
     let world = World::new(

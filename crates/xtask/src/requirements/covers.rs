@@ -6,9 +6,9 @@ use anyhow::Result;
 
 use crate::tree;
 
-/// Where such comments are looked for.
-const PLACES: [&str; 2] = ["crates", "sdks"];
-const ENDINGS: [&str; 6] = [".rs", ".py", ".ts", ".mjs", ".js", ".sh"];
+/// Where such comments are looked for: our tests, and the programs and expectations of `clients`.
+const PLACES: [&str; 3] = ["crates", "clients", "sdks"];
+const ENDINGS: [&str; 7] = [".rs", ".py", ".ts", ".mjs", ".js", ".sh", ".toml"];
 
 /// One id in a comment.
 #[derive(Debug)]
@@ -117,12 +117,17 @@ mod tests {
             ("sdks/typescript/node_modules/b.js", "// covers: WIRE-003\n"),
             ("sdks/python/test.py", "# covers: WIRE-004..WIRE-005\n"),
             ("sdks/python/notes.md", "# covers: WIRE-006\n"),
+            ("clients/mcp/steps.mjs", "// covers: WIRE-007\n"),
+            ("clients/a2a/expected.toml", "# covers: WIRE-008\n[x]\n"),
+            ("clients/mcp/node/node_modules/c.mjs", "// covers: WIRE-009\n"),
         ]);
         let found = scan(tree.root()).unwrap();
         let found: Vec<_> = found.iter().map(|m| format!("{} {}", m.id, m.place)).collect();
         assert_eq!(
             found,
             [
+                "WIRE-008 clients/a2a/expected.toml:1",
+                "WIRE-007 clients/mcp/steps.mjs:1",
                 "WIRE-001 crates/a/src/lib.rs:2",
                 "WIRE-004 sdks/python/test.py:1",
                 "WIRE-005 sdks/python/test.py:1"

@@ -27,13 +27,15 @@ pub(super) fn print(
     io.field("state", args.data.display())?;
     let mut who = "every client on this machine, as the demo agent";
     for (edge, address, is_http) in served.addresses() {
+        let mut notes = vec![edge.address_hint];
         if is_http {
-            let separator = if edge.address_hint.is_empty() { "" } else { "; " };
-            let hint = edge.address_hint;
-            io.field(edge.name, format_args!("{address} ({who}{separator}{hint})"))?;
+            notes.insert(0, who);
             who = "the same";
-        } else {
-            io.field(edge.name, address)?;
+        }
+        notes.retain(|note| !note.is_empty());
+        match notes.as_slice() {
+            [] => io.field(edge.name, address)?,
+            notes => io.field(edge.name, format_args!("{address} ({})", notes.join("; ")))?,
         }
     }
     for manifest in runtime.kernel.manifests() {

@@ -17,7 +17,7 @@ fn card_of(mount: &Mount, auth: AuthRequirements) -> Option<Value> {
     Some(serde_json::from_str(&card.text).unwrap())
 }
 
-// covers: BRIDGE-062, BRIDGE-073, BRIDGE-074, BRIDGE-100, BRIDGE-104
+// covers: BRIDGE-074, BRIDGE-100, BRIDGE-104
 #[test]
 fn the_root_card_tells_every_caveat() {
     let card =

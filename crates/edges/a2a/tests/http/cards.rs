@@ -1,5 +1,7 @@
 //! Agent cards, and skills that come and go.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::world::{Beginning, World, message};
@@ -10,7 +12,7 @@ async fn card(world: &World, mount: &str) -> Value {
     world.ask("GET", &format!("{mount}{CARD}")).send().await.is(200).value()
 }
 
-// covers: BRIDGE-060..BRIDGE-069, BRIDGE-103
+// covers: BRIDGE-060, BRIDGE-061, BRIDGE-063..BRIDGE-072, BRIDGE-074, BRIDGE-103
 #[tokio::test]
 async fn the_root_card_is_the_one_of_the_documents_with_what_older_clients_look_for() {
     let tools = vec!["echo", "writes", "approved", "hidden"];
@@ -26,7 +28,8 @@ async fn the_root_card_is_the_one_of_the_documents_with_what_older_clients_look_
         "streaming": false, "pushNotifications": false, "stateTransitionHistory": false,
     });
     assert_eq!(card["capabilities"], none);
-    assert_eq!(card["defaultInputModes"], json!(["text"]));
+    let modes = json!(["text"]);
+    assert_eq!((&card["defaultInputModes"], &card["defaultOutputModes"]), (&modes, &modes));
     let echo = json!({
         "id": "echo", "name": "echo", "description": "Does echo", "tags": [],
         "inputModes": ["text"], "outputModes": ["text"],
@@ -35,6 +38,83 @@ async fn the_root_card_is_the_one_of_the_documents_with_what_older_clients_look_
     assert_eq!(card["skills"][0], echo);
     assert_eq!(card["skills"][1]["bridgeFidelity"]["kind"], "adapted");
     assert_eq!(card["skills"].as_array().unwrap().len(), 2);
+}
+
+// covers: BRIDGE-061, BRIDGE-062, BRIDGE-073
+#[tokio::test]
+async fn the_card_says_what_the_operator_says_of_the_agent_and_its_skills() {
+    let own = Beginning {
+        servers: vec![("srv", vec!["echo", "lookup"])],
+        options: |options| {
+            options.agent_name = "Tides".to_owned();
+            options.agent_description = "Knows when the water comes".to_owned();
+            options.agent_version = "2.4.0-rc.1+build.7".to_owned();
+            let tags = vec!["sea".to_owned(), "time".to_owned()];
+            options.tags = BTreeMap::from([("lookup".to_owned(), tags)]);
+        },
+        ..Beginning::default()
+    };
+    let world = own.start().await;
+    for mount in ["", "/strict", "/skills/lookup"] {
+        let card = card(&world, mount).await;
+        assert_eq!(card["name"], "Tides", "{mount}");
+        assert_eq!(card["description"], "Knows when the water comes", "{mount}");
+        assert_eq!(card["version"], "2.4.0-rc.1+build.7", "{mount}");
+        let skills = card["skills"].as_array().unwrap();
+        let lookup = skills.iter().find(|skill| skill["id"] == "lookup").unwrap();
+        assert_eq!(lookup["tags"], json!(["sea", "time"]), "{mount}");
+    }
+    assert_eq!(card(&world, "").await["skills"][0]["tags"], json!([]));
+}
+
+/// What the card says of each kind of tool.
+// covers: BRIDGE-005..BRIDGE-009, BRIDGE-013, BRIDGE-017, BRIDGE-026, BRIDGE-029, BRIDGE-075
+// covers: BRIDGE-098..BRIDGE-102, BRIDGE-104..BRIDGE-107, CROSS-059, CROSS-062
+#[tokio::test]
+async fn every_tool_is_rated_as_the_card_shows_and_what_cannot_be_shown_is_not_there() {
+    const SHOWN: [(&str, Option<&str>); 9] = [
+        ("echo", None),
+        ("writes", Some("change things")),
+        ("streams", Some("stream")),
+        ("cancels", Some("cancel")),
+        ("parts", Some("partial")),
+        ("read_file", Some("filesystem")),
+        ("run_shell", Some("terminal")),
+        ("open_browser", Some("browser")),
+        ("lookup", None),
+    ];
+    let hidden = ["approved", "hidden"];
+    let tools = SHOWN.iter().map(|(name, _)| *name).chain(hidden).collect();
+    let world = Beginning { servers: vec![("srv", tools)], ..Beginning::default() }.start().await;
+    let root = card(&world, "").await;
+    let strict = card(&world, "/strict").await;
+    let ratings = strict["capabilities"]["extensions"][0]["params"]["skills"].as_array().unwrap();
+    let skills = root["skills"].as_array().unwrap();
+    assert_eq!((skills.len(), ratings.len()), (SHOWN.len(), SHOWN.len()));
+    for (name, caveat) in SHOWN {
+        let skill = skills.iter().find(|skill| skill["id"] == name).unwrap();
+        let rating = &skill["bridgeFidelity"];
+        match caveat {
+            None => assert_eq!(*rating, json!({"kind": "lossless"}), "{name}"),
+            Some(words) => {
+                assert_eq!(rating["kind"], "adapted", "{name}: {rating}");
+                let caveats = rating["caveats"].to_string();
+                assert!(caveats.contains(words), "{name}: {caveats}");
+            }
+        }
+        assert!(ratings.contains(&json!({"id": name, "fidelity": rating})), "{name} in both");
+    }
+    for name in hidden {
+        for card in [&root, &strict] {
+            let skills = card["skills"].as_array().unwrap();
+            assert!(skills.iter().all(|skill| skill["id"] != name), "{name}");
+        }
+        world.ask("GET", &format!("/skills/{name}{CARD}")).send().await.is(404);
+        let mut params = message("x");
+        params["metadata"] = json!({"chio": {"targetSkillId": name}});
+        world.rpc("SendMessage", params).send().await.error(-32602);
+    }
+    assert_eq!(world.told.runs(), 0);
 }
 
 #[tokio::test]

@@ -81,6 +81,7 @@ async fn a_call_continues_the_trace_of_a_kernel_whose_word_counts() {
     assert_eq!(world.told.runs(), 4);
 }
 
+// covers: CROSS-033
 #[tokio::test]
 async fn a_reference_has_to_be_the_one_to_the_capability_that_is_used() {
     let world = World::with(&["echo"]).await;
@@ -91,6 +92,10 @@ async fn a_reference_has_to_be_the_one_to_the_capability_that_is_used() {
     let said = json!({"capability": own, "capabilityRef": reference});
     let task = send(&world, said).await.result()["task"].clone();
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    let metadata = receipt(&task).metadata.unwrap();
+    let signed = &metadata["chio"]["bridge"]["capabilityEnvelope"]["capabilityRef"];
+    assert_eq!(signed["chioCapabilityId"], "cap-own");
+    assert_eq!(signed["parentCapabilityHash"], reference.parent_capability_hash);
     let mut wrong = reference;
     wrong.parent_capability_hash = "0".repeat(64);
     let said = json!({"capability": own, "capabilityRef": wrong});

@@ -4,6 +4,7 @@
 mod access;
 mod cards;
 mod continued;
+mod guards;
 mod lineage;
 mod methods;
 mod rest;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Beginning, World, message, until};
 
+// covers: BRIDGE-163
 #[tokio::test]
 async fn what_is_no_message_has_its_code() {
     let world = World::with(&["echo"]).await;

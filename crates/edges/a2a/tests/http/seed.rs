@@ -57,7 +57,7 @@ async fn a_failure_is_failed_and_says_why() {
     assert!(task["metadata"]["chio"]["receiptId"].is_string());
 }
 
-// covers: BRIDGE-020, BRIDGE-086..BRIDGE-093
+// covers: BRIDGE-086..BRIDGE-093
 #[tokio::test]
 async fn message_stream_is_a_task_that_runs_when_it_is_asked_for() {
     let world = World::with(&["stream"]).await;

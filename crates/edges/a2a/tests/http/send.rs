@@ -12,7 +12,7 @@ fn named(id: &str) -> Value {
     params
 }
 
-// covers: BRIDGE-059, BRIDGE-077, BRIDGE-081, BRIDGE-109, BRIDGE-110, BRIDGE-111
+// covers: BRIDGE-059, BRIDGE-077, BRIDGE-081, BRIDGE-110, CROSS-034
 #[tokio::test]
 async fn a_message_runs_the_skill_and_comes_back_as_a_completed_task_with_its_receipt() {
     let world = World::with(&["echo"]).await;
@@ -38,7 +38,8 @@ async fn a_message_runs_the_skill_and_comes_back_as_a_completed_task_with_its_re
         "skillId": "echo", "messageId": "m-1", "contextId": task["contextId"],
         "taskId": task["id"],
     });
-    assert_eq!(context, Some(expected));
+    assert_eq!(context.as_ref(), Some(&expected));
+    assert_eq!(bridge["capabilityEnvelope"]["capabilityRef"]["protocolContext"], expected);
     assert!(number(&world.task("again").await) > number(task));
 }
 
@@ -208,7 +209,7 @@ async fn messages_that_are_none_are_refused() {
     assert_eq!(world.told.runs(), 0);
 }
 
-// covers: BRIDGE-078, BRIDGE-079, BRIDGE-080, BRIDGE-102
+// covers: BRIDGE-078, BRIDGE-079, BRIDGE-080, BRIDGE-102, BRIDGE-162
 #[tokio::test]
 async fn the_skill_is_the_one_that_is_named() {
     let servers = vec![("srv", vec!["echo", "approved", "lookup"]), ("other", vec!["echo"])];

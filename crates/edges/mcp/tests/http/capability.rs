@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chio_core::capability::{CapabilityToken, ChioScope, DpopProof, DpopTarget};
 use chio_core::signed::Signed;
+use chio_cross_protocol::{CrossProtocolCapabilityRef, DiscoveryProtocol};
 use chio_testkit::key;
 use chio_testkit::mcp::{Door, Request, Session, initialize, receipt_of, text_of};
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ fn denied(world: &World, result: &Value) -> (String, Value) {
     (account["name"].as_str().unwrap().to_owned(), receipt)
 }
 
-// covers: BRIDGE-001, BRIDGE-002, CROSS-022
+// covers: BRIDGE-002, CROSS-022
 #[test]
 fn a_capability_lists_what_it_grants_and_calls_beyond_it_are_denied_with_a_receipt() {
     let world = closed();
@@ -64,7 +65,7 @@ fn a_capability_lists_what_it_grants_and_calls_beyond_it_are_denied_with_a_recei
     world.check_calls(&[("echo", "allow"), ("secret", "deny")]);
 }
 
-// covers: BRIDGE-001, BRIDGE-002
+// covers: BRIDGE-002
 #[test]
 fn reads_beyond_a_capability_are_denied_with_a_receipt() {
     let world = closed();
@@ -98,6 +99,44 @@ fn reads_beyond_a_capability_are_denied_with_a_receipt() {
     world.audit();
 }
 
+// covers: CROSS-033, CROSS-034
+#[test]
+fn a_reference_has_to_be_the_one_to_the_capability_that_is_used() {
+    let world = closed();
+    let token = issue("cap-ref", &["fixture/echo"]);
+    let session = showing(&world, &token).open();
+    let token: CapabilityToken = serde_json::from_str(&token).unwrap();
+    let own = CrossProtocolCapabilityRef::to_token(&token.into(), DiscoveryProtocol::Mcp, None);
+    let own = serde_json::to_value(own.unwrap()).unwrap();
+    let call = |reference: &Value| {
+        let params = json!({"name": "echo", "arguments": {"text": "x"},
+            "_meta": {"chio": {"capabilityRef": reference}}});
+        session.request("tools/call", &params)
+    };
+    let receipt = world.receipt(receipt_of(&call(&own)["result"]));
+    assert_eq!(receipt["decision"]["verdict"], "allow");
+    let signed = &receipt["metadata"]["chio"]["bridge"]["capabilityEnvelope"]["capabilityRef"];
+    let mut expected = own.clone();
+    expected["protocolContext"] = json!({"toolName": "echo"});
+    assert_eq!(*signed, expected);
+    for (member, value) in [
+        ("parentCapabilityHash", json!("0".repeat(64))),
+        ("chioCapabilityId", json!("cap-other")),
+        ("originProtocol", json!("a2a")),
+    ] {
+        let mut wrong = own.clone();
+        wrong[member] = value;
+        let (name, _) = denied(&world, &call(&wrong)["result"]);
+        assert_eq!(name, "invalid_request_shape", "{member}");
+    }
+    for malformed in [json!(7), json!(null), json!({"x": 1})] {
+        assert_eq!(call(&malformed)["error"]["code"], -32602, "{malformed}");
+    }
+    let denied = ("echo", "deny");
+    world.check_calls(&[("echo", "allow"), denied, denied, denied]);
+}
+
+// covers: BRIDGE-160
 #[test]
 fn a_capability_that_was_revoked_is_denied_also_in_a_session_that_is_open() {
     let world = closed();
@@ -122,6 +161,7 @@ fn refused(world: &World, token: &str) {
     assert_eq!(message["error"]["data"]["chioError"]["code"], 1100, "{message}");
 }
 
+// covers: BRIDGE-160
 #[test]
 fn a_capability_that_does_not_hold_opens_no_session() {
     let world = closed();

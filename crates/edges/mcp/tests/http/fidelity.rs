@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Beginning, Tools};
 
+// covers: BRIDGE-005, BRIDGE-006, BRIDGE-008, BRIDGE-009, CROSS-059, CROSS-062
 #[test]
 fn a_tool_that_is_not_published_is_neither_listed_nor_called_and_the_others_are_rated() {
     let tools = Tools::also("unpublished,supervised,slow_stream");

@@ -146,14 +146,22 @@ fn initialize_is_a_request_with_an_id_and_without_a_session() {
 
 // covers: WIRE-052
 #[test]
-fn initialize_is_taken_by_post_only() {
+fn initialize_is_taken_by_post_only_and_at_this_path_only() {
     let world = World::demo();
-    for method in ["PUT", "PATCH", "OPTIONS"] {
-        let answer = world.door.send(Request::other(method)).is(405);
-        assert_eq!(answer.header("mcp-session-id"), None);
+    let whole = Request::post(&initialize(&json!({})));
+    for (method, status) in
+        [("PUT", 405), ("PATCH", 405), ("OPTIONS", 405), ("GET", 400), ("DELETE", 400)]
+    {
+        let answer = world.door.send(whole.clone().by(method)).check_for(status, method);
+        assert_eq!(answer.header("mcp-session-id"), None, "{method}");
     }
-    // A stream is not a way to begin.
+    // Neither a stream nor another place is a way to begin.
     world.door.send(Request::get()).is(400);
+    for path in ["/", "/mcp/initialize", "/sse", "/messages"] {
+        let answer = world.door.send(whole.clone().at(path)).check_for(404, path);
+        assert_eq!(answer.header("mcp-session-id"), None, "{path}");
+    }
+    world.door.send(whole).is(200).header("mcp-session-id").unwrap();
 }
 
 /// Asks for something, and gives the error.

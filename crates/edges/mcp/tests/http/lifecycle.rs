@@ -1,9 +1,10 @@
 //! How sessions end, and what a client that uses one afterwards is answered.
 
+use std::thread;
 use std::time::Duration;
 
 use chio_edge::SettingValue;
-use chio_testkit::mcp::Request;
+use chio_testkit::mcp::{Request, text_of};
 use chio_testkit::process::until;
 use serde_json::json;
 
@@ -36,7 +37,7 @@ fn a_session_that_nobody_uses_expires() {
     let mut listening = used.listen();
     // A client that asks uses it, so it is left alone for longer than it lives.
     let expired = (0..10).any(|_| {
-        std::thread::sleep(Duration::from_secs(2));
+        thread::sleep(Duration::from_secs(2));
         session.send(session.asks("ping", &json!({})).1).status == 404
     });
     assert!(expired);
@@ -63,6 +64,29 @@ fn the_end_of_a_session_ends_its_streams_and_cancels_what_runs() {
     until("a receipt", || (!world.calls().is_empty()).then_some(()));
     world.check_calls(&[("slow", "cancelled")]);
     session.check_over("deleted");
+}
+
+// covers: WIRE-070, WIRE-071
+#[test]
+fn while_the_edge_ends_a_session_takes_on_nothing_new_and_afterwards_it_is_closed() {
+    let world = World::fixture();
+    let (session, other) = (world.door.open(), world.door.open());
+    let mut call = session.start_call("slow", &json!({"ms": 2000}));
+    call.event().unwrap();
+    thread::scope(|scope| {
+        let ending = scope.spawn(|| world.end_edge());
+        until("the session to drain", || {
+            (session.send(session.asks("ping", &json!({})).1).status == 404).then_some(())
+        });
+        session.check_over("draining");
+        other.check_over("draining");
+        // What was begun before may end.
+        assert_eq!(text_of(&call.result()), "This took 2000 ms.");
+        ending.join().unwrap();
+    });
+    session.check_over("closed");
+    other.check_over("closed");
+    world.check_calls(&[("slow", "allow")]);
 }
 
 // covers: WIRE-050

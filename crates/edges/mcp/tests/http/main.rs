@@ -9,6 +9,7 @@ mod capability;
 mod chunks;
 mod client_faults;
 mod fidelity;
+mod guards;
 mod identity;
 mod initialize;
 mod lifecycle;

@@ -10,7 +10,7 @@ use crate::world::World;
 /// Something that looks like a secret, and is none.
 const SECRET: &str = concat!("AKIA", "Q3EGRT5KLMN2WXYZ");
 
-// covers: BRIDGE-001, BRIDGE-002
+// covers: BRIDGE-002
 #[test]
 fn a_denial_is_a_result_that_a_model_can_act_on_and_names_its_receipt() {
     let world = World::judged();
@@ -41,7 +41,6 @@ fn a_denial_is_a_result_that_a_model_can_act_on_and_names_its_receipt() {
     world.audit();
 }
 
-// covers: BRIDGE-001
 #[test]
 fn secrets_in_what_a_tool_gives_do_not_reach_the_client() {
     let world = World::judged();
@@ -52,7 +51,6 @@ fn secrets_in_what_a_tool_gives_do_not_reach_the_client() {
     world.check_calls(&[("secret", "allow")]);
 }
 
-// covers: BRIDGE-001
 #[test]
 fn a_tools_own_failure_is_its_own_word_with_a_receipt() {
     let world = World::fixture();
@@ -128,7 +126,6 @@ fn meta_is_no_argument() {
     assert_eq!(hops[0]["requestId"], "my-own-name", "{hops}");
 }
 
-// covers: BRIDGE-001, BRIDGE-166
 #[test]
 fn of_many_calls_at_once_each_has_a_receipt_of_its_own() {
     let world = World::demo();

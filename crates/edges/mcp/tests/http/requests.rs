@@ -109,7 +109,7 @@ fn a_body_that_is_no_message_is_refused_with_the_reason() {
     assert!(world.receipts().is_empty());
 }
 
-// covers: WIRE-048
+// covers: WIRE-048, BRIDGE-162, BRIDGE-163
 #[test]
 fn requests_that_were_understood_are_answered_as_json_rpc() {
     let world = World::demo();

@@ -226,6 +226,16 @@ impl World {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// The kernel.
+    pub(crate) const fn kernel(&self) -> &ChioKernel {
+        &self.embedded.kernel
+    }
+
+    /// Ends every session, as the edge does when its process ends.
+    pub(crate) fn end_edge(&self) {
+        self.embedded.runtime.block_on(self.edge.close());
+    }
+
     /// Waits until all that runs has ended, and ends every session.
     pub(crate) fn end(&self) {
         let EmbeddedKernel { kernel, runtime, .. } = &self.embedded;

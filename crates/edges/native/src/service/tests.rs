@@ -290,3 +290,17 @@ async fn a_listener_that_stops_leaves_no_socket_behind() {
     let gone = NativeClient::connect(&Endpoint::Unix(path)).await.unwrap_err();
     assert!(matches!(gone, ClientError::Connect { .. }), "{gone}");
 }
+
+// covers: WIRE-085
+#[test]
+fn the_version_that_operators_are_told_is_the_one_of_the_specification() {
+    let root = chio_testkit::golden::root();
+    let path = root.join("spec/versions/chio-protocol-negotiation.v1.json");
+    let rules: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(rules["nativeChio"]["wireVersion"], EDGE.address_hint);
+    let (name, version) = EDGE.address_hint.rsplit_once('-').unwrap();
+    let schemas = root.join("spec/schemas").join(name).join(version);
+    for folder in ["agent", "kernel", "result", "error"] {
+        assert!(schemas.join(folder).is_dir(), "{folder}");
+    }
+}

@@ -125,3 +125,24 @@ fn nothing_is_sent_unasked() {
     wire.shut();
     assert_eq!(wire.message(), None);
 }
+
+/// Versions are agreed on before peers connect: whatever proposes one is no message.
+// covers: WIRE-086, WIRE-087
+#[test]
+fn nothing_is_negotiated_on_the_connection() {
+    let world = World::new();
+    for proposal in [
+        json!({"type": "hello", "version": "chio-wire-v1"}),
+        json!({"type": "initialize", "protocolVersion": "chio-wire-v1"}),
+        json!({"type": "negotiate", "versions": ["chio-wire-v1", "chio-wire-v2"]}),
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}),
+    ] {
+        let mut wire = world.connect();
+        wire.send_payload(proposal.to_string().as_bytes());
+        assert_eq!(wire.message(), None, "{proposal}");
+    }
+    // Nor does the server begin: what it sends first is the answer to the first frame.
+    let mut wire = world.connect();
+    wire.send_bytes(HEARTBEAT).unwrap();
+    assert_eq!(wire.payload().unwrap(), HEARTBEAT[4..]);
+}

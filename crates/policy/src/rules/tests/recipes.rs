@@ -43,7 +43,7 @@ async fn check(recipe: &Recipe) {
     }
 }
 
-// covers: CROSS-053, CROSS-054, CROSS-055, CROSS-056, CROSS-060
+// covers: CROSS-054, CROSS-055, CROSS-056, CROSS-060
 #[tokio::test]
 async fn every_recipe_does_what_it_says() {
     let recipes = recipes();

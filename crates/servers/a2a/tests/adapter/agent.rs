@@ -128,7 +128,7 @@ impl Speaks {
     }
 }
 
-fn one_task(speaks: Speaks, state: &str) -> Value {
+pub(crate) fn one_task(speaks: Speaks, state: &str) -> Value {
     if speaks.has_kinds() {
         return json!({"kind": "task", "id": "task-1", "contextId": "ctx", "status": {"state": state}});
     }
@@ -152,7 +152,7 @@ pub(crate) fn update(speaks: Speaks, state: &str) -> Value {
 }
 
 /// What was asked, whichever the binding and the version.
-fn asked(seen: &Seen, speaks: Speaks) -> String {
+pub(crate) fn asked(seen: &Seen, speaks: Speaks) -> String {
     if !speaks.rest {
         let method = seen.json()["method"].as_str().unwrap().to_owned();
         let name = match method.as_str() {

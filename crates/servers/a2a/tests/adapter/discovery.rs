@@ -138,7 +138,6 @@ async fn the_card_is_fetched_with_what_goes_along_and_without_credentials() {
     }
 }
 
-// covers: A2A-034
 #[test]
 fn discovery_blocks_wherever_it_is_called() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

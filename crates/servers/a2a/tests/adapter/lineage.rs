@@ -1,8 +1,11 @@
 //! What goes along to another organisation: whose call it is, and our word for it.
 
+use chio_core::checkpoint::log_id;
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{CallChainContext, ContinuationToken};
+use chio_core::receipt::{ChioReceipt, ContentHash};
 use chio_core::signed::Signed as _;
+use chio_kernel::Outcome;
 use chio_testkit::{key, token};
 use serde_json::{Value, json};
 
@@ -15,6 +18,7 @@ fn came(server: &Server, speaks: crate::agent::Speaks) -> Value {
     params(&server.last(), speaks)["metadata"]["chio"].clone()
 }
 
+// covers: CROSS-033
 #[tokio::test]
 async fn a_message_says_which_call_it_is_made_for() {
     for speaks in ALL {
@@ -66,6 +70,45 @@ async fn with_a_capability_of_theirs_we_sign_where_the_call_comes_from() {
     );
     world.value(json!({"get_task": {"id": "task-1"}})).await;
     assert!(server.last().header("x-chio-capability").is_some(), "follow-ups show it, too");
+}
+
+// covers: A2A-076
+#[tokio::test]
+async fn a_receipt_of_theirs_is_passed_on_as_they_signed_it_and_never_becomes_ours() {
+    let (_, theirs) = with_model(RPC).await;
+    let theirs = theirs.run("research", json!({"message": "x"})).await.receipt;
+    let text = serde_json::to_string(&theirs).unwrap();
+    let chio = json!({"receiptId": theirs.id, "receipt": text});
+    let metadata = json!({"chio": chio});
+    let told = metadata.clone();
+    let server = Server::start(move |seen| {
+        if seen.is_card() {
+            return crate::agent::model(seen, RPC);
+        }
+        let mut task = crate::agent::task("task-1", "TASK_STATE_COMPLETED");
+        task["metadata"] = told.clone();
+        crate::agent::whole(seen, RPC, &json!({"task": task}))
+    })
+    .await;
+    let world = World::new(config(&server)).await;
+    let done = world.run("research", json!({"message": "x"})).await;
+    let Outcome::Value(value) = done.outcome else { panic!("expected a value") };
+    assert_eq!(value["task"]["metadata"], metadata);
+    let passed: ChioReceipt =
+        serde_json::from_str(value["task"]["metadata"]["chio"]["receipt"].as_str().unwrap())
+            .unwrap();
+    passed.verify().unwrap();
+    assert_eq!(passed, theirs);
+    // Our receipt is another: of our call, by our key, over what came as it came.
+    let ours = done.receipt;
+    assert_ne!(ours.id, theirs.id);
+    assert_ne!(ours.kernel_key, theirs.kernel_key);
+    assert_eq!(ours.kernel_key, *world.kernel.public_key());
+    assert_eq!(ours.content_hash, ContentHash::of_value(&value).unwrap());
+    let log = log_id(world.kernel.public_key());
+    let entries = world.kernel.store().entries(&log, 1, 100).await.unwrap();
+    assert_eq!(entries.len(), 1);
+    assert!(!String::from_utf8(entries[0].body.clone()).unwrap().contains(&theirs.id));
 }
 
 #[tokio::test]

@@ -1,12 +1,15 @@
 //! Every operation, over both bindings, in the words of both versions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::{
     Guard, GuardInput, GuardOutcome, Outcome, Pipeline, ToolServerConnection as _, Verdict,
 };
 use serde_json::{Value, json};
 
-use crate::agent::{ALL, RPC, Speaks, params};
+use crate::agent::{ALL, RPC, Speaks, asked, one_task, params};
 use crate::support::{begin, with_model};
 
 const MESSAGE: &str = "Summarise the latest filings.";
@@ -44,7 +47,7 @@ impl Guard for Never {
 #[tokio::test]
 async fn a_call_that_a_guard_stops_never_reaches_the_agent() {
     let (server, world) = with_model(RPC).await;
-    world.kernel.set_pipeline(Pipeline::new("hash", vec![std::sync::Arc::new(Never)]));
+    world.kernel.set_pipeline(Pipeline::new("hash", vec![Arc::new(Never)]));
     assert_eq!(world.failure(json!({"message": "x"})).await, "not today");
     assert!(server.calls().is_empty());
 }
@@ -66,7 +69,7 @@ async fn a_call_that_the_token_does_not_cover_never_reaches_the_agent() {
         json!({"message": "hi"}),
     );
     let session = chio_kernel::Session::anonymous("s", DiscoveryProtocol::Native);
-    let caller = std::sync::Arc::new(chio_kernel::NoCaller::new(session));
+    let caller = Arc::new(chio_kernel::NoCaller::new(session));
     let evaluation = world.kernel.evaluate(call, caller).await.unwrap();
     assert!(matches!(evaluation.outcome, Outcome::Denied(_)));
     assert!(server.calls().is_empty());
@@ -278,7 +281,7 @@ fn of_configs() -> Vec<FollowUp> {
     ]
 }
 
-// covers: A2A-008, A2A-011, A2A-012, A2A-046, A2A-051, A2A-054, A2A-056, A2A-057
+// covers: A2A-008, A2A-011, A2A-012, A2A-046, A2A-054, A2A-056, A2A-057
 #[tokio::test]
 async fn follow_ups_arrive_in_the_words_of_the_version() {
     for speaks in ALL {
@@ -303,6 +306,34 @@ async fn follow_ups_arrive_in_the_words_of_the_version() {
                 assert!(body["id"].is_u64(), "ids are numbers");
             }
         }
+    }
+}
+
+// covers: A2A-051
+#[tokio::test]
+async fn a_task_that_was_not_waited_for_is_polled_until_it_is_completed() {
+    for speaks in ALL {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&polls);
+        let server = crate::server::Server::start(move |seen| {
+            if !seen.is_card() && asked(seen, speaks) == "get" {
+                let earlier = counter.fetch_add(1, Ordering::SeqCst);
+                let state = if earlier < 3 { "working" } else { "completed" };
+                return crate::agent::whole(seen, speaks, &one_task(speaks, state));
+            }
+            crate::agent::model(seen, speaks)
+        })
+        .await;
+        let world = crate::support::World::new(crate::support::config(&server)).await;
+        // As the sample of the documents does it.
+        let arguments = json!({"message": MESSAGE, "return_immediately": true});
+        let mut payload = world.value(arguments).await;
+        while payload["task"]["status"]["state"] != "TASK_STATE_COMPLETED" {
+            assert!(polls.load(Ordering::SeqCst) < 4, "{speaks:?}: {payload}");
+            let id = &payload["task"]["id"];
+            payload = world.value(json!({"get_task": {"id": id}})).await;
+        }
+        assert_eq!(polls.load(Ordering::SeqCst), 4, "{speaks:?}");
     }
 }
 

@@ -69,6 +69,9 @@ fn definition(name: &str) -> ToolDefinition {
     let schema = match name {
         "approved" => json!({"x-chio-approval-required": true}),
         "hidden" => json!({"x-chio-publish": false}),
+        "streams" => json!({"x-chio-streaming": true}),
+        "cancels" => json!({"x-chio-cancellation": true}),
+        "parts" => json!({"x-chio-partial-output": true}),
         "lookup" => json!({"properties": {"query": {"type": "string"}}, "required": ["query"]}),
         "names" => json!({"properties": {"messageId": {}, "contextId": {}, "taskId": {}}}),
         "files" => json!({"properties": {"parts": {}, "message": {}}}),
