@@ -1,6 +1,7 @@
 //! Messages as a client of an older version reads them: without what later versions have added, and
 //! with as much of it as the version can say otherwise.
 
+use chio_core::tool_result::STRUCTURED;
 use serde_json::{Map, Value, json};
 
 use crate::version::{Object, Version};
@@ -84,11 +85,11 @@ fn fit_resource(version: Version, resource: &mut Map<String, Value>) {
 }
 
 fn fit_tool_result(version: Version, result: &mut Map<String, Value>) {
-    let structured = result.get("structuredContent").map(Value::to_string);
-    version.strip(Object::ToolResult, result);
     // Usually the content says the same in words.
     let is_silent = result.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if let Some(structured) = structured.filter(|_| is_silent) {
+    let structured = result.get(STRUCTURED).filter(|_| is_silent).map(Value::to_string);
+    version.strip(Object::ToolResult, result);
+    if let Some(structured) = structured.filter(|_| !result.contains_key(STRUCTURED)) {
         result.insert("content".to_owned(), json!([{"type": "text", "text": structured}]));
     }
     each(result, "content", |block| fit_block(version, block));

@@ -76,6 +76,7 @@ fn results_say_what_the_version_cannot_in_its_own_way() {
         assert_eq!(sum.get("structuredContent"), structured.as_ref(), "{version}");
         assert_eq!(sum["_meta"]["chio"]["receiptId"].is_string(), true, "every version has it");
         let members = session.call("members", &json!({}));
+        assert_eq!(members.get("structuredContent").is_some(), is_new, "{version}");
         match is_new {
             true => assert_eq!(members["content"], json!([])),
             false => assert_eq!(text_of(&members), r#"{"sum":3}"#),
