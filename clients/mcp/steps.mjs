@@ -1,5 +1,7 @@
 // What the TypeScript clients do and print; see ../README.md. Both generations of the SDK share it.
 
+import { execFileSync } from 'node:child_process';
+
 const PATIENCE = 20_000;
 const ANSWER = 'forty-two';
 const USER = { username: 'ada', email: 'ada@example.com' };
@@ -71,10 +73,27 @@ function denial(result) {
     return check(seen.isError === true && seen.text !== '' && seen.chio, seen);
 }
 
+/** A call that a person approves: the client is told how, and asks for the same call again. */
+async function approved(call, it) {
+    const told = await call(it.tool, it.arguments);
+    const { approvalId, command } = told._meta?.chio ?? {};
+    check(told.isError && approvalId && text(told).includes(command), told);
+    execFileSync(it.approve, command.split(' ').slice(1));
+    for (;;) {
+        // However often it is asked for, it is one call.
+        calls -= 1;
+        const again = await call(it.tool, it.arguments);
+        const waits = again._meta?.chio?.approvalId;
+        if (waits === undefined) return check(text(again).includes(it.contains), text(again));
+        check(waits === approvalId, again);
+    }
+}
+
 /** Runs the calls that the task names. */
 async function named(call) {
     for (const it of task.calls) {
         await step(it.name, async () => {
+            if (it.approve) return approved(call, it);
             const result = await call(it.tool, it.arguments);
             if (it.denied) return denial(result);
             const seen = { isError: result.isError ?? false, text: text(result) };

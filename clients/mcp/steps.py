@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import subprocess
 import sys
 
 PATIENCE = 20
@@ -134,11 +135,29 @@ class Steps:
         seen = [len(listed["prompts"]), prompt["messages"][0]["content"]["text"]]
         return check(seen[0] == 4 and "arg2='two'" in seen[1], seen)
 
+    async def approved(self, it):
+        """A call that a person approves: the client is told how, and asks for the same call again."""
+        told = await self.call(it["tool"], it["arguments"])
+        chio = told.get("_meta", {}).get("chio", {})
+        command = chio.get("command", "none")
+        check(told.get("isError") and "approvalId" in chio and command in text(told), told)
+        subprocess.run([it["approve"], *command.split()[1:]], check=True, stdout=subprocess.DEVNULL)
+        while True:
+            # However often it is asked for, it is one call.
+            self.calls -= 1
+            again = await self.call(it["tool"], it["arguments"])
+            waits = again.get("_meta", {}).get("chio", {}).get("approvalId")
+            if waits is None:
+                return check(it["contains"] in text(again), text(again))
+            check(waits == chio["approvalId"], again)
+
     async def named(self):
         """Runs the calls that the task names."""
         for it in TASK["calls"]:
 
             async def work(it=it):
+                if it.get("approve"):
+                    return await self.approved(it)
                 result = await self.call(it["tool"], it["arguments"])
                 if it.get("denied"):
                     return denial(result)

@@ -63,6 +63,10 @@ pub(crate) struct EdgeArgs {
     /// How many requests a caller may send in a minute [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
+    /// How long a call waits for an approval before its client is told how to ask again
+    /// [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
+    approval_wait: Option<Duration>,
     /// Close streams after this time, so that clients come back
     #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
     rotate_streams: Option<Duration>,
@@ -78,6 +82,7 @@ impl EdgeArgs {
             .with("max_sessions", number(self.max_sessions))
             .with("session_idle", duration(self.session_idle))
             .with("rate", number(self.rate))
+            .with("approval_wait", duration(self.approval_wait))
             .with("rotate_streams", duration(self.rotate_streams))
     }
 }

@@ -36,6 +36,7 @@ use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
 use crate::servers::{self, ServerContext, ToolServer};
+use crate::store_args::options_anywhere;
 use crate::text;
 use crate::token_issuer::TokenIssuer;
 use crate::trust::{check_kernel, trust_store};
@@ -297,6 +298,8 @@ pub(crate) struct Runtime {
     client_user: Option<Arc<Keypair>>,
     edges: Vec<Arc<dyn Edge>>,
     own_keys: OwnKeys,
+    /// By which commands find the store in any folder.
+    store_options: Option<String>,
 }
 
 impl Runtime {
@@ -318,6 +321,7 @@ impl Runtime {
         own_key.map_or(Ok(()), |key| check_kernel(&config, key))?;
         let slot = store.take_slot(plan.kernel_key).await?;
         let own_keys = OwnKeys::new(own, plan.location.data());
+        let store_options = options_anywhere(&plan.location);
         check_kernel(&config, slot.key.public_key())?;
         if slot.is_copy {
             tracing::warn!(
@@ -352,6 +356,7 @@ impl Runtime {
             client_user,
             edges: Vec::new(),
             own_keys,
+            store_options,
         };
         Ok((runtime, receipts))
     }
@@ -424,6 +429,7 @@ impl Runtime {
             servers: self.servers.clone(),
             base_url: listener.base_url(),
             user_approvals,
+            store_options: self.store_options.clone(),
         })
     }
 

@@ -12,6 +12,7 @@ use chio_store::{Location, OpenStore, StoreUrl};
 
 use crate::io::Io;
 use crate::outcome::Refused;
+use crate::text::quoted;
 
 /// Where state is kept when the operator does not say.
 pub(crate) use chio_policy::own::DEFAULT_FOLDER;
@@ -56,6 +57,21 @@ impl StoreArgs {
     }
 }
 
+/// The options by which a command finds a store in any folder; none for one in memory, which no
+/// other process has.
+pub(crate) fn options_anywhere(location: &Location) -> Option<String> {
+    let (folder, data) = (location.store().folder()?, location.data()?);
+    let shown = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        quoted(&path.display().to_string())
+    };
+    let data = format!("--data {}", shown(data));
+    if location.data() == Some(folder) {
+        return Some(data);
+    }
+    Some(format!("--store sqlite:{} {data}", shown(folder)))
+}
+
 /// Runs a command's questions to a store to their end.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -80,5 +96,31 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Refused(message) => Refused::new(message).into(),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use chio_store::Location;
+
+    use super::options_anywhere;
+
+    #[test]
+    fn a_command_finds_the_store_in_any_folder() {
+        for (store, data, expected) in [
+            (None, None, Some("--data /w/.chio")),
+            (None, Some("my data"), Some("--data '/w/my data'")),
+            (Some("sqlite:s"), None, Some("--data /w/s")),
+            (Some("sqlite:/s"), Some("d"), Some("--store sqlite:/s --data /w/d")),
+            (Some("memory:"), None, None),
+            (Some("memory:"), Some("d"), None),
+        ] {
+            let url = store.map(|store| store.parse().unwrap());
+            let location = Location::new(url, data.map(PathBuf::from), Path::new(".chio"));
+            let options = options_anywhere(&location.within(Path::new("/w")));
+            assert_eq!(options.as_deref(), expected, "{store:?} {data:?}");
+        }
     }
 }

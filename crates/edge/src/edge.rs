@@ -121,6 +121,9 @@ pub struct EdgeContext {
     pub base_url: String,
     /// Takes the answers of clients' users to approval requests, where the kernel trusts them.
     pub user_approvals: Option<Arc<dyn UserApprovals>>,
+    /// The options by which a command of an operator finds the store in any folder; none where
+    /// no other process has it.
+    pub store_options: Option<String>,
 }
 
 /// Answers approval requests with the decision of the client's own user. The binary implements it.

@@ -1,7 +1,9 @@
 //! Calls that wait for an approval, which another process gives.
 
+use std::process::Command;
+
 use chio_testkit::mcp::{Session, Stream, receipt_of, text_of};
-use chio_testkit::process::until;
+use chio_testkit::process::{Run, until};
 use serde_json::json;
 
 use crate::support::World;
@@ -64,5 +66,31 @@ fn a_call_that_waits_when_the_server_ends_is_cancelled_with_a_receipt() {
     told(&mut call);
     served.server.end();
     world.check_calls(&[(TOOL, "cancelled")]);
+    world.audit();
+}
+
+#[test]
+fn a_client_that_cannot_wait_is_given_a_command_that_works_in_any_folder_and_asks_again() {
+    let world = World::new();
+    let served = world.wrap("--anonymous default --approval-wait 1ms");
+    let session = served.door.open();
+    let told = session.call(TOOL, &json!({}));
+    let about = &told["_meta"]["chio"];
+    assert_eq!(told["isError"], true, "{told}");
+    let command = about["command"].as_str().unwrap();
+    assert!(text_of(&told).contains(command), "{told}");
+    let mut words = command.split(' ');
+    assert_eq!(words.next(), Some("chio"));
+    let mut chio = Command::new(env!("CARGO_BIN_EXE_chio"));
+    Run::of(chio.args(words).current_dir("/"), b"").ends(0).says("approved");
+    let result = until("a result", || {
+        let again = session.call(TOOL, &json!({}));
+        let waits = &again["_meta"]["chio"]["approvalId"];
+        assert!(waits.is_null() || waits == &about["approvalId"], "{again}");
+        waits.is_null().then_some(again)
+    });
+    assert_eq!(text_of(&result), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow")]);
+    assert_eq!(world.receipt(receipt_of(&result))["decision"]["verdict"], "allow");
     world.audit();
 }

@@ -58,7 +58,7 @@ fn a_session_is_for_the_token_that_opened_it() {
         world.line(&line).ends(0).says(&by(name));
         let id = receipt["id"].as_str().unwrap();
         let shown = world.line(&format!("receipt show {id} --data s")).ends(0);
-        assert!(shown.stdout.contains(&format!("principal  {name}")), "{}", shown.stdout);
+        assert!(shown.stdout.contains(&format!("principal   {name}")), "{}", shown.stdout);
     }
     world.line("receipt list --data s --subject carol").ends(0).says("none");
     // Also when it is over.

@@ -1,8 +1,9 @@
 //! Results of `tools/call`: what the kernel answered, as MCP writes it, with the receipt named.
 
+use chio_core::calendar::rfc3339;
 use chio_cross_protocol::{
-    CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation, McpTargetExecutor, Outcome,
-    ServerError, TargetProtocolExecutor,
+    ApprovalRequest, CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation,
+    McpTargetExecutor, Outcome, ServerError, TargetProtocolExecutor,
 };
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
@@ -82,6 +83,38 @@ pub(crate) fn insert_meta(result: &mut Map<String, Value>, name: &str, value: Va
     if let Value::Object(meta) = meta {
         meta.insert(name.to_owned(), value);
     }
+}
+
+/// How a person lets a call go on.
+pub(crate) fn how_to_approve(command: Option<&str>) -> String {
+    match command {
+        Some(command) => format!("an operator answers with `{command}`"),
+        None => {
+            "no command can answer, because the store is in the memory of this process".to_owned()
+        }
+    }
+}
+
+/// The result of a request whose call waits for an approval, and was not run yet. It names no
+/// receipt, because the call has not ended.
+pub(crate) fn waiting_result(approval: &ApprovalRequest, command: Option<&str>) -> Value {
+    let until = rfc3339(approval.expires_at);
+    let guidance = "Call the same tool again with the same arguments: that goes on with this very \
+                    call, and gives its result. It runs once, however often it is asked for.";
+    let words = format!(
+        "This call has not run. A person has to approve it first ({}): {}.\nUntil {until}: {guidance}",
+        approval.reason,
+        how_to_approve(command)
+    );
+    json!({
+        "content": [{"type": "text", "text": words}],
+        "isError": true,
+        "_meta": {CHIO: {
+            "approvalId": approval.id,
+            "command": command,
+            "retry": {"strategy": "same_call", "guidance": guidance, "until": until},
+        }},
+    })
 }
 
 /// The result of a stream whose chunks have left before.

@@ -17,6 +17,7 @@ mod methods;
 mod names;
 mod negotiation;
 mod outlet;
+mod parked;
 mod service;
 mod session;
 mod sessions;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
-use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
+use chio_cross_protocol::{
+    Admission, ApprovalRequest, CrossProtocolOrchestrator, DeferredTasks, TaskLimits,
+};
 use chio_edge::auth::HttpAuth;
 use chio_edge::limits::{Rate, RateLimiter};
 use chio_edge::{
@@ -20,6 +22,7 @@ use crate::http;
 use crate::limits::McpLimits;
 use crate::names::Names;
 use crate::negotiation::{VERSIONS, Versions};
+use crate::parked::ParkedCalls;
 use crate::sessions::Sessions;
 
 /// How often sessions that no client uses are ended.
@@ -27,6 +30,9 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long running requests may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long a request waits for an approval: clients give up after a minute, some after half of one.
+const APPROVAL_WAIT: Duration = Duration::from_secs(15);
 
 /// How long servers may take to end what they keep for sessions.
 const LEAVE: Duration = Duration::from_secs(6);
@@ -46,6 +52,12 @@ pub const EDGE: EdgeKind = EdgeKind {
         Setting::new("max_sessions", Form::Number(1_000_000), "1024", "the most sessions at once"),
         Setting::new("session_idle", Form::Duration, "15m", "how long an unused session lives"),
         Rate::SETTING,
+        Setting::new(
+            "approval_wait",
+            Form::Duration,
+            "15s",
+            "how long a call waits for an approval",
+        ),
         Setting::new("rotate_streams", Form::Duration, "never", "when clients have to come back"),
     ],
     check: |settings, _| Versions::new(settings.texts(VERSIONS)).map(drop),
@@ -60,8 +72,12 @@ pub(crate) struct McpOptions {
     pub(crate) limits: McpLimits,
     /// After how long a stream is closed for its client to come back.
     pub(crate) rotate_streams: Option<Duration>,
+    /// How long a request waits for an approval before it is told how to ask again.
+    pub(crate) approval_wait: Duration,
     /// Records the answers of clients' users to approval requests.
     pub(crate) user_approvals: Option<Arc<dyn UserApprovals>>,
+    /// Where commands of operators find the store; none where they do not.
+    pub(crate) store_options: Option<String>,
 }
 
 impl McpLimits {
@@ -89,6 +105,7 @@ pub(crate) struct EdgeState {
     pub(crate) options: McpOptions,
     pub(crate) names: Names,
     pub(crate) sessions: Sessions,
+    pub(crate) parked: ParkedCalls,
     pub(crate) retained: Arc<Retained>,
     pub(crate) rate_limiter: RateLimiter,
     /// Cancelled when everything ends.
@@ -96,6 +113,12 @@ pub(crate) struct EdgeState {
 }
 
 impl EdgeState {
+    /// The command that lets a call go on, in any folder.
+    pub(crate) fn approve_command(&self, approval: &ApprovalRequest) -> Option<String> {
+        let options = self.options.store_options.as_ref()?;
+        Some(format!("chio approvals approve {} {options}", approval.id))
+    }
+
     /// The table of deferred tasks, which are kept for so long.
     pub(crate) fn deferred(&self, lifetime: Duration) -> DeferredTasks {
         let most_open = self.options.limits.tasks;
@@ -111,13 +134,16 @@ impl McpService {
             versions: Versions::new(settings.texts(VERSIONS))?,
             limits: McpLimits::new(settings),
             rotate_streams: settings.duration("rotate_streams"),
+            approval_wait: settings.duration("approval_wait").unwrap_or(APPROVAL_WAIT),
             user_approvals: context.user_approvals,
+            store_options: context.store_options,
         };
         let shared = Arc::new(EdgeState {
             orchestrator: context.orchestrator,
             admission: context.admission,
             names: Names::new(context.servers),
             sessions: Sessions::default(),
+            parked: ParkedCalls::default(),
             retained: Arc::default(),
             rate_limiter: RateLimiter::new(options.limits.rate),
             closing: CancellationToken::new(),

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::invalid;
 use crate::events::{Priming, StreamId};
 use crate::outlet::Outlet;
+use crate::parked::ParkedCalls;
 use crate::service::EdgeState;
 use crate::tasks::TaskTable;
 use crate::version::Version;
@@ -177,7 +178,16 @@ impl McpSession {
         if self.stage().is_open() || self.stage() == Stage::Draining {
             self.stage.store(stage as u8, Ordering::Release);
         }
+        self.cancel_all();
+        ParkedCalls::leave(self);
+    }
+
+    /// Cancels what runs for the session, and what waits for its client.
+    pub(crate) fn cancel_all(&self) {
         self.ended.cancel();
+        for token in self.running.lock().values() {
+            token.cancel();
+        }
     }
 
     /// Nothing new is begun.
@@ -250,8 +260,12 @@ impl McpSession {
         if running.len() >= max {
             return Err(invalid(format!("expected at most {max} requests at once, found more")));
         }
-        let token = self.ended.child_token();
+        // Not the session's own: a call that waits for an approval may outlive its request.
+        let token = CancellationToken::new();
         running.insert(id.clone(), token.clone());
+        if self.ended.is_cancelled() {
+            token.cancel();
+        }
         Ok((token, Running { session: Arc::clone(self), id: id.clone() }))
     }
 

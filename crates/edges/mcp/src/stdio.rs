@@ -211,7 +211,7 @@ impl Conversation<'_> {
         let all = async { while self.running.join_next().await.is_some() {} };
         let Some(session) = self.session.take() else { return all.await };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
-            session.ended.cancel();
+            session.cancel_all();
             while self.running.join_next().await.is_some() {}
         }
         self.service.shared.sessions.end(&session, Stage::Closed);

@@ -19,6 +19,18 @@ pub(super) struct Call {
     arguments: Value,
     /// What the answer has to contain; none when the call has to be denied.
     contains: Option<&'static str>,
+    /// Whether it has to be approved before it runs, and asked for again.
+    approved: bool,
+}
+
+/// A call that a person has to approve, which the client does with the command that it is given.
+pub(super) fn approved(
+    name: &'static str,
+    tool: &'static str,
+    arguments: Value,
+    contains: &'static str,
+) -> Call {
+    Call { approved: true, ..call(name, tool, arguments, Some(contains)) }
 }
 
 pub(super) const fn call(
@@ -27,7 +39,7 @@ pub(super) const fn call(
     arguments: Value,
     contains: Option<&'static str>,
 ) -> Call {
-    Call { name, tool, arguments, contains }
+    Call { name, tool, arguments, contains, approved: false }
 }
 
 /// Runs a client against a server behind the edge; `task` has what it is told besides.
@@ -41,7 +53,7 @@ pub(super) fn over_http(
 ) -> Result<Vec<String>> {
     let chio = edge::serve(rig, folder, "default", clients::ROTATION, upstream)?;
     task["url"] = json!(edge::url(&chio));
-    let mut problems = make(program, task, calls)?;
+    let mut problems = make(rig, program, task, calls)?;
     if !problems.is_empty() {
         say!("the last that `chio` said:\n{}", chio.complaints());
     }
@@ -59,13 +71,13 @@ pub(super) fn over_stdio(
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let mut problems = make(program, json!({"command": command}), calls)?;
+    let mut problems = make(rig, program, json!({"command": command}), calls)?;
     problems.extend(unexpected(rig, folder, calls)?);
     Ok(problems)
 }
 
 /// Lets a client make the calls; answers what it did not do as it should.
-fn make(mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<String>> {
+fn make(rig: &Rig, mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<String>> {
     let told = calls.iter().map(|it| {
         json!({
             "name": it.name,
@@ -73,6 +85,7 @@ fn make(mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<Str
             "arguments": it.arguments,
             "contains": it.contains.unwrap_or_default(),
             "denied": it.contains.is_none(),
+            "approve": it.approved.then(|| rig.chio.to_string_lossy()),
         })
     });
     task["calls"] = told.collect();

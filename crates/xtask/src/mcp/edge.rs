@@ -29,10 +29,12 @@ pub(crate) fn serve_with<'a>(
     upstream: &[&OsStr],
 ) -> Result<Chio<'a>> {
     let first = ["mcp", "serve", "--http", "127.0.0.1:0", "--policy", policy];
+    // No client has to wait long until it is told to ask again.
+    let soon = ["--approval-wait", "500ms"];
     let second = ["--anonymous", "default", "--rotate-streams", rotation, "--data"];
     let data = folder.path("data");
     let mut arguments: Vec<&OsStr> =
-        first.iter().chain(options).chain(&second).map(OsStr::new).collect();
+        first.iter().chain(&soon).chain(options).chain(&second).map(OsStr::new).collect();
     arguments.extend([data.as_os_str(), OsStr::new("--")]);
     arguments.extend(upstream);
     Chio::start(rig, folder, arguments)

@@ -1,22 +1,23 @@
 //! Official clients as they were, each of an earlier version of the protocol: a list, calls, one of
-//! which is answered in a stream and one of which is denied, and an end.
+//! which is answered in a stream, one of which is denied and one approved, and an end.
 
 use std::ffi::OsStr;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::calls::{self, Call, call};
+use super::calls::{self, Call, approved, call};
 use crate::suites::Rig;
 use crate::suites::folder::Folder;
 use crate::suites::script::script;
 
-fn calls() -> [Call; 4] {
+fn calls() -> [Call; 5] {
     [
         call("echo", "echo", json!({"text": "hello"}), Some("hello")),
         call("stream", "slow", json!({"ms": 400}), Some("This took 400 ms.")),
         call("structured", "add", json!({"a": 1, "b": 2}), Some("3")),
         call("denied", "read_file", json!({"path": "/etc/shadow"}), None),
+        approved("approved", "delete_everything", json!({}), "Everything is still there."),
     ]
 }
 
@@ -41,9 +42,10 @@ pub(super) fn over_http(rig: &Rig, client: &str) -> Result<Vec<String>> {
 pub(super) fn over_stdio(rig: &Rig, client: &str) -> Result<Vec<String>> {
     let folder = Folder::new()?;
     let (fixture, data) = (folder.link(&rig.fixture)?, folder.path("data"));
-    let [mcp, serve, option, end] = ["mcp", "serve", "--data", "--"].map(OsStr::new);
-    let command =
-        [rig.chio.as_os_str(), mcp, serve, option, data.as_os_str(), end, fixture.as_os_str()];
+    let [mcp, serve, wait, soon, option, end] =
+        ["mcp", "serve", "--approval-wait", "500ms", "--data", "--"].map(OsStr::new);
+    let (chio, data, fixture) = (rig.chio.as_os_str(), data.as_os_str(), fixture.as_os_str());
+    let command = [chio, mcp, serve, wait, soon, option, data, end, fixture];
     let program = script(rig, client, &sources(client))?;
     calls::over_stdio(rig, &folder, program, &command, &calls())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chio_core::hash::sha256_hex;
 use chio_core::text::is_sound;
-use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest, Outcome};
+use chio_cross_protocol::{ApprovalRequest, CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
 use chio_edge::tokens::token_for;
 use chio_net::jsonrpc::{RequestId, RpcError};
@@ -14,8 +14,9 @@ use super::RequestContext;
 use super::meta::take_meta;
 use crate::answer;
 use crate::bridge::McpBridge;
-use crate::caller::{McpCaller, RequestScope};
+use crate::caller::{McpCaller, RequestScope, WaitingRequest};
 use crate::error::{invalid_params, unauthenticated, unreleased};
+use crate::parked::{Ended, Joined, ParkedCalls, Run, is_plain};
 use crate::session::McpSession;
 use crate::tasks;
 
@@ -45,24 +46,48 @@ pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, 
     if let Some(task) = task {
         return tasks::create(session, request, &task, progress).await;
     }
-    let id = Some(context.id.clone());
+    // A client that hears of progress keeps its request, and what cannot be asked for again waits.
+    let patience =
+        (progress.is_none() && is_plain(&request)).then_some(session.shared.options.approval_wait);
+    let (id, stream) = (Some(context.id.clone()), context.stream);
     let scope = RequestScope { id, progress, _running: context.running, ..RequestScope::default() };
-    let caller = McpCaller::for_request(session, context.stream, context.cancellation, scope);
-    run_call(session, request, &caller).await
+    if let Some(parked) = Joined::find(session, &request) {
+        let request = WaitingRequest { session: Arc::clone(session), stream, scope };
+        let ended = parked.wait(request, &context.cancellation, patience).await;
+        return ended.unwrap_or_else(|approval| Ok(waiting(session, &approval)));
+    }
+    let caller = McpCaller::for_request(session, stream, context.cancellation, scope);
+    let run = run_call(Arc::clone(session), request, Arc::clone(&caller));
+    let Some(patience) = patience else { return run.await };
+    let mut run: Run = Box::pin(run);
+    let approval = tokio::select! {
+        biased;
+        ended = &mut run => return ended,
+        approval = caller.outwaited(patience) => approval,
+    };
+    match ParkedCalls::keep(session, Arc::clone(&approval), &caller, run) {
+        Ok(()) => Ok(waiting(session, &approval)),
+        Err(run) => run.await,
+    }
+}
+
+/// What a request is told whose call goes on waiting for an approval.
+fn waiting(session: &McpSession, approval: &ApprovalRequest) -> Value {
+    answer::waiting_result(approval, session.shared.approve_command(approval).as_deref())
 }
 
 /// Runs a call and writes its result.
 async fn run_call(
-    session: &McpSession,
+    session: Arc<McpSession>,
     request: OrchestratedRequest,
-    caller: &Arc<McpCaller>,
-) -> Result<Value, RpcError> {
+    caller: Arc<McpCaller>,
+) -> Ended {
     let origin = request.origin_request_id.clone();
     let (server, tool) = (request.server_id.clone(), request.tool_name.clone());
-    let ran = session.shared.orchestrator.run(request, Arc::clone(caller) as _).await;
+    let ran = session.shared.orchestrator.run(request, Arc::clone(&caller) as _).await;
     let ran = ran.map_err(|_| unreleased())?;
     match ran.evaluation.outcome {
-        Outcome::Stream { chunks } if session.takes_chunks() => {
+        Outcome::Stream { chunks } if caller.takes_chunks() => {
             Ok(answer::stream_result(&ran.evaluation, chunks, caller.has_failed()))
         }
         Outcome::Value(_) => answer::call_result(ran.evaluation, (&origin, &server, &tool), &[]),

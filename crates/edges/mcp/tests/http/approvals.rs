@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use chio_edge::{SettingValue, Settings};
 use chio_testkit::kernel::store::Answered;
-use chio_testkit::mcp::{Session, Stream, text_of};
+use chio_testkit::mcp::{Request, Session, Stream, receipt_of, text_of};
+use chio_testkit::process::until;
 use serde_json::{Value, json};
 
-use crate::world::{Beginning, World};
+use crate::world::{Beginning, Tools, World};
 
 const TOOL: &str = "delete_everything";
 
@@ -145,4 +146,142 @@ fn a_client_whose_stream_is_closed_while_its_call_waits_comes_back_for_the_resul
     let answer = session.go_on(call);
     assert_eq!(text_of(&answer["result"]), "Everything is still there.");
     world.check_calls(&[(TOOL, "allow")]);
+}
+
+/// A server that answers calls which wait for an approval as soon as they do.
+fn impatient() -> Beginning {
+    let wait = SettingValue::Duration(Duration::from_millis(1));
+    let settings = Settings::default().with("approval_wait", Some(wait));
+    Beginning { policy: "default", settings, ..Beginning::default() }
+}
+
+/// Calls the tool, and gives the id of the approval that the call is told to wait for.
+#[track_caller]
+fn told_to_wait(session: &Session, tool: &str, arguments: &Value) -> String {
+    let result = session.call(tool, arguments);
+    assert_eq!(result["isError"], true, "{result}");
+    let about = &result["_meta"]["chio"];
+    assert_eq!(about["retry"]["strategy"], "same_call", "{result}");
+    assert_eq!(about.get("receiptId"), None, "the call has not ended");
+    let id = about["approvalId"].as_str().unwrap();
+    let command = format!("chio approvals approve {id} --data /the/data");
+    assert_eq!(about["command"], command);
+    let text = text_of(&result);
+    assert!(text.contains(&command) && text.contains("same arguments"), "{text}");
+    id.to_owned()
+}
+
+/// The result of the same call, once it has one: the kernel takes a moment to see an answer.
+#[track_caller]
+fn asked_again(session: &Session) -> Value {
+    until("a result", || {
+        let result = session.call(TOOL, &json!({}));
+        result["_meta"]["chio"].get("approvalId").is_none().then_some(result)
+    })
+}
+
+#[test]
+fn a_client_is_told_how_to_ask_again_and_the_same_call_goes_on_with_the_one_that_waits() {
+    let world = impatient().start();
+    let session = world.door.open();
+    let id = told_to_wait(&session, TOOL, &json!({}));
+    assert_eq!(told_to_wait(&session, TOOL, &json!({})), id, "no second one is opened");
+    assert_eq!(world.all_waiting().len(), 1);
+    assert!(world.receipts().is_empty(), "nothing has run");
+    // Whether the call has gone on when it is asked for again, or not, it runs once.
+    world.answer_waiting(true);
+    let result = asked_again(&session);
+    assert_eq!(text_of(&result), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow")]);
+    assert_eq!(world.receipt(receipt_of(&result))["decision"]["verdict"], "allow");
+    // Its result was taken: from now on it is another call.
+    assert_ne!(told_to_wait(&session, TOOL, &json!({})), id);
+    world.audit();
+}
+
+#[test]
+fn other_arguments_are_another_call() {
+    let world = Beginning { tools: Tools::Demo, ..impatient() }.start();
+    let session = world.door.open();
+    let told = |text: &str| told_to_wait(&session, "needs_approval", &json!({"text": text}));
+    let (one, other) = (told("one"), told("other"));
+    assert_ne!(one, other);
+    assert_eq!((told("other"), told("one")), (other, one));
+    assert_eq!(world.all_waiting().len(), 2);
+}
+
+#[test]
+fn what_became_of_a_call_while_no_request_waited_is_kept_for_the_next_and_told_once() {
+    for (approved, verdict) in [(true, "allow"), (false, "deny")] {
+        let world = impatient().start();
+        let session = world.door.open();
+        let id = told_to_wait(&session, TOOL, &json!({}));
+        world.answer_waiting(approved);
+        until("the call to end", || (!world.receipts().is_empty()).then_some(()));
+        let result = session.call(TOOL, &json!({}));
+        assert_eq!(result["isError"] == true, !approved, "{result}");
+        assert_eq!(world.receipt(receipt_of(&result))["decision"]["verdict"], verdict);
+        assert_ne!(told_to_wait(&session, TOOL, &json!({})), id);
+        world.check_calls(&[(TOOL, verdict)]);
+    }
+}
+
+#[test]
+fn a_call_that_no_approver_answered_in_time_may_be_asked_for_anew() {
+    let approval_timeout = Duration::from_secs(1);
+    let world = Beginning { approval_timeout, ..impatient() }.start();
+    let session = world.door.open();
+    let id = told_to_wait(&session, TOOL, &json!({}));
+    until("the call to end", || (!world.receipts().is_empty()).then_some(()));
+    let anew = until("another approval", || {
+        let result = session.call(TOOL, &json!({}));
+        result["_meta"]["chio"]["approvalId"].as_str().map(str::to_owned)
+    });
+    assert_ne!(anew, id);
+}
+
+#[test]
+fn a_parked_call_is_its_principals_and_without_a_name_its_sessions() {
+    let world = impatient().start();
+    let (one, other) = (world.door.open(), world.door.open());
+    let id = told_to_wait(&one, TOOL, &json!({}));
+    assert_ne!(told_to_wait(&other, TOOL, &json!({})), id, "clients without a name share nothing");
+    // No client could take its result any more.
+    one.send(Request::delete()).is(204);
+    until("the call to end", || (!world.receipts().is_empty()).then_some(()));
+    world.check_calls(&[(TOOL, "cancelled")]);
+    let token = Some("right-0123456789abcdef");
+    let world = Beginning { token, ..impatient() }.start();
+    let door = world.door.with("Authorization", "Bearer right-0123456789abcdef");
+    let one = door.open();
+    let id = told_to_wait(&one, TOOL, &json!({}));
+    one.send(Request::delete()).is(204);
+    let again = door.open();
+    assert_eq!(told_to_wait(&again, TOOL, &json!({})), id, "a client that connects again finds it");
+    assert_eq!(world.waiting().principal.unwrap().name, "bob");
+    world.answer_waiting(true);
+    assert_eq!(text_of(&asked_again(&again)), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow")]);
+}
+
+#[test]
+fn a_client_that_asked_for_progress_keeps_its_request_and_takes_a_parked_call_with_it() {
+    let world = impatient().start();
+    let session = world.door.open();
+    let id = told_to_wait(&session, TOOL, &json!({}));
+    let mut call = start(&session);
+    assert!(told(&mut call).contains(&id), "it waits for the same approval");
+    // A further call is another one meanwhile.
+    let other = told_to_wait(&session, TOOL, &json!({}));
+    assert_ne!(other, id);
+    let request = world.all_waiting().into_iter().find(|request| request.id == id).unwrap();
+    assert_eq!(world.answer(&request, true), Answered::Recorded);
+    assert_eq!(text_of(&call.result()), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow")]);
+    // A request that is cancelled cancels the call that it waits for.
+    let mut call = start(&session);
+    assert!(told(&mut call).contains(&other));
+    session.cancel(&call.id);
+    assert_eq!(call.answer()["error"]["code"], -32800);
+    world.check_calls(&[(TOOL, "allow"), (TOOL, "cancelled")]);
 }

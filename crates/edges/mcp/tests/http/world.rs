@@ -102,14 +102,17 @@ pub(crate) struct Beginning {
     pub(crate) pages: &'static [&'static str],
     /// Whether clients' users may be asked to approve a call; none where nothing takes their answers.
     pub(crate) asks_users: Option<bool>,
+    /// How long a call waits for an approval.
+    pub(crate) approval_timeout: Duration,
 }
 
 impl Default for Beginning {
     fn default() -> Self {
         let tools = Tools::fixture(Sharing::PerSession);
         let settings = Settings::default();
-        let policy = "permissive";
-        Self { tools, settings, policy, token: None, pages: &[], asks_users: None }
+        let approval_timeout = KernelConfig::default().approval_timeout;
+        let (policy, token, asks_users) = ("permissive", None, None);
+        Self { tools, settings, policy, token, pages: &[], asks_users, approval_timeout }
     }
 }
 
@@ -252,6 +255,7 @@ impl Beginning {
         let config = KernelConfig {
             trusted_issuers: vec![public(ISSUER)],
             trusted_approvers: vec![public(APPROVER), public(USER)],
+            approval_timeout: self.approval_timeout,
             ..KernelConfig::default()
         };
         let embedded = EmbeddedKernel::start(config, pipeline(self.policy));
@@ -273,6 +277,7 @@ impl Beginning {
             servers: vec![server.to_owned()],
             base_url: format!("http://{address}"),
             user_approvals: self.asks_users.map(user),
+            store_options: Some("--data /the/data".to_owned()),
         };
         let edge = (EDGE.start)(context, &self.settings).unwrap();
         let mut authenticator = Authenticator::anonymous();

@@ -24,13 +24,15 @@ impl World {
     /// The request for approval of the only call that waits.
     #[track_caller]
     pub(crate) fn waiting(&self) -> ApprovalRequest {
+        until("a call to wait", || self.all_waiting().pop())
+    }
+
+    /// The requests for approval of all calls that wait, newest first.
+    pub(crate) fn all_waiting(&self) -> Vec<ApprovalRequest> {
         let state = Some(ApprovalState::Pending);
-        let query = ApprovalQuery { state, limit: 1, cursor: None };
-        until("a call to wait", || {
-            let rows =
-                self.embedded.runtime.block_on(self.embedded.kernel.store().approvals(&query));
-            rows.unwrap().pop().map(|(_, approval)| approval.request)
-        })
+        let query = ApprovalQuery { state, limit: 100, cursor: None };
+        let rows = self.embedded.runtime.block_on(self.embedded.kernel.store().approvals(&query));
+        rows.unwrap().into_iter().map(|(_, approval)| approval.request).collect()
     }
 
     /// Answers a request as the operator does.
