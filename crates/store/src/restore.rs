@@ -13,7 +13,7 @@ use chio_kernel::mark::{Regression, regressions};
 use chio_kernel::store::{StoreError, StoreResult};
 
 use crate::blocking::blocking;
-use crate::key_in_use::lock_key;
+use crate::key_in_use::use_key;
 use crate::keys::{Keys, Lock};
 use crate::{OpenStore, Slot};
 
@@ -97,7 +97,7 @@ impl OpenStore {
         let (keys, kernels) = (Arc::clone(&self.keys), kernels.to_vec());
         blocking(move || {
             for kernel in &kernels {
-                if keys.kernel(kernel)?.is_some_and(|key| lock_key(&key).is_none()) {
+                if keys.kernel(kernel)?.is_some_and(|key| use_key(&key).elsewhere) {
                     return Ok(true);
                 }
             }

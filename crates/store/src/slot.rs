@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::OpenStore;
 use crate::blocking::blocking;
-use crate::key_in_use::lock_key;
+use crate::key_in_use::use_key;
 use crate::keys::{Lock, Role};
 
 /// How long another kernel may take to close what the last kernel of a slot left open.
@@ -89,9 +89,9 @@ impl OpenStore {
             None => self.lock_any().await?,
         };
         let [slot, log] = locks;
-        let in_use = lock_key(&key);
-        let is_copy = in_use.is_none();
-        let locks = [Box::new((slot, in_use)) as Lock, log];
+        let in_use = use_key(&key);
+        let is_copy = in_use.elsewhere;
+        let locks = [Box::new((slot, in_use.lock)) as Lock, log];
         let certificate = self.certify(key.public_key()).await?;
         // Keys that this store has a certificate for are its keys.
         self.check_store(true).await?;

@@ -27,6 +27,7 @@ mod tasks;
 mod tests;
 mod writer;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,6 +70,8 @@ pub(crate) struct SqliteStore {
     reserve: Reserve,
     /// Where the keys of its kernels may be locked.
     keys: Arc<dyn Keys>,
+    /// Kernels that run with another store as well; this process leaves their logs alone.
+    in_use_elsewhere: Mutex<HashSet<PublicKey>>,
     writer: Writer,
     checkpointer: Arc<Checkpointer>,
     readers: Arc<Readers>,
@@ -151,6 +154,7 @@ impl SqliteStore {
             folder,
             store_id,
             keys,
+            in_use_elsewhere: Mutex::default(),
             writer,
             checkpointer,
             index,

@@ -72,8 +72,38 @@ fn fuzz(round: Round) -> Result<Command> {
     Ok(command)
 }
 
+/// Where changes to the code are tried, and what may notice them: tests of these packages, of these
+/// kinds.
+struct Mutated {
+    files: &'static str,
+    packages: &'static [&'static str],
+    tests: &'static [&'static str],
+}
+
+const MUTATED: &[Mutated] = &[
+    Mutated {
+        files: "crates/kernel/**",
+        packages: &["chio-kernel"],
+        tests: &["--lib", "--test", "road"],
+    },
+    Mutated {
+        files: "crates/core/**",
+        packages: &["chio-core", "chio-kernel"],
+        tests: &["--lib", "--tests"],
+    },
+    Mutated { files: "crates/policy/**", packages: &["chio-policy"], tests: &["--lib", "--tests"] },
+    Mutated {
+        files: "crates/cli/**",
+        packages: &["chio-cli"],
+        tests: &["--bins", "--test", "hosted", "--test", "mcp", "--test", "native"],
+    },
+];
+
 /// Changes to the code that a test has to notice, where `.cargo/mutants.toml` says: a part of them in
 /// each round, so that all rounds are all of them. What was missed is in the folder of the round.
+///
+/// They are made in a work tree of its own that all rounds share, built where everything is built,
+/// so that each is compiled as any small change is.
 fn mutants(round: Round) -> Result<Command> {
     let root = tree::root();
     let program = root.join(TOOLS).join("bin").join(MUTANTS);
@@ -84,12 +114,48 @@ fn mutants(round: Round) -> Result<Command> {
             bail!("{MUTANTS} could not be installed");
         }
     }
-    let results = format!("{FOLDER}/mutants-{}-of-{}", round.number, round.of);
-    fs::create_dir_all(root.join(&results))?;
-    let shard = format!("{}/{}", round.number, round.of);
-    let mut command = command(&program.to_string_lossy(), &["mutants", "--no-shuffle"]);
-    command.args(["--shard", &shard, "--output", &results]);
+    let (mutated, shard) = share(round)?;
+    let results = root.join(format!("{FOLDER}/mutants-{}-of-{}", round.number, round.of));
+    fs::create_dir_all(&results)?;
+    let work = work_tree()?;
+    let mut command =
+        command(&program.to_string_lossy(), &["mutants", "--workspace", "--in-place"]);
+    command.args(["--file", mutated.files, "--shard", &shard, "--output"]).arg(&results);
+    for package in mutated.packages {
+        command.args(["--test-package", package]);
+    }
+    command.arg("--").args(mutated.tests).current_dir(&work);
+    command.env("CARGO_TARGET_DIR", root.join("target")).env("CARGO_INCREMENTAL", "1");
+    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     Ok(command)
+}
+
+/// What a round changes, and which part of that.
+fn share(Round { number, of }: Round) -> Result<(&'static Mutated, String)> {
+    let kinds = MUTATED.len();
+    let Some(mutated) = MUTATED.get(number % kinds).filter(|_| of >= kinds) else {
+        bail!(Usage(format!("`mutants` needs {kinds} rounds or more")));
+    };
+    let parts = (of - number % kinds).div_ceil(kinds);
+    Ok((mutated, format!("{}/{parts}", number / kinds)))
+}
+
+/// The work tree for changes, as the commit has it.
+fn work_tree() -> Result<PathBuf> {
+    let tree = tree::root().join(FOLDER).join("tree");
+    let path = tree.to_string_lossy();
+    let words: &[&str] = if tree.join(".git").exists() {
+        &["-C", &path, "checkout", "--quiet", "--force", "--detach"]
+    } else {
+        &["worktree", "add", "--quiet", "--force", "--detach", &path]
+    };
+    let commit = read(command("git", &["rev-parse", "HEAD"]))?;
+    let mut checkout = command("git", words);
+    checkout.arg(commit.trim());
+    if outcome(checkout)? != Outcome::Passed {
+        bail!("the commit could not be checked out in `{FOLDER}/tree`");
+    }
+    Ok(tree)
 }
 
 /// What a command line asks for.
@@ -185,7 +251,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PARTS, ROUNDS, Wanted};
+    use super::{MUTATED, Mutated, PARTS, ROUNDS, Round, Wanted, share};
     use crate::Usage;
 
     fn wanted(line: &str) -> anyhow::Result<Wanted> {
@@ -200,6 +266,25 @@ mod tests {
         let some = wanted("crash --rounds 7 --shard 1/4 fuzz").unwrap();
         assert_eq!((some.parts, some.rounds), (vec!["crash", "fuzz"], 7));
         assert_eq!(some.shard.to_string(), "1/4");
+    }
+
+    #[test]
+    fn the_rounds_of_mutants_are_all_of_them_each_once() {
+        for of in [4, 6, 100] {
+            let mut parts: Vec<(&str, String)> = (0..of)
+                .map(|number| share(Round { number, of }).unwrap())
+                .map(|(mutated, shard)| (mutated.files, shard))
+                .collect();
+            parts.sort();
+            parts.dedup();
+            assert_eq!(parts.len(), of);
+            for Mutated { files, .. } in MUTATED {
+                let count = parts.iter().filter(|(of, _)| of == files).count();
+                let shards = (0..count).map(|number| (*files, format!("{number}/{count}")));
+                assert!(shards.into_iter().all(|shard| parts.contains(&shard)), "{files}");
+            }
+        }
+        assert!(share(Round { number: 0, of: 3 }).is_err());
     }
 
     #[test]

@@ -117,6 +117,16 @@ impl Simple {
     }
 }
 
+/// What a command writes by copying or moving it into a folder.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) into: String,
+    /// The names that it has there.
+    pub(crate) names: Vec<String>,
+    /// They may be folders, written with all that is in them.
+    pub(crate) whole: bool,
+}
+
 /// A command line that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Script {
@@ -150,9 +160,9 @@ impl Script {
         self.commands.iter().flat_map(named::links).collect()
     }
 
-    /// What it writes by copying it into folders; and whether that may be a folder with all in it.
-    pub(crate) fn copied(&self) -> impl Iterator<Item = (String, bool)> {
-        self.commands.iter().flat_map(named::copied)
+    /// What it writes by copying or moving it into folders.
+    pub(crate) fn copied(&self) -> impl Iterator<Item = Copied> {
+        self.commands.iter().filter_map(named::copied)
     }
 
     /// The folders that it empties whatever the names of the files are.

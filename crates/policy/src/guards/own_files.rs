@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use super::secret_patterns::tree::{Cuts, visit, without};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
+use crate::facts::shell::Copied;
 use crate::facts::{Access, Action, Facts, has_word, normal_paths, percent_decoded, removes};
 use crate::own::paths::{Use, absolute};
 use crate::own::{DEFAULT_FOLDER, Known, Own};
@@ -69,9 +70,8 @@ struct Named<'a> {
     /// Where its texts may begin: there, and in every folder that the call names.
     folders: Vec<Start>,
     removes: bool,
-    /// What it writes into folders under the name that something has elsewhere; and whether that may
-    /// be a folder with all that is in it.
-    copied: Vec<(String, bool)>,
+    /// What it writes into folders under the names that something has elsewhere.
+    copied: Vec<Copied>,
 }
 
 /// Where relative paths may begin.
@@ -116,8 +116,11 @@ impl<'a> Named<'a> {
         };
         let paths = facts.paths.iter().map(|path| text(&path.text, self.starts.len()));
         let named = facts.named.iter().map(|named| text(named, self.folders.len()));
-        let taken = self.taken().map(|taken| text(taken, self.folders.len()));
-        let copied = self.copied.iter().map(|(path, _)| text(path, self.folders.len()));
+        let taken = self.taken().map(|taken| text(&taken, self.folders.len()));
+        let copied = self.copied.iter().flat_map(|Copied { into, names, .. }| {
+            let starts = self.folders.len();
+            names.iter().map(move |name| text(into, starts) + text(name, starts))
+        });
         let unread = unread(facts).map(|unread| unread.len() * (1 + places / 16));
         let steps: usize = paths.chain(named).chain(taken).chain(copied).chain(unread).sum();
         // Each destination on this machine is compared with all numbers of the call.
@@ -134,10 +137,7 @@ impl<'a> Named<'a> {
                 || Self::part_is_ours(known, &path.text, &self.starts, reads)
         }) || facts.named.iter().any(|text| Self::part_is_ours(known, text, &self.folders, reads))
             || self.takes_away(known)
-            || self.copied.iter().any(|(path, removes)| {
-                let uses = Use { writes: true, removes: *removes };
-                normal_paths(path).iter().any(|it| Self::is_ours(known, it, &self.folders, uses))
-            })
+            || self.writes_over(known)
             || unread(facts).any(|text| known.mentions(text))
     }
 
@@ -154,26 +154,39 @@ impl<'a> Named<'a> {
     /// Whether a command takes away, or moves elsewhere, a folder that has ours in it.
     fn takes_away(&self, known: &Known) -> bool {
         let uses = Use { writes: true, removes: true };
-        let mut paths = self.taken().flat_map(normal_paths);
+        let mut paths = self.taken().flat_map(|taken| normal_paths(&taken));
         paths.any(|path| Self::is_ours(known, &path, &self.folders, uses))
     }
 
+    /// Whether something that is copied or moved has the name and the place of ours.
+    fn writes_over(&self, known: &Known) -> bool {
+        self.copied.iter().any(|Copied { into, names, whole }| {
+            let uses = |name| Use { writes: true, removes: *whole && name != "**" };
+            names.iter().any(|name| {
+                let paths = normal_paths(&format!("{into}/{name}"));
+                paths.iter().any(|it| Self::is_ours(known, it, &self.folders, uses(name.as_str())))
+            })
+        })
+    }
+
     /// What commands take away or move elsewhere.
-    fn taken(&self) -> impl Iterator<Item = &str> {
+    fn taken(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let commands = self.facts.scripts.iter().flatten().flat_map(|script| &script.commands);
         let removers = commands.filter(|command| {
             let deep = |text: &str| text == "--recursive" || is_flag(text, 'R');
             has_word(REMOVERS, &command.name())
                 || (has_word(OPENERS, &command.name()) && command.arguments().any(deep))
         });
-        removers.flat_map(|command| {
+        let taken = removers.flat_map(|command| {
             let words = command.arguments().filter(|text| !text.starts_with('-'));
             let mut words: Vec<&str> = words.collect();
             if command.name() == "mv" {
                 words.pop();
             }
-            words
-        })
+            words.into_iter().map(Cow::Borrowed)
+        });
+        let emptied = self.facts.scripts.iter().flatten().flat_map(|script| script.emptied());
+        taken.chain(emptied.map(Cow::Owned))
     }
 
     /// Paths that lead up again, as they are written: behind a link, `..` leads elsewhere than the
@@ -201,20 +214,19 @@ impl<'a> Named<'a> {
     }
 }
 
-/// What a call writes into folders under the name that something has elsewhere.
-fn copied(facts: &Facts) -> Vec<(String, bool)> {
-    let scripts = facts.scripts.iter().flatten();
-    let mut found: Vec<(String, bool)> = scripts
-        .flat_map(|script| script.copied().chain(script.emptied().map(|folder| (folder, true))))
-        .collect();
+/// What a call writes into folders under the names that something has elsewhere.
+fn copied(facts: &Facts) -> Vec<Copied> {
+    let mut found: Vec<Copied> =
+        facts.scripts.iter().flatten().flat_map(|script| script.copied()).collect();
     // A tool that copies or moves may take the name of a folder for where it goes to.
     let few = facts.action == Action::FileWrite && (2..=MAX_COPIED).contains(&facts.paths.len());
     let written = facts.paths.iter().filter(|path| few && path.access == Access::Write);
-    for folder in written {
+    found.extend(written.map(|folder| {
         let others = facts.paths.iter().filter(|path| path.text != folder.text);
         let names = others.filter_map(|path| path.normal.rsplit('/').next());
-        found.extend(names.map(|name| (format!("{}/{name}", folder.normal), false)));
-    }
+        let names = names.map(str::to_owned).collect();
+        Copied { into: folder.normal.clone(), names, whole: false }
+    }));
     found
 }
 

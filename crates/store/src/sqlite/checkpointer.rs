@@ -3,10 +3,11 @@
 //!
 //! It never makes the writer wait, and for that very reason never comes to the end of a log that is
 //! being written: the log grows. When it is long, the writer moves the little that is left, after
-//! which the log begins anew.
+//! which the log begins anew. On a small disk a shorter log is long: what is in it needs room in the
+//! database as well before the log gives up its own.
 
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,21 +17,26 @@ use chio_kernel::store::{StoreError, StoreResult};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 
+use super::reserve::room;
 use super::schema::{PAGE, open_as};
 
-/// Bytes of receipts and intents that are written between two moves; the log grows by more, for it
-/// has whole pages. A move syncs the database, and while much of it goes to the disk, the syncs of
-/// the log wait.
-const STRIDE: usize = 2 << 20;
+/// Moves for each long log. The bytes of receipts and intents between two are counted; the log grows
+/// by more, for it has whole pages. A move syncs the database, and while much of it goes to the disk,
+/// the syncs of the log wait.
+const STRIDES: i64 = 32;
 
-/// The same between two moves that wait for others: such a wait may be in vain.
-const LONG_STRIDE: usize = 16 << 20;
+/// Strides between two moves that wait for others: such a wait may be in vain.
+const LONG_STRIDE: i64 = 8;
 
-/// Bytes of a log that the writer moves to its end.
+/// Bytes of a log that the writer moves to its end. At twice as many it waits for those who read the
+/// log and for other processes.
 const LONG_LOG: i64 = 64 << 20;
 
-/// Bytes of a log at which the writer waits for those who read it and for other processes.
-const TOO_LONG_LOG: i64 = 2 * LONG_LOG;
+/// The same on a disk that is nearly full.
+const LEAST_LONG_LOG: i64 = 1 << 20;
+
+/// The part of the room on a disk that a log may have.
+const PART: u64 = 4;
 
 pub(crate) struct Checkpointer {
     log: Arc<Log>,
@@ -39,19 +45,23 @@ pub(crate) struct Checkpointer {
 }
 
 /// What is known of the write-ahead log.
-#[derive(Default)]
 struct Log {
+    database: PathBuf,
     /// Its length in bytes when the thread last looked.
     length: AtomicI64,
+    /// The length at which it is long.
+    long: AtomicI64,
     /// Held by the thread that moves it, since two at once would only get in each other's way.
     moving: Mutex<()>,
 }
 
 struct Signal {
     /// Bytes since the thread was called the last time.
-    written: usize,
+    written: i64,
     /// Bytes since the writer waited for others the last time.
-    unwaited: usize,
+    unwaited: i64,
+    /// The length that the database cuts a log to when it begins anew.
+    cut: i64,
     /// None when it has ended.
     call: Option<SyncSender<()>>,
 }
@@ -59,7 +69,12 @@ struct Signal {
 impl Checkpointer {
     pub(crate) fn start(database: &Path) -> StoreResult<Self> {
         let connection = open_as(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let log = Arc::new(Log::default());
+        let log = Arc::new(Log {
+            database: database.to_owned(),
+            length: AtomicI64::default(),
+            long: AtomicI64::new(long_log(database)),
+            moving: Mutex::default(),
+        });
         // A call that comes while it works is remembered; more than one need not be.
         let (call, calls) = sync_channel(1);
         let moved = Arc::clone(&log);
@@ -67,25 +82,35 @@ impl Checkpointer {
             .name("chio-store-checkpointer".to_owned())
             .spawn(move || serve(&calls, &moved, &connection))
             .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
-        let signal = Mutex::new(Signal { written: 0, unwaited: 0, call: Some(call) });
+        let signal = Signal { written: 0, unwaited: 0, cut: LONG_LOG, call: Some(call) };
+        let signal = Mutex::new(signal);
         Ok(Self { log, signal, thread: Mutex::new(Some(thread)) })
     }
 
     /// Notes that the writer has made this many bytes durable. Called between its transactions.
     pub(crate) fn note(&self, bytes: usize, writer: &Connection) {
         let mut signal = self.signal.lock();
-        signal.written = signal.written.saturating_add(bytes);
-        if signal.written < STRIDE {
+        signal.written = signal.written.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let long = self.log.long.load(Ordering::Relaxed);
+        let stride = long / STRIDES;
+        if signal.written < stride {
             return;
         }
         signal.unwaited = signal.unwaited.saturating_add(mem::take(&mut signal.written));
-        match self.log.length.load(Ordering::Relaxed) {
-            TOO_LONG_LOG.. if signal.unwaited >= LONG_STRIDE => {
-                signal.unwaited = 0;
-                self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)");
-            }
-            LONG_LOG.. => self.log.move_to_end(writer, PASSIVE),
-            _ => drop(signal.call.as_ref().map(|call| call.try_send(()))),
+        if signal.cut != long {
+            // On a large disk the log keeps its length: to make it longer again would take time.
+            let cut = if long < LONG_LOG { long } else { -1 };
+            let _ = writer.pragma_update_and_check(None, "journal_size_limit", cut, |_| Ok(()));
+            signal.cut = long;
+        }
+        let length = self.log.length.load(Ordering::Relaxed);
+        if length >= 2 * long && signal.unwaited >= LONG_STRIDE * stride {
+            signal.unwaited = 0;
+            self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)");
+        } else if length >= long {
+            self.log.move_to_end(writer, PASSIVE);
+        } else {
+            let _ = signal.call.as_ref().map(|call| call.try_send(()));
         }
     }
 
@@ -112,6 +137,13 @@ impl Log {
     }
 }
 
+/// The length at which a log of this database is long, given the room on its disk.
+fn long_log(database: &Path) -> i64 {
+    let folder = database.parent().unwrap_or(database);
+    let room = room(folder).and_then(|room| i64::try_from(room / PART).ok());
+    room.map_or(LONG_LOG, |room| room.clamp(LEAST_LONG_LOG, LONG_LOG))
+}
+
 fn serve(calls: &Receiver<()>, log: &Log, connection: &Connection) {
     while calls.recv().is_ok() {
         let _alone = log.moving.lock();
@@ -119,6 +151,7 @@ fn serve(calls: &Receiver<()>, log: &Log, connection: &Connection) {
         // Minus one when another process was at it.
         let length = frames.unwrap_or(0).max(0).saturating_mul(PAGE);
         log.length.store(length, Ordering::Relaxed);
+        log.long.store(long_log(&log.database), Ordering::Relaxed);
     }
     // The last to close the database leaves no log behind, if it may write and has ever looked. What
     // was to be overwritten would lie about in the log.

@@ -20,7 +20,7 @@ use super::number::{LAST_PLACE, clamped, count, joined, split};
 use super::opening::OpeningRow;
 use super::{SqliteStore, read};
 use crate::blocking::blocking;
-use crate::key_in_use::lock_key;
+use crate::key_in_use::use_key;
 use crate::keys::Lock;
 
 /// A log that this process may write. Each request holds on to it, so that the lock outlives what
@@ -202,14 +202,22 @@ fn uncovered(store: &Arc<SqliteStore>, own: i64) -> StoreResult<Vec<Uncovered>> 
     for (number, _) in store.readers.with(open_ended)? {
         let key = store.readers.with(|database| read::kernel_key(database, number))?;
         let Some(kernel_key) = key.filter(|_| number != own) else { continue };
+        if store.in_use_elsewhere.lock().contains(&kernel_key) {
+            continue;
+        }
         let Some(key) = store.keys.kernel(&kernel_key)? else { continue };
         let Some(slot) = store.keys.try_lock(&kernel_key, false)? else { continue };
         let Some(log) = store.folder.try_lock_log(&kernel_key)? else { continue };
-        let Some(in_use) = lock_key(&key) else { continue };
+        // Asked once: to ask is a connection that waits at the other process.
+        let in_use = use_key(&key);
+        if in_use.elsewhere {
+            store.in_use_elsewhere.lock().insert(kernel_key);
+            continue;
+        }
         // Read again: its kernel may have covered them before it gave the lock back.
         let still = store.readers.with(open_ended)?;
         let Some((_, head)) = still.into_iter().find(|(log, _)| *log == number) else { continue };
-        let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new((log, in_use)) as Lock]);
+        let (log_id, locks) = (log_id(&kernel_key), [slot, Box::new((log, in_use.lock)) as Lock]);
         let log = Arc::new(LogHandle::new(number, log_id, count(head)?, locks));
         let ledger = Arc::new(SqliteLedger { store: Arc::clone(store), log });
         let marks = store.keys.marks()?.of(&kernel_key);

@@ -5,7 +5,7 @@
 //! set aside again when the store is closed, and once a second by a kernel that runs.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -33,7 +33,7 @@ impl Reserve {
     pub(crate) fn make_room(folder: &Folder) -> Self {
         let (folder, file) = (folder.path().to_owned(), folder.reserve());
         let mut reserve = Self { folder, file, gave_room: false, looked: AtomicU64::new(u64::MAX) };
-        let is_full = reserve.free().is_some_and(|free| free < LITTLE);
+        let is_full = room(&reserve.folder).is_some_and(|free| free < LITTLE);
         reserve.gave_room = is_full && fs::remove_file(&reserve.file).is_ok();
         reserve
     }
@@ -64,7 +64,7 @@ impl Reserve {
         if kept >= SIZE {
             return;
         }
-        let Some(free) = self.free().filter(|free| *free > 0) else { return };
+        let Some(free) = room(&self.folder).filter(|free| *free > 0) else { return };
         let wanted = SIZE.min(kept.saturating_add(free));
         // Where this does not work there is no reserve; all else does.
         let _ = open_lock(&self.file).and_then(|file| {
@@ -72,10 +72,10 @@ impl Reserve {
                 .map_err(|error| unreachable(&self.file, &error.into()))
         });
     }
+}
 
-    /// Bytes that this process may still write; none when that is not known.
-    fn free(&self) -> Option<u64> {
-        let disk = statvfs(&self.folder).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-    }
+/// Bytes that this process may still write to the disk of a folder; none when that is not known.
+pub(crate) fn room(folder: &Path) -> Option<u64> {
+    let disk = statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

@@ -184,6 +184,31 @@ async fn the_write_ahead_log_does_not_grow_without_bound() {
     assert!(length < 160 << 20, "{length}");
 }
 
+#[tokio::test]
+async fn the_write_ahead_log_leaves_room_on_a_small_disk() {
+    let scratch = Scratch::new();
+    fs::create_dir(&scratch.0).unwrap();
+    let mount =
+        |options: &[&str]| process::Command::new("mount").args(options).arg(&scratch.0).status();
+    let mounted = mount(&["-t", "tmpfs", "-o", "size=48m,mode=700", "tmpfs"]);
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: no file system can be mounted");
+        return;
+    }
+    let store = scratch.open(Indexing::Off);
+    let slot = take_slot(&store).await;
+    let large = "x".repeat(1 << 20);
+    let mut written = 0;
+    while written < 36 && slot.ledger.append(entry(&large)).await.is_ok() {
+        written += 1;
+    }
+    let length = fs::metadata(scratch.0.join("store.db-wal")).unwrap().len();
+    drop((store, slot));
+    let _ = process::Command::new("umount").arg("-l").arg(&scratch.0).status();
+    assert_eq!(written, 36);
+    assert!(length < 8 << 20, "{length}");
+}
+
 fn reservation() -> Reservation {
     let intent = Intent {
         request_id: "req".to_owned(),

@@ -1,7 +1,7 @@
 //! The paths and the places that a command names, as far as its words show it.
 
 use super::word::Word;
-use super::{Script, Simple};
+use super::{Copied, Script, Simple};
 use crate::facts::{Access, destination, has_word};
 
 /// Commands whose words are text.
@@ -169,12 +169,11 @@ pub(super) fn links(command: &Simple) -> Vec<(String, String)> {
     }
 }
 
-/// What a command writes by copying or moving it into a folder, under the name that it has there;
-/// and whether that may be a folder with all that is in it.
-pub(super) fn copied(command: &Simple) -> Vec<(String, bool)> {
+/// What a command writes by copying or moving it into a folder.
+pub(super) fn copied(command: &Simple) -> Option<Copied> {
     let name = command.name();
     if !has_word("cp mv ln install rsync scp", &name) {
-        return Vec::new();
+        return None;
     }
     let (mut plain, mut into, mut whole) = (Vec::new(), None, has_word("mv rsync", &name));
     let mut words = command.words.iter().skip(1);
@@ -191,17 +190,16 @@ pub(super) fn copied(command: &Simple) -> Vec<(String, bool)> {
             plain.push(word);
         }
     }
-    let Some(into) = into.or_else(|| plain.pop().map(Word::as_folder)) else { return Vec::new() };
-    let written = |source: &Word| {
+    let into = into.or_else(|| plain.pop().map(Word::as_folder))?;
+    let base = |source: &Word| {
         let text = source.bare.as_deref().unwrap_or(&source.text);
-        let all = text.ends_with("/.") || (name == "rsync" && text.ends_with('/'));
         let base = text.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
-        let into = into.trim_end_matches('/');
         // All that is in a folder, at any depth.
-        let base = if all || (whole && base == ".") { "**" } else { base };
-        (!base.is_empty()).then(|| (format!("{into}/{base}"), whole && base != "**"))
+        let all = (name == "rsync" && text.ends_with('/')) || matches!(base, "." | "..");
+        if all { "**".to_owned() } else { base.to_owned() }
     };
-    plain.into_iter().filter_map(written).collect()
+    let names = plain.into_iter().map(base).filter(|base| !base.is_empty()).collect();
+    Some(Copied { into, names, whole })
 }
 
 /// The folders that a command empties whatever the names of the files are.
