@@ -21,10 +21,11 @@ pub(super) fn differences(
             } else {
                 (without_ours(direct), without_ours(through))
             };
-            let same = match is_volatile {
-                true => form(&direct) == form(&through),
+            let same = if *is_volatile {
+                form(&direct) == form(&through)
+            } else {
                 // A list that the server does not have is not asked for.
-                false => direct.is_null() || direct == through,
+                direct.is_null() || direct == through
             };
             (!same).then(|| format!("{name}:\n    {}\n    {}", shown(&direct), shown(&through)))
         })
