@@ -1,11 +1,13 @@
 //! How faithfully another protocol can present a tool, and the hints that a tool declares for it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::manifest::{LatencyHint, ToolDefinition};
 use crate::protocol::{DiscoveryProtocol, UnknownProtocol};
 
+/// What the members of a schema that are ours begin with.
+const EXTENSION: &str = "x-chio-";
 const PUBLISH: &str = "x-chio-publish";
 /// The member of a tool's schemas that says whether each call has to be approved.
 pub const APPROVAL_REQUIRED: &str = "x-chio-approval-required";
@@ -63,7 +65,12 @@ impl BridgeSemanticHints {
     /// An extension that is not a boolean counts as absent.
     pub fn of(tool: &ToolDefinition) -> Self {
         use LatencyHint::{Moderate, Slow};
-        let declared = |name| extensions(tool, name).find_map(Value::as_bool);
+        let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
+        let mut members = schemas.into_iter().flatten().flat_map(Map::keys);
+        // Most schemas have none of them: one look is enough then.
+        let declares = members.any(|name| name.starts_with(EXTENSION));
+        let declared =
+            |name| declares.then(|| extensions(tool, name).find_map(Value::as_bool)).flatten();
         let slow = tool.latency_hint == Some(Slow);
         let streams_output =
             declared(STREAMING).unwrap_or(slow || tool.latency_hint == Some(Moderate));

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -226,17 +227,12 @@ fn keeps_digits(token: &str) -> bool {
 /// How many bytes of memory the tree of a text takes at most, when it is read into a [`Value`]. Told by
 /// its marks alone, without reading it, so that a reader can wait for the room.
 pub fn tree_size(text: &[u8]) -> usize {
-    let (mut size, mut in_string, mut escaped) =
-        (VALUE_SIZE.saturating_add(text.len()), false, false);
-    for byte in text {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-            continue;
-        }
+    let (mut size, mut rest) = (VALUE_SIZE.saturating_add(text.len()), text);
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
         size = size.saturating_add(match byte {
             b'"' => {
-                in_string = true;
+                rest = behind_string(behind);
                 0
             }
             b',' => VALUE_SIZE,
@@ -247,6 +243,18 @@ pub fn tree_size(text: &[u8]) -> usize {
         });
     }
     size
+}
+
+/// What is behind the string that a text begins inside of.
+fn behind_string(mut text: &[u8]) -> &[u8] {
+    loop {
+        let at = memchr2(b'"', b'\\', text).unwrap_or(text.len());
+        match text.get(at..) {
+            Some([b'"', behind @ ..]) => return behind,
+            Some([_, _escaped, behind @ ..]) => text = behind,
+            _ => return &[],
+        }
+    }
 }
 
 /// What kind of JSON a value is, for errors that do not repeat it.

@@ -124,7 +124,9 @@ pub async fn collect_json(
 /// # Errors
 /// When it does not.
 pub fn check_accept(headers: &HeaderMap, types: &'static str) -> Result<(), BodyError> {
-    let accepts = accepts(headers, types.split(", "));
+    // Most clients send the very list.
+    let sends_list = headers.get(ACCEPT).is_some_and(|value| value.as_bytes() == types.as_bytes());
+    let accepts = sends_list || accepts(headers, types.split(", "));
     if accepts { Ok(()) } else { Err(BodyError::NotAcceptable(types)) }
 }
 

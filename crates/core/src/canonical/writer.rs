@@ -85,8 +85,14 @@ impl<'o> Writer<'o> {
     }
 
     fn string(&mut self, text: &str) {
-        self.out.push(b'"');
         let mut rest = text.as_bytes();
+        self.out.reserve(rest.len() + 2);
+        self.out.push(b'"');
+        if is_plain_text(rest) {
+            self.out.extend_from_slice(rest);
+            self.out.push(b'"');
+            return;
+        }
         loop {
             let (plain, tail) = rest.split_at(plain_len(rest));
             self.out.extend_from_slice(plain);
@@ -145,6 +151,22 @@ impl<'o> Writer<'o> {
     fn untag(&mut self) {
         self.depth -= 1;
         self.out.push(b'}');
+    }
+}
+
+/// Whether nothing in a text needs an escape, as is usual. Sixteen bytes are checked together, or
+/// eight; those at the end once more with some before them.
+fn is_plain_text(text: &[u8]) -> bool {
+    let is_plain_block =
+        |block: &[u8; 16]| !block.iter().fold(false, |found, byte| found | needs_escape(*byte));
+    if let Some(end) = text.last_chunk() {
+        return text.as_chunks().0.iter().all(is_plain_block) && is_plain_block(end);
+    }
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(begin), Some(end)) => {
+            is_plain(u64::from_le_bytes(*begin)) && is_plain(u64::from_le_bytes(*end))
+        }
+        _ => !text.iter().any(|byte| needs_escape(*byte)),
     }
 }
 

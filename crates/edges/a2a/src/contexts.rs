@@ -47,15 +47,17 @@ pub(crate) fn claimed(
     principal: &AdmittedPrincipal,
     named: Option<String>,
 ) -> Result<String, Fault> {
-    let context_id = named.unwrap_or_else(|| Uuid::now_v7().to_string());
     // SECURITY: a tool may remember by it what was said before.
     let refused = || Fault::params("there is no such `contextId` for this caller");
     let (owner, now) = (principal.owner().ok_or_else(refused)?, shared.orchestrator.now());
-    if shared.contexts.find(&context_id, owner, now).is_none() {
-        let context = Arc::new(Context(context_id.clone()));
-        let entry = TaskEntry::idle(owner.clone(), context, false, &shared.closing);
-        shared.contexts.insert(entry, None, now).map_err(|_| refused())?;
-    }
+    let context_id = match named {
+        Some(named) if shared.contexts.find(&named, owner, now).is_some() => return Ok(named),
+        Some(named) => named,
+        None => Uuid::now_v7().to_string(),
+    };
+    let context = Arc::new(Context(context_id.clone()));
+    let entry = TaskEntry::idle(owner.clone(), context, false, &shared.closing);
+    shared.contexts.insert(entry, None, now).map_err(|_| refused())?;
     Ok(context_id)
 }
 

@@ -413,7 +413,10 @@ impl EventReader {
         // Never an empty `data`: some clients give it to their JSON parser.
         let event = match (body, form) {
             (Body::Gone, _) => return Some(Next::Lost),
-            (Body::Message(text), _) => format!("id: {session}-{number}\ndata: {text}\n\n"),
+            (Body::Message(text), _) => {
+                let number = number.to_string();
+                ["id: ", session, "-", &number, "\ndata: ", text, "\n\n"].concat()
+            }
             (Body::Priming, Priming::Absent) => return None,
             (Body::Priming, Priming::Bare) => format!("id: {session}-{number}\nretry: {retry}\n\n"),
             (Body::Priming, Priming::Event) => {

@@ -161,21 +161,18 @@ fn satisfied<'a>(
     stated: Option<&Stated>,
     patterns: &Patterns,
 ) -> Result<Vec<Candidate<'a>>, Denial> {
-    let (server, tool) = (&call.server_id, &call.tool_name);
-    let mut reason = format!("tool `{tool}` on server `{server}` is not in the token's scope");
-    let mut satisfied = Vec::with_capacity(candidates.len());
-    let mut has_reason = false;
+    let (mut satisfied, mut reason) = (Vec::with_capacity(candidates.len()), None);
     for candidate in candidates {
         match constraint_violation(call, candidate.kept, stated, patterns)? {
             None => satisfied.push(candidate),
-            Some(violated) if !has_reason => {
-                reason = violated;
-                has_reason = true;
-            }
-            Some(_) => {}
+            violated => reason = reason.or(violated),
         }
     }
     if satisfied.is_empty() {
+        let reason = reason.unwrap_or_else(|| {
+            let (server, tool) = (&call.server_id, &call.tool_name);
+            format!("tool `{tool}` on server `{server}` is not in the token's scope")
+        });
         return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
     }
     Ok(satisfied)

@@ -41,8 +41,10 @@ impl Fields {
     /// A member under either of its spellings; null is unset.
     pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<Value>, Fault> {
         let camel = self.members.remove(name);
-        let has_other = name.bytes().any(|byte| byte.is_ascii_uppercase());
-        let snake = has_other.then(|| self.members.remove(&snake_case(name))).flatten();
+        // The other spelling is made only where it can be there: it has an underscore.
+        let may_be_snake = name.bytes().any(|byte| byte.is_ascii_uppercase())
+            && self.members.keys().any(|found| found.contains('_'));
+        let snake = may_be_snake.then(|| self.members.remove(&snake_case(name))).flatten();
         match (camel, snake) {
             (Some(_), Some(_)) => Err(self.wrong(name, "there in one spelling, found both")),
             (Some(Value::Null), None) | (None, Some(Value::Null)) | (None, None) => Ok(None),
