@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{clients, edge};
 use crate::output::say;
@@ -36,11 +36,11 @@ pub(super) fn over_http(
     folder: &Folder,
     program: Command,
     upstream: &[&OsStr],
-    mut task: Value,
+    mut task: Map<String, Value>,
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let chio = edge::serve(rig, folder, "default", clients::ROTATION, upstream)?;
-    task["url"] = json!(edge::url(&chio));
+    task.insert("url".to_owned(), json!(edge::url(&chio)));
     let mut problems = make(program, task, calls)?;
     if !problems.is_empty() {
         say!("the last that `chio` said:\n{}", chio.complaints());
@@ -59,13 +59,14 @@ pub(super) fn over_stdio(
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let mut problems = make(program, json!({"command": command}), calls)?;
+    let mut problems =
+        make(program, Map::from_iter([("command".to_owned(), json!(command))]), calls)?;
     problems.extend(unexpected(rig, folder, calls)?);
     Ok(problems)
 }
 
 /// Lets a client make the calls; answers what it did not do as it should.
-fn make(mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<String>> {
+fn make(mut program: Command, mut task: Map<String, Value>, calls: &[Call]) -> Result<Vec<String>> {
     let told = calls.iter().map(|it| {
         json!({
             "name": it.name,
@@ -75,11 +76,11 @@ fn make(mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<Str
             "denied": it.contains.is_none(),
         })
     });
-    task["calls"] = told.collect();
+    task.insert("calls".to_owned(), told.collect());
     let mut steps = vec!["connect", "tools"];
     steps.extend(calls.iter().map(|it| it.name));
     steps.extend(["close", "calls"]);
-    program.arg(task.to_string());
+    program.arg(Value::Object(task).to_string());
     drive(program, &steps, Some(u64::try_from(calls.len())?))
 }
 
