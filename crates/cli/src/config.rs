@@ -1,5 +1,6 @@
 //! `chio.yaml`: what `chio serve` runs, read strictly, with the place of everything that is wrong.
 
+mod access;
 mod read;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -9,13 +9,13 @@ use chio_kernel::store::StoreError;
 use chio_store::{Location, StoreUrl};
 use chio_yaml::{Key, NodeKind, Problem, Problems, Section, listed, parse};
 
+use super::access::{JWT, TOKEN, access, pages};
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
-use crate::access::{AccessConfig, JwtConfig, check_origin};
 use crate::edges::EDGES;
 use crate::listeners::{Admits, ListenerConfig, Transport};
 use crate::policies::DEFAULT;
 use crate::runtime::EdgeConfig;
-use crate::servers::{self, Paths, ToolServer, required, texts};
+use crate::servers::{self, Paths, ToolServer, texts};
 use crate::store_args::DEFAULT_FOLDER;
 
 static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
@@ -65,17 +65,6 @@ const LISTENER: &[Key] = &[
     ),
     Key::new("origins", "a list of texts", "[]", "web pages of other servers that may call"),
 ];
-const TOKEN: &[Key] = &[
-    Key::new("name", "a name", "required", "whom the token stands for"),
-    Key::new("file", "a file", "required", "the file that has the token"),
-];
-const JWT: &[Key] = &[
-    Key::new("issuer", "a URL", "required", "the authorization server"),
-    Key::new("audience", "a text", "required", "what its tokens have to be issued for"),
-    Key::new("scopes", "a list of texts", "[]", "what its tokens have to allow"),
-    Key::new("keys_file", "a file", "fetched", "the keys of the issuer, as a JWK set"),
-];
-
 /// The key of every edge that names its listener.
 const LISTENER_KEY: &str = "listener";
 
@@ -92,9 +81,6 @@ static EDGE_KEYS: LazyLock<&'static [Key]> = LazyLock::new(|| {
     };
     Vec::leak(EDGES.iter().map(edge).collect())
 });
-
-/// The name of the principal of standard input; no token may have it.
-const STDIO: &str = chio_core::principal::STDIO;
 
 /// Reads a document whose paths begin in `folder`.
 ///
@@ -227,50 +213,7 @@ fn transport(section: &Section<'_>, folder: &Path) -> Option<Transport> {
             return None;
         }
     };
-    let mut pages = Vec::new();
-    for origin in section.texts("origins") {
-        match check_origin(origin.text) {
-            Ok(origin) => pages.push(origin),
-            Err(expected) => section.problem_at(origin.place, &expected),
-        }
-    }
-    Some(Transport::Http { address, access: access(section, folder), pages })
-}
-
-/// What clients of an HTTP listener have to show.
-fn access(section: &Section<'_>, folder: &Path) -> AccessConfig {
-    let mut files = Vec::new();
-    for token in section.sections("tokens", TOKEN) {
-        let (name, file) = (required(&token, "name", "a name"), required(&token, "file", "a file"));
-        let (Some(name), Some(file)) = (name, file) else { continue };
-        if name.text == STDIO {
-            token.problem("name", "expected another name: this one stands for standard input");
-        }
-        files.push((name.text.to_owned(), folder.join(file.text)));
-    }
-    let jwt = section.section("jwt", JWT).and_then(|jwt| {
-        let issuer = required(&jwt, "issuer", "a URL").map(|it| it.text.to_owned());
-        let audience = required(&jwt, "audience", "a text").map(|it| it.text.to_owned());
-        Some(JwtConfig {
-            issuer: issuer?,
-            audience: audience?,
-            scopes: texts(&jwt, "scopes"),
-            keys_file: jwt.text("keys_file").map(|it| folder.join(it.text)),
-        })
-    });
-    let anonymous = section.text("anonymous").map(|it| match it.text {
-        "default" => it.text.to_owned(),
-        file => folder.join(file).display().to_string(),
-    });
-    match anonymous {
-        Some(_) if !files.is_empty() || jwt.is_some() => {
-            section.problem("anonymous", "expected `tokens` or `anonymous`, found both");
-            AccessConfig::OwnToken
-        }
-        Some(value) => AccessConfig::Anonymous(value),
-        None if files.is_empty() && jwt.is_none() => AccessConfig::OwnToken,
-        None => AccessConfig::Tokens { files, jwt },
-    }
+    Some(Transport::Http { address, access: access(section, folder), pages: pages(section) })
 }
 
 /// The edges that are configured; all of them when none is.
@@ -584,7 +527,7 @@ mod tests {
             ),
             (
                 "servers: [{id: demo}]\nedges: {mcp: {versions: [\"2025-06-17\"]}}",
-                "chio.yaml:2:24: `edges.mcp.versions`: expected versions among 2025-11-25, ",
+                "chio.yaml:2:25: `edges.mcp.versions`: expected versions among 2025-11-25, ",
             ),
             (
                 "servers: [{id: demo}]\nlisteners: {http: {origins: [\"*\"]}}",

@@ -145,13 +145,9 @@ fn link_as_text(link: &mut Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The objects of a list in a member.
-fn each(
-    of: &mut Map<String, Value>,
-    member: &str,
-    mut change: impl FnMut(&mut Map<String, Value>),
-) {
+fn each(of: &mut Map<String, Value>, member: &str, change: impl FnMut(&mut Map<String, Value>)) {
     let Some(Value::Array(items)) = of.get_mut(member) else { return };
-    items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| change(item));
+    items.iter_mut().filter_map(Value::as_object_mut).for_each(change);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{clients, edge};
 use crate::output::say;
@@ -48,11 +48,11 @@ pub(super) fn over_http(
     folder: &Folder,
     program: Command,
     upstream: &[&OsStr],
-    mut task: Value,
+    mut task: Map<String, Value>,
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let chio = edge::serve(rig, folder, "default", clients::ROTATION, upstream)?;
-    task["url"] = json!(edge::url(&chio));
+    task.insert("url".to_owned(), json!(edge::url(&chio)));
     let mut problems = make(rig, program, task, calls)?;
     if !problems.is_empty() {
         say!("the last that `chio` said:\n{}", chio.complaints());
@@ -71,13 +71,19 @@ pub(super) fn over_stdio(
     calls: &[Call],
 ) -> Result<Vec<String>> {
     let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let mut problems = make(rig, program, json!({"command": command}), calls)?;
+    let task = Map::from_iter([("command".to_owned(), json!(command))]);
+    let mut problems = make(rig, program, task, calls)?;
     problems.extend(unexpected(rig, folder, calls)?);
     Ok(problems)
 }
 
 /// Lets a client make the calls; answers what it did not do as it should.
-fn make(rig: &Rig, mut program: Command, mut task: Value, calls: &[Call]) -> Result<Vec<String>> {
+fn make(
+    rig: &Rig,
+    mut program: Command,
+    mut task: Map<String, Value>,
+    calls: &[Call],
+) -> Result<Vec<String>> {
     let told = calls.iter().map(|it| {
         json!({
             "name": it.name,
@@ -88,11 +94,11 @@ fn make(rig: &Rig, mut program: Command, mut task: Value, calls: &[Call]) -> Res
             "approve": it.approved.then(|| rig.chio.to_string_lossy()),
         })
     });
-    task["calls"] = told.collect();
+    task.insert("calls".to_owned(), told.collect());
     let mut steps = vec!["connect", "tools"];
     steps.extend(calls.iter().map(|it| it.name));
     steps.extend(["close", "calls"]);
-    program.arg(task.to_string());
+    program.arg(Value::Object(task).to_string());
     drive(program, &steps, Some(u64::try_from(calls.len())?))
 }
 

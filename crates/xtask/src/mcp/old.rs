@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::calls::{self, Call, approved, call};
 use crate::suites::Rig;
@@ -35,7 +35,7 @@ pub(super) fn over_http(rig: &Rig, client: &str) -> Result<Vec<String>> {
     let folder = Folder::new()?;
     let fixture = folder.link(&rig.fixture)?;
     let program = script(rig, client, &sources(client))?;
-    calls::over_http(rig, &folder, program, &[fixture.as_os_str()], json!({}), &calls())
+    calls::over_http(rig, &folder, program, &[fixture.as_os_str()], Map::new(), &calls())
 }
 
 /// The same for one that starts the edge itself.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::calls::{self, Call, call};
 use super::clients;
@@ -57,13 +57,7 @@ fn run(
     let script = rig.installed("mcp/servers").join(script);
     let upstream = [node.as_os_str(), script.as_os_str(), argument];
     // The only root that makes sense to a server of files: the one that it was started with.
-    let root = format!("file://{}", folder.path(FILES).display());
-    calls::over_http(
-        rig,
-        folder,
-        clients::program(rig, client)?,
-        &upstream,
-        json!({"root": root}),
-        calls,
-    )
+    let root = json!(format!("file://{}", folder.path(FILES).display()));
+    let root = Map::from_iter([("root".to_owned(), root)]);
+    calls::over_http(rig, folder, clients::program(rig, client)?, &upstream, root, calls)
 }

@@ -74,7 +74,7 @@ fn results_say_what_the_version_cannot_in_its_own_way() {
         let sum = session.call("add", &json!({"a": 1, "b": 2}));
         let structured = is_new.then(|| json!({"sum": 3.0}));
         assert_eq!(sum.get("structuredContent"), structured.as_ref(), "{version}");
-        assert_eq!(sum["_meta"]["chio"]["receiptId"].is_string(), true, "every version has it");
+        assert!(sum["_meta"]["chio"]["receiptId"].is_string(), "every version has it");
         let members = session.call("members", &json!({}));
         assert_eq!(members.get("structuredContent").is_some(), is_new, "{version}");
         match is_new {
