@@ -54,6 +54,12 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), List
     }
 }
 
+/// Sees whether a socket file can be listened on, as far as that can be told before.
+pub(crate) async fn check(path: &Path) -> Result<(), ListenError> {
+    SocketAddr::from_pathname(path)?;
+    check_free(path).await
+}
+
 /// Locks the folder of a socket for as long as it takes to bind one there.
 async fn lock_folder(path: &Path) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
