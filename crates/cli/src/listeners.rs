@@ -156,7 +156,12 @@ impl Listener {
                 let socket =
                     reserved(*address).map_err(|error| in_use.unless_other(*address, &error))?;
                 let address = socket.local_addr()?;
-                Bound::Http { socket: HttpSocket::Reserved(socket), address, access, pages: pages.clone() }
+                Bound::Http {
+                    socket: HttpSocket::Reserved(socket),
+                    address,
+                    access,
+                    pages: pages.clone(),
+                }
             }
             Transport::Socket { endpoint, admits } => {
                 let free = StreamListener::check(endpoint).await;
