@@ -141,7 +141,7 @@ pub(crate) struct AddressInUse<'a> {
 impl Listener {
     /// Takes the address of a listener. One that other machines can reach has to authenticate its
     /// clients.
-    pub(crate) async fn reserve(
+    pub(crate) fn reserve(
         io: &mut Io<'_>,
         config: &ListenerConfig,
         in_use: AddressInUse<'_>,
@@ -164,14 +164,30 @@ impl Listener {
                 }
             }
             Transport::Socket { endpoint, admits } => {
-                let free = StreamListener::check(endpoint).await;
-                free.with_context(|| format!("cannot listen on {endpoint}"))?;
                 let (endpoint, admits) = (endpoint.clone(), admits.clone());
                 Bound::Socket { endpoint, listener: None, admits }
             }
             Transport::Stdio { admits } => Bound::Stdio { admits: admits.clone(), input: None },
         };
         Ok(Self { name, bound })
+    }
+
+    /// Sees whether it can listen on a socket for byte streams later. Whether the folder of a Unix
+    /// socket is there counts only when `all_folders` are: it may be the store's, which is made first.
+    pub(crate) async fn check_streams(&self, all_folders: bool) -> Result<()> {
+        let Bound::Socket { endpoint, .. } = &self.bound else { return Ok(()) };
+        let is_there = match endpoint {
+            Endpoint::Unix(path) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                folder.is_none_or(Path::exists)
+            }
+            Endpoint::Tcp(_) => true,
+        };
+        if !is_there && !all_folders {
+            return Ok(());
+        }
+        let free = StreamListener::check(endpoint).await;
+        free.with_context(|| format!("cannot listen on {endpoint}"))
     }
 
     /// Listens on a socket for byte streams.

@@ -150,9 +150,14 @@ impl<'a> Plan<'a> {
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let mut listeners = Vec::new();
         for config in &self.listeners {
-            listeners.push(Listener::reserve(io, config, in_use).await?);
+            let listener = Listener::reserve(io, config, in_use)?;
+            listener.check_streams(false).await?;
+            listeners.push(listener);
         }
         let store = OpenStore::open(&self.location, Arc::new(SystemClock::default())).await?;
+        for listener in &listeners {
+            listener.check_streams(true).await?;
+        }
         for listener in listeners.iter_mut().filter(|listener| listener.needs_access()) {
             listener.set_access(Access::own(io, data.as_deref())?);
         }

@@ -63,7 +63,10 @@ impl StreamListener {
             Endpoint::Tcp(address) if !address.ip().is_loopback() => {
                 Err(ListenError::NotLoopback(*address))
             }
-            Endpoint::Tcp(address) => Ok(drop(TcpListener::bind(address).await?)),
+            Endpoint::Tcp(address) => {
+                TcpListener::bind(address).await?;
+                Ok(())
+            }
         }
     }
 
