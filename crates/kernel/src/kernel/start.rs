@@ -8,7 +8,9 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::{ChioKernel, Inner, KernelParts, MAX_REGISTERED, make_checkpoints, poll_revocations, sweep};
+use super::{
+    ChioKernel, Inner, KernelParts, MAX_REGISTERED, make_checkpoints, poll_revocations, sweep,
+};
 use crate::cache::TokenCache;
 use crate::error::KernelError;
 use crate::log::{DurableReceipt, ReceiptLog};

@@ -72,6 +72,14 @@ impl ServedSessions {
         }
     }
 
+    /// The name of the session that the child was started for.
+    pub(crate) fn session_id(&self) -> Option<&str> {
+        match self {
+            Self::Session(session) => Some(&session.session().id),
+            Self::First(_) | Self::Shared(_) => None,
+        }
+    }
+
     /// Whom the child speaks to. Waits until that is known.
     pub(crate) async fn audience(&self, sharing: Sharing) -> Audience {
         match self {

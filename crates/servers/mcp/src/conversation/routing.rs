@@ -180,7 +180,7 @@ impl Conversation {
     }
 
     /// Whether all that the child says is for the client of one session.
-    pub(super) const fn has_session(&self) -> bool {
+    pub(super) fn has_session(&self) -> bool {
         matches!(self.audience(), Audience::Session(_))
     }
 
