@@ -89,9 +89,15 @@ impl EndpointFile {
         self.address() == Some(address)
     }
 
-    /// Writes it into a data directory, until what is returned is dropped.
-    pub(crate) fn write_in(self, io: &Io<'_>, data: &Path) -> Result<WrittenFile> {
-        let file = io.write_locked(&data.join(NAME), text::json(&self)?.as_bytes())?;
+    /// Writes it into a data directory, until what is returned is dropped. It appears there right
+    /// after `listen`.
+    pub(crate) fn write_in(
+        self,
+        io: &Io<'_>,
+        data: &Path,
+        listen: impl FnOnce() -> Result<()>,
+    ) -> Result<WrittenFile> {
+        let file = io.write_locked(&data.join(NAME), text::json(&self)?.as_bytes(), listen)?;
         Ok(WrittenFile { data: io.folder.join(data), written: self, _lock: file })
     }
 }

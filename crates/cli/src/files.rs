@@ -188,11 +188,27 @@ impl Io<'_> {
         }
     }
 
-    /// Replaces a file that only its owner can read. From its first moment on it is locked, until
-    /// what is returned is dropped.
-    pub(crate) fn write_locked(&self, path: &Path, content: &[u8]) -> Result<File> {
-        rewrite(&self.folder.join(path), content, Access::Private, File::lock)
-            .with_context(|| format!("cannot write {}", shown(path)))
+    /// Replaces a file that only its owner can read, right after `before`. From its first moment on
+    /// it is locked, until what is returned is dropped.
+    pub(crate) fn write_locked(
+        &self,
+        path: &Path,
+        content: &[u8],
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<File> {
+        let mut refused = None;
+        let ready = |file: &File| {
+            file.lock()?;
+            before().map_err(|error| {
+                refused = Some(error);
+                io::Error::from(ErrorKind::Other)
+            })
+        };
+        let written = rewrite(&self.folder.join(path), content, Access::Private, ready);
+        match refused {
+            Some(error) => Err(error),
+            None => written.with_context(|| format!("cannot write {}", shown(path))),
+        }
     }
 }
 

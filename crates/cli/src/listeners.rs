@@ -16,11 +16,12 @@ use chio_net::address::is_this_machine;
 use chio_net::auth::{Authenticator, OriginRules, check_bind};
 use chio_net::serve::{ServeLimits, serve};
 use chio_policy::own::Own;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, AccessConfig};
 use crate::admission::Anonymous;
+use crate::client_input::ClientInput;
 use crate::endpoint_file::EndpointFile;
 use crate::io::Io;
 use crate::runtime::open_files;
@@ -80,17 +81,6 @@ impl ListenerConfig {
         Self { name: "stdio".to_owned(), transport: Transport::Stdio { admits } }
     }
 
-    /// Whether it is bound before the store is opened, so that an address in use leaves no trace. The
-    /// folder of a socket may be the store's, which is made first.
-    pub(crate) fn is_bound_first(&self) -> bool {
-        match &self.transport {
-            Transport::Socket { endpoint: Endpoint::Unix(path), .. } => {
-                path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.exists())
-            }
-            _ => true,
-        }
-    }
-
     /// What edges are served over here.
     pub(crate) const fn carrier(&self) -> Carrier {
         match self.transport {
@@ -109,12 +99,15 @@ impl ListenerConfig {
     }
 }
 
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 1024;
+
 /// The usual name of the HTTP listener.
 pub(crate) const HTTP: &str = "http";
 /// The usual name of the listener on a Unix socket.
 pub(crate) const SOCKET: &str = "socket";
 
-/// A listener that is bound, and serves no client yet.
+/// A listener that has its address, and may not listen yet.
 pub(crate) struct Listener {
     pub(crate) name: String,
     bound: Bound,
@@ -122,9 +115,18 @@ pub(crate) struct Listener {
 
 /// The socket of a listener.
 enum Bound {
-    Http { listener: TcpListener, address: SocketAddr, access: Option<Access>, pages: Vec<String> },
-    Socket { listener: StreamListener, admits: Admits },
-    Stdio { admits: Admits },
+    Http { socket: HttpSocket, address: SocketAddr, access: Option<Access>, pages: Vec<String> },
+    Socket { endpoint: Endpoint, listener: Option<StreamListener>, admits: Admits },
+    Stdio { admits: Admits, input: Option<ClientInput> },
+}
+
+/// The socket of an HTTP listener.
+enum HttpSocket {
+    /// It keeps the address, and no client can connect.
+    Reserved(TcpSocket),
+    Listening(TcpListener),
+    /// It could not listen.
+    Lost,
 }
 
 /// What is said when another process listens at an address.
@@ -137,8 +139,9 @@ pub(crate) struct AddressInUse<'a> {
 }
 
 impl Listener {
-    /// Binds a listener. One that other machines can reach has to authenticate its clients.
-    pub(crate) async fn bind(
+    /// Takes the address of a listener. One that other machines can reach has to authenticate its
+    /// clients.
+    pub(crate) fn reserve(
         io: &mut Io<'_>,
         config: &ListenerConfig,
         in_use: AddressInUse<'_>,
@@ -150,24 +153,67 @@ impl Listener {
                 let anonymous = Authenticator::anonymous();
                 let authenticator = access.as_ref().map_or(&anonymous, |it| &it.authenticator);
                 check_bind(*address, authenticator)?;
-                let listener = match TcpListener::bind(address).await {
-                    Ok(listener) => listener,
-                    Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                        return Err(in_use.error(*address));
-                    }
-                    Err(error) => return Err(anyhow!("cannot listen on {address}: {error}")),
-                };
-                let address = listener.local_addr()?;
-                Bound::Http { listener, address, access, pages: pages.clone() }
+                let socket =
+                    reserved(*address).map_err(|error| in_use.unless_other(*address, &error))?;
+                let address = socket.local_addr()?;
+                Bound::Http {
+                    socket: HttpSocket::Reserved(socket),
+                    address,
+                    access,
+                    pages: pages.clone(),
+                }
             }
             Transport::Socket { endpoint, admits } => {
-                let listener = StreamListener::bind(endpoint).await;
-                let listener = listener.with_context(|| format!("cannot listen on {endpoint}"))?;
-                Bound::Socket { listener, admits: admits.clone() }
+                let (endpoint, admits) = (endpoint.clone(), admits.clone());
+                Bound::Socket { endpoint, listener: None, admits }
             }
-            Transport::Stdio { admits } => Bound::Stdio { admits: admits.clone() },
+            Transport::Stdio { admits } => Bound::Stdio { admits: admits.clone(), input: None },
         };
         Ok(Self { name, bound })
+    }
+
+    /// Sees whether it can listen on a socket for byte streams later. Whether the folder of a Unix
+    /// socket is there counts only when `all_folders` are: it may be the store's, which is made first.
+    pub(crate) async fn check_streams(&self, all_folders: bool) -> Result<()> {
+        let Bound::Socket { endpoint, .. } = &self.bound else { return Ok(()) };
+        let is_there = match endpoint {
+            Endpoint::Unix(path) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                folder.is_none_or(Path::exists)
+            }
+            Endpoint::Tcp(_) => true,
+        };
+        if !is_there && !all_folders {
+            return Ok(());
+        }
+        let free = StreamListener::check(endpoint).await;
+        free.with_context(|| format!("cannot listen on {endpoint}"))
+    }
+
+    /// Listens on a socket for byte streams.
+    pub(crate) async fn listen_for_streams(&mut self) -> Result<()> {
+        if let Bound::Socket { endpoint, listener, .. } = &mut self.bound {
+            let bound = StreamListener::bind(endpoint).await;
+            let bound = bound.with_context(|| format!("cannot listen on {endpoint}"))?;
+            *endpoint = bound.endpoint().clone();
+            *listener = Some(bound);
+        }
+        Ok(())
+    }
+
+    /// Listens for HTTP: clients can connect from now on.
+    pub(crate) fn listen_for_http(&mut self, in_use: AddressInUse<'_>) -> Result<()> {
+        let Bound::Http { socket, address, .. } = &mut self.bound else { return Ok(()) };
+        *socket = match std::mem::replace(socket, HttpSocket::Lost) {
+            HttpSocket::Reserved(socket) => {
+                let listening = socket.listen(BACKLOG);
+                HttpSocket::Listening(
+                    listening.map_err(|error| in_use.unless_other(*address, &error))?,
+                )
+            }
+            other => other,
+        };
+        Ok(())
     }
 
     /// `http://ADDRESS:PORT`; empty for byte streams.
@@ -182,7 +228,7 @@ impl Listener {
     pub(crate) fn url(&self, path: &str) -> Option<String> {
         match &self.bound {
             Bound::Http { .. } => Some(format!("{}{path}", self.base_url())),
-            Bound::Socket { listener, .. } => Some(match listener.endpoint() {
+            Bound::Socket { endpoint, .. } => Some(match endpoint {
                 Endpoint::Unix(path) => {
                     let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                     Endpoint::Unix(whole).to_string()
@@ -196,7 +242,7 @@ impl Listener {
     /// Where clients find an edge with this path, as people read it: a socket as it was configured.
     pub(crate) fn address(&self, path: &str) -> Option<String> {
         match &self.bound {
-            Bound::Socket { listener, .. } => Some(listener.endpoint().to_string()),
+            Bound::Socket { endpoint, .. } => Some(endpoint.to_string()),
             _ => self.url(path),
         }
     }
@@ -205,7 +251,7 @@ impl Listener {
     pub(crate) fn keep_back(&self, own: &Own) {
         match &self.bound {
             Bound::Http { address, .. } => own.listens_at(*address),
-            Bound::Socket { listener, .. } => match listener.endpoint() {
+            Bound::Socket { endpoint, .. } => match endpoint {
                 Endpoint::Unix(path) => own.protect(path, true),
                 Endpoint::Tcp(address) => own.listens_at(*address),
             },
@@ -227,6 +273,13 @@ impl Listener {
     pub(crate) fn set_access(&mut self, own: Access) {
         if let Bound::Http { access, .. } = &mut self.bound {
             access.get_or_insert(own);
+        }
+    }
+
+    /// Sets the input that is read already.
+    pub(crate) fn set_input(&mut self, read: &mut Option<ClientInput>) {
+        if let Bound::Stdio { input, .. } = &mut self.bound {
+            *input = read.take();
         }
     }
 
@@ -252,25 +305,29 @@ impl Listener {
                 let anonymous = access.as_ref().map(|access| access.anonymous.clone());
                 Admits::ByPolicy(anonymous.unwrap_or_default())
             }
-            Bound::Socket { admits, .. } | Bound::Stdio { admits } => admits.clone(),
+            Bound::Socket { admits, .. } | Bound::Stdio { admits, .. } => admits.clone(),
         }
     }
 
     /// Serves these edges until `shutdown`, or until standard input ends.
     pub(crate) async fn serve(self, edges: Vec<Arc<dyn Edge>>, shutdown: CancellationToken) {
         match self.bound {
-            Bound::Http { listener, address, access, pages } => {
+            Bound::Http { socket, address, access, pages } => {
+                let HttpSocket::Listening(listener) = socket else { return };
                 let auth = http_auth(address, access.unwrap_or_default(), &pages, &edges);
                 serve_http(listener, auth, &edges, shutdown).await;
             }
             Bound::Socket { listener, .. } => {
-                if let Some(edge) = edges.into_iter().next() {
+                if let (Some(listener), Some(edge)) = (listener, edges.into_iter().next()) {
                     listener.serve(edge, shutdown).await;
                 }
             }
-            Bound::Stdio { .. } => {
+            Bound::Stdio { input, .. } => {
                 let streams = Streams {
-                    reader: Box::new(tokio::io::stdin()),
+                    reader: match input {
+                        Some(input) => input.into_reader().await,
+                        None => Box::new(tokio::io::stdin()),
+                    },
                     writer: Box::new(tokio::io::stdout()),
                     principal: Principal::stdio(),
                     place: Arc::new(Place::alone()),
@@ -325,7 +382,23 @@ async fn serve_http(
     serve(listener, router, limits, shutdown.cancelled_owned()).await;
 }
 
+/// A socket that keeps an address, and that no client can connect to.
+fn reserved(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // So that connections of a process before are no hindrance.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
 impl AddressInUse<'_> {
+    fn unless_other(self, address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+        match error.kind() {
+            ErrorKind::AddrInUse => self.error(address),
+            _ => anyhow!("cannot listen on {address}: {error}"),
+        }
+    }
+
     /// Which process has the address, and what to do.
     fn error(self, address: SocketAddr) -> anyhow::Error {
         let own = self.data.and_then(EndpointFile::running_in);

@@ -5,6 +5,7 @@ mod access;
 mod admission;
 mod adoption;
 mod approving;
+mod client_input;
 mod clock;
 mod commands;
 mod config;

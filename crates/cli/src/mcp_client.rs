@@ -45,15 +45,26 @@ impl McpClient {
 
     /// All tools, as the server lists them.
     pub(crate) async fn tools(&mut self) -> Result<Vec<Value>> {
-        let (mut tools, mut params) = (Vec::new(), json!({}));
+        Ok(self.tools_and_problems().await?.0)
+    }
+
+    /// All tools, and what is wrong with those that are not listed.
+    pub(crate) async fn tools_and_problems(&mut self) -> Result<(Vec<Value>, Vec<Value>)> {
+        let (mut tools, mut problems, mut params) = (Vec::new(), Vec::new(), json!({}));
         for _ in 0..MOST_PAGES {
             let mut page = self.exchange.request("tools/list", params, &mut |_| ()).await?;
             if let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) {
                 tools.extend(found);
             }
+            if let Some(Value::Array(found)) =
+                page.pointer_mut("/_meta/chio/problems").map(Value::take)
+            {
+                // Each page tells all of them.
+                problems = found;
+            }
             match page.get("nextCursor").and_then(Value::as_str) {
                 Some(cursor) => params = json!({"cursor": cursor}),
-                None => return Ok(tools),
+                None => return Ok((tools, problems)),
             }
         }
         bail!("expected at most {MOST_PAGES} pages of tools, found more")

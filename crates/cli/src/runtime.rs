@@ -7,13 +7,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use chio_core::crypto::Keypair;
 use chio_cross_protocol::{Admission, CrossProtocolOrchestrator};
 use chio_edge::{Carrier, Edge, EdgeContext, EdgeKind, Settings, UserApprovals};
 use chio_kernel::{
     ChioKernel, Clock, DurableReceipt, KernelConfig, KernelParts, SystemClock, SystemRandomness,
 };
+use chio_mcp_adapter::ComingClient;
 use chio_policy::capabilities::DefaultCapability;
 use chio_policy::own::Own;
 use chio_store::{Location, OpenStore};
@@ -27,6 +28,7 @@ use crate::access::Access;
 use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
 use crate::adoption;
 use crate::approving::{ByClientUser, client_user};
+use crate::client_input::ClientInput;
 use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::key_watch::watch_keys;
@@ -46,6 +48,15 @@ use crate::trust::{check_kernel, trust_store};
 const MOST_FILES: u64 = 16_384;
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long they may take when the client that started this process has left, or ends it: it waits
+/// two seconds for all of it. Then how long all the rest may take, and each process of a server to end.
+const SHORT_PATIENCE: Duration = Duration::from_millis(700);
+const SHORT_REST: Duration = Duration::from_millis(900);
+const SHORT_STOP: Duration = Duration::from_millis(200);
+/// How long a start may still take when the client has closed its end.
+const LATE_START: Duration = Duration::from_secs(1);
+/// How long processes may take to be killed that were being started.
+const KILLED: Duration = Duration::from_millis(100);
 /// How long answers of calls that have ended may take to be written before their streams end.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
@@ -67,6 +78,12 @@ pub(crate) struct Plan<'a> {
     pub(crate) is_main: bool,
     /// Whether a data directory is used that was not made here.
     pub(crate) adopt: bool,
+    /// Whether an MCP client has started this process, and speaks to it on standard input: what ends
+    /// then ends within two seconds.
+    pub(crate) ends_with_client: bool,
+    /// What that client says, and what it says that it can do.
+    pub(crate) input: Option<ClientInput>,
+    pub(crate) client: Option<ComingClient>,
 }
 
 /// An edge as it is configured.
@@ -113,12 +130,15 @@ impl<'a> Plan<'a> {
             starting: None,
             is_main: false,
             adopt: false,
+            ends_with_client: false,
+            input: None,
+            client: None,
         }
     }
 
     /// Binds the listeners, opens the store and starts the kernel with its tool servers. What is
     /// refused leaves no kernel behind. The kernel's receipts come out last.
-    pub(crate) async fn start(self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
+    pub(crate) async fn start(mut self, io: &mut Io<'_>) -> Result<(Runtime, Opening, Receipts)> {
         let data = self.location.data().map(Path::to_owned);
         let folders = [data.as_deref(), self.location.store().folder()];
         folders.into_iter().flatten().for_each(|folder| io.own.protect(folder, true));
@@ -128,15 +148,15 @@ impl<'a> Plan<'a> {
             adoption::check(io, data, self.adopt, may_ask)?;
         }
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
-        let (first, later): (Vec<_>, Vec<_>) =
-            self.listeners.iter().partition(|listener| listener.is_bound_first());
         let mut listeners = Vec::new();
-        for config in first {
-            listeners.push(Listener::bind(io, config, in_use).await?);
+        for config in &self.listeners {
+            let listener = Listener::reserve(io, config, in_use)?;
+            listener.check_streams(false).await?;
+            listeners.push(listener);
         }
         let store = OpenStore::open(&self.location, Arc::new(SystemClock::default())).await?;
-        for config in later {
-            listeners.push(Listener::bind(io, config, in_use).await?);
+        for listener in &listeners {
+            listener.check_streams(true).await?;
         }
         for listener in listeners.iter_mut().filter(|listener| listener.needs_access()) {
             listener.set_access(Access::own(io, data.as_deref())?);
@@ -145,9 +165,11 @@ impl<'a> Plan<'a> {
             tracing::info!("{line}");
         }
         listeners.iter().for_each(|listener| listener.keep_back(&io.own));
-        let edges = self.edges.clone();
+        let (edges, choose) = (self.edges.clone(), self.choose_address.to_owned());
+        self.client = self.input.as_ref().map(|input| input.client.clone());
+        listeners.iter_mut().for_each(|listener| listener.set_input(&mut self.input));
         let (runtime, receipts) = Runtime::start(self, store, policies, &io.own).await?;
-        Ok((runtime, Opening { listeners, edges, data }, receipts))
+        Ok((runtime, Opening { listeners, edges, data, choose }, receipts))
     }
 
     /// Serves until there is nothing more to serve or the process is told to end.
@@ -155,11 +177,24 @@ impl<'a> Plan<'a> {
         run_server(async {
             let shutdown = shutdown_on_signal()?;
             let is_main = self.is_main;
-            let (mut runtime, opening, _) = self.start(io).await?;
+            let mut plan = self;
+            plan.input = plan.ends_with_client.then(ClientInput::open);
+            let input_ended = plan.input.as_ref().map(|input| input.ended.clone());
+            let (mut runtime, opening, _) = tokio::select! {
+                started = plan.start(io) => started?,
+                () = shutdown.cancelled() => {
+                    tokio::time::sleep(KILLED).await;
+                    return Ok(tracing::info!("told to end before everything was there"));
+                }
+                () = given_up(input_ended) => {
+                    tokio::time::sleep(KILLED).await;
+                    bail!("the client closed its end before the server was there");
+                }
+            };
             runtime.announce();
             let mut served = opening.open(&mut runtime, None).await?;
             // Before it is announced: clients may act on the announcement at once.
-            served.write_endpoint_file(io, &runtime, is_main)?;
+            served.listen(io, &runtime, is_main).await?;
             served.announce();
             runtime.serve(served, shutdown).await
         })
@@ -174,12 +209,15 @@ pub(crate) struct Opening {
     pub(crate) listeners: Vec<Listener>,
     edges: Vec<EdgeConfig>,
     data: Option<PathBuf>,
+    /// How another address is chosen.
+    choose: String,
 }
 
 /// Listeners with the edges that are on them.
 pub(crate) struct Served {
     listeners: Vec<(Listener, Vec<ServedEdge>)>,
     data: Option<PathBuf>,
+    choose: String,
     /// Tells other commands where this process can be reached.
     file: Option<WrittenFile>,
 }
@@ -210,7 +248,7 @@ impl Opening {
             }
             listeners.push((listener, edges));
         }
-        Ok(Served { listeners, data: self.data, file: None })
+        Ok(Served { listeners, data: self.data, choose: self.choose, file: None })
     }
 }
 
@@ -230,15 +268,18 @@ impl Served {
         }
     }
 
-    /// Tells other commands where this process can be reached. Only the main process of a store
-    /// replaces the file of another one that runs.
-    pub(crate) fn write_endpoint_file(
+    /// Listens, when everything is there, and tells other commands where. Only the main process of a
+    /// store replaces the file of another one that runs.
+    pub(crate) async fn listen(
         &mut self,
         io: &Io<'_>,
         runtime: &Runtime,
         is_main: bool,
     ) -> Result<()> {
-        let Some(data) = &self.data else { return Ok(()) };
+        for (listener, _) in &mut self.listeners {
+            listener.listen_for_streams().await?;
+            listener.keep_back(&io.own);
+        }
         let mut file = EndpointFile::new(runtime.servers.clone());
         for (listener, edges) in &self.listeners {
             for ServedEdge { config, .. } in edges {
@@ -250,10 +291,21 @@ impl Served {
                 }
             }
         }
-        if file.calls().is_some() && (is_main || EndpointFile::running_in(data).is_none()) {
-            self.file = Some(file.write_in(io, data)?);
+        let in_use = AddressInUse { choose: &self.choose, data: self.data.as_deref() };
+        let mut listeners = self.listeners.iter_mut().map(|(listener, _)| listener);
+        let mut listen = || listeners.try_for_each(|listener| listener.listen_for_http(in_use));
+        match &self.data {
+            Some(data)
+                if file.calls().is_some()
+                    && (is_main || EndpointFile::running_in(data).is_none()) =>
+            {
+                // SECURITY: the file, which names the token, gets its name only when no other process
+                // can listen there; and at once, for clients that see the port.
+                self.file = Some(file.write_in(io, data, &mut listen)?);
+                Ok(())
+            }
+            _ => listen(),
         }
-        Ok(())
     }
 
     /// Each edge that has an address, with it, and whether that is over HTTP.
@@ -300,6 +352,9 @@ pub(crate) struct Runtime {
     own_keys: OwnKeys,
     /// By which commands find the store in any folder.
     store_options: Option<String>,
+    /// Starts servers that are not there.
+    starting: JoinSet<()>,
+    ends_with_client: bool,
 }
 
 impl Runtime {
@@ -332,8 +387,11 @@ impl Runtime {
             );
         }
         let public_key = slot.key.public_key().clone();
-        let context = ServerContext { public_key, clock: Arc::clone(&clock), own: Arc::clone(own) };
-        let connections = servers::start(&plan.servers, &context).await?;
+        let stop = plan.ends_with_client.then_some(SHORT_STOP);
+        let (now, own) = (Arc::clone(&clock), Arc::clone(own));
+        let client = plan.client;
+        let context = ServerContext { public_key, clock: now, client, stop, own };
+        let (connections, absent) = servers::start(&plan.servers, &context).await?;
         let (kernel, receipts) = ChioKernel::start_with_receipts(KernelParts {
             config,
             key: slot.key,
@@ -347,6 +405,10 @@ impl Runtime {
         for connection in connections {
             kernel.register_tool_server(connection)?;
         }
+        let mut starting = JoinSet::new();
+        for server in absent {
+            starting.spawn(servers::start_later(server, context.clone(), kernel.clone()));
+        }
         let runtime = Self {
             orchestrator: Arc::new(CrossProtocolOrchestrator::new(&kernel).detached()),
             kernel,
@@ -357,6 +419,8 @@ impl Runtime {
             edges: Vec::new(),
             own_keys,
             store_options,
+            starting,
+            ends_with_client: plan.ends_with_client,
         };
         Ok((runtime, receipts))
     }
@@ -371,6 +435,8 @@ impl Runtime {
         for manifest in self.kernel.manifests() {
             let tools = text::count(manifest.tools.len(), "tool");
             tracing::info!("server {} ({}): {tools}", manifest.server_id, manifest.name);
+            // Logs each of them.
+            self.kernel.unusable_tools(&manifest.server_id);
         }
     }
 
@@ -439,10 +505,11 @@ impl Runtime {
         let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
         let over_http = served.listeners.iter().any(|(listener, _)| listener.access().is_some());
         let (kernel, edges) = (&self.kernel, &self.edges);
+        let patience = self.patience();
         let told = async {
             shutdown.cancelled().await;
             // What could not be drained is reported by the end, which tries again.
-            let _ = kernel.drain(PATIENCE).await;
+            let _ = kernel.drain(patience).await;
             if over_http {
                 tokio::time::sleep(LAST_ANSWERS).await;
             }
@@ -453,25 +520,46 @@ impl Runtime {
             () = &mut serving => {}
             () = told => {
                 // Connections that are still open then are dropped.
-                let _ = tokio::time::timeout(PATIENCE, serving).await;
+                let _ = tokio::time::timeout(patience, serving).await;
             }
             () = kernel.lost() => {}
             never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
             never = watch_keys(&self.store) => match never {},
             never = self.own_keys.watch() => match never {},
         }
-        close(&self.edges).await;
-        self.end().await
+        if !self.ends_with_client {
+            close(&self.edges).await;
+            return self.end().await;
+        }
+        let ending = async {
+            close(&self.edges).await;
+            self.end().await
+        };
+        let ended = tokio::time::timeout(SHORT_REST, ending).await;
+        // Whatever is left is killed, and the next start signs for it.
+        ended.unwrap_or_else(|_| Err(anyhow!("not everything that ran could be ended in time")))
+    }
+
+    const fn patience(&self) -> Duration {
+        if self.ends_with_client { SHORT_PATIENCE } else { PATIENCE }
     }
 
     /// Ends in good order: running calls, the last checkpoint, the tool servers, the store.
-    pub(crate) async fn end(self) -> Result<()> {
-        let drained = self.kernel.drain(PATIENCE).await;
+    pub(crate) async fn end(mut self) -> Result<()> {
+        self.starting.shutdown().await;
+        let drained = self.kernel.drain(self.patience()).await;
         self.kernel.stop_tool_servers().await;
         drop((self.kernel, self.orchestrator, self.edges));
         self.store.close();
         Ok(drained?)
     }
+}
+
+/// Waits until the client has closed its end and the start has taken a while longer.
+async fn given_up(input_ended: Option<CancellationToken>) {
+    let Some(ended) = input_ended else { return std::future::pending().await };
+    ended.cancelled().await;
+    tokio::time::sleep(LATE_START).await;
 }
 
 /// Closes edges, side by side.
@@ -530,7 +618,8 @@ pub(crate) fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T
         .build()
         .context("cannot start the runtime")?;
     let result = runtime.block_on(server);
-    runtime.shutdown_background();
+    // What is still there is dropped, and processes of servers are killed by that.
+    runtime.shutdown_timeout(KILLED);
     result
 }
 

@@ -7,11 +7,13 @@ mod mcp;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use chio_core::crypto::PublicKey;
-use chio_kernel::{Clock, ToolServerConnection};
+use chio_kernel::{ChioKernel, Clock, ToolServerConnection};
+use chio_mcp_adapter::ComingClient;
 use chio_policy::own::Own;
 use chio_yaml::{Item, Key, NodeKind, Section};
 use tokio::task::JoinSet;
@@ -19,6 +21,10 @@ use tokio::task::JoinSet;
 pub(crate) use mcp::McpCommand;
 
 use crate::health::Check;
+
+/// How long a server that did not start is left alone, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A tool server that is configured.
 #[async_trait]
@@ -42,6 +48,10 @@ pub(crate) struct ServerContext {
     /// The kernel's key, which signs for its manifest.
     pub(crate) public_key: PublicKey,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The client of the only session, where it is known before a server starts.
+    pub(crate) client: Option<ComingClient>,
+    /// How long a process may take to end, where that is not the usual time.
+    pub(crate) stop: Option<Duration>,
     /// What no call may touch; a server adds its files and secrets, and where it works.
     pub(crate) own: Arc<Own>,
 }
@@ -113,26 +123,55 @@ fn texts_by_name(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
     texts
 }
 
-/// Starts tool servers, all at once. If one does not start, none keeps running.
+/// A server that did not start, and why.
+pub(crate) type Absent = (Arc<dyn ToolServer>, anyhow::Error);
+
+/// Starts tool servers, all at once. One that does not start does not keep the others from it.
+///
+/// # Errors
+/// When none of them starts.
 pub(crate) async fn start(
     servers: &[Arc<dyn ToolServer>],
     context: &ServerContext,
-) -> Result<Vec<Connection>> {
+) -> Result<(Vec<Connection>, Vec<Absent>)> {
     let mut starting = JoinSet::new();
     for server in servers {
         let (server, context) = (Arc::clone(server), context.clone());
-        starting.spawn(async move { server.start(context).await });
+        starting.spawn(async move { (server.start(context).await, server) });
     }
-    let (mut started, mut failed) = (Vec::new(), None);
-    while let Some(server) = starting.join_next().await {
-        match server.context("a server did not start").and_then(|server| server) {
-            Ok(connection) => started.push(connection),
-            Err(error) => failed = failed.or(Some(error)),
+    let (mut started, mut absent) = (Vec::new(), Vec::new());
+    while let Some(ended) = starting.join_next().await {
+        match ended.context("a server did not start")? {
+            (Ok(connection), _) => started.push(connection),
+            (Err(error), server) => absent.push((server, error)),
         }
     }
-    let Some(error) = failed else { return Ok(started) };
-    for connection in &started {
-        connection.stop().await;
+    if started.is_empty() && !absent.is_empty() {
+        let (_, error) = absent.swap_remove(0);
+        return Err(error);
     }
-    Err(error)
+    Ok((started, absent))
+}
+
+/// Starts a server that is not there, after longer and longer pauses, until it is.
+pub(crate) async fn start_later(
+    (server, mut error): Absent,
+    context: ServerContext,
+    kernel: ChioKernel,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let (id, seconds) = (server.id(), pause.as_secs());
+        tracing::warn!("{error:#}; it is tried again in {seconds}s, and the others are served");
+        kernel.note_absent(id, &format!("{error:#}"));
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        error = match server.start(context.clone()).await {
+            Ok(connection) => match kernel.register_tool_server(connection) {
+                Ok(()) => return tracing::info!("server {id} is there now"),
+                Err(error) => error.into(),
+            },
+            Err(error) => error,
+        };
+    }
 }

@@ -76,7 +76,7 @@ pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefus
 pub use chio_kernel::{
     AskError, Caller, ClientNotification, Denial, DetachOnDrop, Evaluation, Gone, KernelError,
     ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ReadRequest,
-    ServerError, ServerNotification, Session,
+    ServerError, ServerNotification, Session, UnusableTool,
 };
 
 pub use admission::{Admission, Refused};

@@ -11,7 +11,7 @@ use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::principal::Principal;
 use chio_core::signed::{ArtifactError, Signed};
 use chio_kernel::store::StoreResult;
-use chio_kernel::{Caller, ChioKernel, KernelError, Session, ToolProtocols};
+use chio_kernel::{Caller, ChioKernel, KernelError, Session, ToolProtocols, UnusableTool};
 use tokio::sync::broadcast;
 
 use crate::DiscoveryProtocol;
@@ -233,6 +233,21 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     /// A tool as its server publishes it.
     pub fn tool(&self, server_id: &str, tool_name: &str) -> Option<Arc<ToolDefinition>> {
         self.kernel.tool(server_id, tool_name)
+    }
+
+    /// The tools of a server that are not listed, since every call of them would be denied.
+    pub fn unusable_tools(&self, server_id: &str) -> Arc<Vec<UnusableTool>> {
+        self.kernel.unusable_tools(server_id)
+    }
+
+    /// Why a tool server is not there that is to come.
+    pub fn absent(&self, server_id: &str) -> Option<String> {
+        self.kernel.absent(server_id)
+    }
+
+    /// The names of tool servers as they are registered, from now on.
+    pub fn registered_servers(&self) -> broadcast::Receiver<String> {
+        self.kernel.registered_servers()
     }
 
     /// Whether what these tool servers offer is as manifests have to be.

@@ -53,6 +53,23 @@ enum Socket {
 }
 
 impl StreamListener {
+    /// Sees whether a process may listen at an endpoint that will do so later.
+    ///
+    /// # Errors
+    /// As [`Self::bind`], as far as that can be told before.
+    pub async fn check(endpoint: &Endpoint) -> Result<(), ListenError> {
+        match endpoint {
+            Endpoint::Unix(path) => unix_socket::check(path).await,
+            Endpoint::Tcp(address) if !address.ip().is_loopback() => {
+                Err(ListenError::NotLoopback(*address))
+            }
+            Endpoint::Tcp(address) => {
+                TcpListener::bind(address).await?;
+                Ok(())
+            }
+        }
+    }
+
     /// Listens at an endpoint.
     ///
     /// # Errors

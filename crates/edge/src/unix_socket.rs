@@ -54,10 +54,21 @@ pub(crate) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), List
     }
 }
 
+/// Sees whether a socket file can be listened on, as far as that can be told before.
+pub(crate) async fn check(path: &Path) -> Result<(), ListenError> {
+    SocketAddr::from_pathname(path)?;
+    File::open(folder_of(path))?;
+    check_free(path).await
+}
+
+/// The folder of a socket.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Locks the folder of a socket for as long as it takes to bind one there.
 async fn lock_folder(path: &Path) -> io::Result<File> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+    let folder = File::open(folder_of(path))?;
     for _ in 0..LOOKS {
         match folder.try_lock() {
             Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK_AGAIN).await,

@@ -97,6 +97,9 @@ pub enum Verdict {
     Allow,
     /// It may not, for this reason.
     Deny(String),
+    /// Its arguments are not what the tool takes, for this reason: a denial that its caller can
+    /// correct.
+    WrongArguments(String),
     /// An approver has to say yes first, for this reason.
     AwaitApproval(String),
 }
@@ -157,6 +160,13 @@ pub trait Guard: Send + Sync {
     /// What a receipt may keep of the arguments of a call that was denied before any guard was
     /// asked; none for all of them.
     fn redact(&self, _arguments: &Value) -> Option<Value> {
+        None
+    }
+
+    /// Why it would deny every call of a tool, for what the tool itself is; none where that depends
+    /// on the call. Such a tool is not listed. What is looked at is charged; where that is too much,
+    /// there is nothing to say.
+    fn unusable(&self, _server_id: &str, _tool: &ToolDefinition, _work: &Work) -> Option<String> {
         None
     }
 

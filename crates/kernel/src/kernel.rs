@@ -29,6 +29,7 @@ use crate::road::{Read, ReadOutcome, ReadRequest, bounded};
 use crate::running::Running;
 pub(crate) use crate::servers::{Server, ToolFacts};
 use crate::session_context::SessionContext;
+use crate::shown::UnusableTool;
 use crate::store::{Ledger, SharedStore, StoreError, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
@@ -38,6 +39,8 @@ pub use start::RecoveredKernel;
 
 /// How long calls that were cancelled may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
+/// How many servers that were registered wait to be noticed.
+const MAX_REGISTERED: usize = 256;
 /// The most capabilities that are listed.
 const MAX_LISTED: usize = 1000;
 
@@ -90,6 +93,10 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     pub(crate) log: Arc<ReceiptLog>,
     servers: RwLock<HashMap<String, Arc<Server>>>,
+    /// Servers that are to come, and why they are not there.
+    absent: RwLock<HashMap<String, String>>,
+    /// Servers as they are registered.
+    registered: broadcast::Sender<String>,
     /// Ends the background tasks.
     stop: CancellationToken,
     /// The store was removed, or something was taken from it, while it was in use.
@@ -151,8 +158,27 @@ impl ChioKernel {
         if servers.contains_key(&id) {
             return Err(KernelError::DuplicateServer(id));
         }
-        servers.insert(id, Arc::new(Server::new(server)?));
+        servers.insert(id.clone(), Arc::new(Server::new(server)?));
+        drop(servers);
+        self.inner.absent.write().remove(&id);
+        // Without receivers there is no one to tell.
+        let _ = self.inner.registered.send(id);
         Ok(())
+    }
+
+    /// The names of tool servers as they are registered, from now on.
+    pub fn registered_servers(&self) -> broadcast::Receiver<String> {
+        self.inner.registered.subscribe()
+    }
+
+    /// Notes why a tool server is not there, until it is registered.
+    pub fn note_absent(&self, server_id: &str, why: &str) {
+        self.inner.absent.write().insert(server_id.to_owned(), why.to_owned());
+    }
+
+    /// Why a tool server is not there that is to come.
+    pub fn absent(&self, server_id: &str) -> Option<String> {
+        self.inner.absent.read().get(server_id).cloned()
     }
 
     /// Runs one call: the one road. It is [`DetachOnDrop`]: dropping the future does not stop it, only
@@ -256,7 +282,7 @@ impl ChioKernel {
         let Some(server) = self.inner.server(server_id) else { return Ok(None) };
         let Some(provider) = server.connection().resources() else { return Ok(None) };
         let said = provider.list(session, kind).await?;
-        Ok(Some(self.inner.shown_list(server_id, &server, said).await))
+        Ok(Some(self.inner.shown_list(server_id, &server, kind, said).await))
     }
 
     /// Sends a server a notice.
@@ -348,6 +374,13 @@ impl ChioKernel {
             servers.values().map(|server| (*server.connection().manifest()).clone()).collect();
         manifests.sort_by(|one, other| one.server_id.cmp(&other.server_id));
         manifests
+    }
+
+    /// The tools of a server of which the guards in force would deny every call: they are not
+    /// listed.
+    pub fn unusable_tools(&self, server_id: &str) -> Arc<Vec<UnusableTool>> {
+        let server = self.inner.server(server_id);
+        server.map(|server| self.inner.unusable_tools(&server)).unwrap_or_default()
     }
 
     /// The protocols of a tool. None when no such server is registered.

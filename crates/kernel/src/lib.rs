@@ -52,5 +52,6 @@ pub use resource_provider::{
 };
 pub use road::{Permit, Read, ReadOutcome, ReadRequest};
 pub use session_context::SessionContext;
+pub use shown::UnusableTool;
 pub use tool_server::{ToolInvocation, ToolOutput, ToolServerConnection};
 pub use work::{Spent, Work};

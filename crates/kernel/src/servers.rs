@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::error::KernelError;
-use crate::shown::Remembered;
+use crate::shown::{Remembered, Usable};
 use crate::tool_server::ToolServerConnection;
 
 /// A registered tool server.
@@ -28,6 +28,7 @@ pub(crate) struct Server {
 pub(crate) struct Shown {
     pub(crate) manifests: Remembered<ToolManifest>,
     pub(crate) lists: Remembered<Vec<Value>>,
+    pub(crate) usable: Usable,
 }
 
 /// What is known of the tools of one manifest.

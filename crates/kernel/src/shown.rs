@@ -16,10 +16,10 @@ use crate::caller::Session;
 use crate::guard::GuardInput;
 use crate::kernel::Inner;
 use crate::pipeline::{GuardMemo, Pipeline};
-use crate::resource_provider::Offer;
+use crate::resource_provider::{ListKind, Offer};
 use crate::road::{Reviewers, session_tool};
 use crate::servers::Server;
-use crate::work::Work;
+use crate::work::{Work, aside};
 
 /// What stands where words were withheld.
 const NOTICE: &str =
@@ -32,11 +32,12 @@ const WORDS: [&str; 6] = ["description", "title", "$comment", "examples", "defau
 /// What was looked at before.
 pub(crate) struct Remembered<T>(Mutex<Vec<Look<T>>>);
 
-/// One look: by which guards, at what, and what may be shown of it.
-struct Look<T> {
+/// One look: by which guards, at what, and what was found: what may be shown of it, unless it says
+/// otherwise.
+struct Look<T, F = T> {
     by: Arc<Pipeline>,
     said: Arc<T>,
-    shown: Arc<T>,
+    found: Arc<F>,
 }
 
 impl<T> Default for Remembered<T> {
@@ -50,7 +51,7 @@ impl<T: PartialEq> Remembered<T> {
         let remembered = self.0.lock();
         let is_same = |known: &Arc<T>| Arc::ptr_eq(known, said) || **known == **said;
         let mut looks = remembered.iter().filter(|look| Arc::ptr_eq(&look.by, pipeline));
-        looks.find(|look| is_same(&look.said)).map(|look| Arc::clone(&look.shown))
+        looks.find(|look| is_same(&look.said)).map(|look| Arc::clone(&look.found))
     }
 
     fn keep(&self, pipeline: &Arc<Pipeline>, said: Arc<T>, shown: &Arc<T>) {
@@ -60,10 +61,23 @@ impl<T: PartialEq> Remembered<T> {
         if remembered.len() >= MAX_REMEMBERED {
             remembered.remove(0);
         }
-        let (by, shown) = (Arc::clone(pipeline), Arc::clone(shown));
-        remembered.push(Look { by, said, shown });
+        let (by, found) = (Arc::clone(pipeline), Arc::clone(shown));
+        remembered.push(Look { by, said, found });
     }
 }
+
+/// A tool that is not listed, since every call of it would be denied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnusableTool {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub problem: String,
+}
+
+/// Which tools of a manifest cannot be used, by which guards; as it was last looked at.
+#[derive(Default)]
+pub(crate) struct Usable(Mutex<Option<Look<ToolManifest, Vec<UnusableTool>>>>);
 
 /// Which words an entry keeps.
 #[derive(Clone, Copy)]
@@ -80,7 +94,8 @@ impl Inner {
     /// A server's manifest.
     pub(crate) async fn shown_manifest(&self, server: &Server) -> Arc<ToolManifest> {
         let (said, pipeline) = (server.connection().manifest(), self.pipeline());
-        if !pipeline.reviews() {
+        let unusable = self.unusable_tools(server);
+        if !pipeline.reviews() && unusable.is_empty() {
             return said;
         }
         if let Some(shown) = server.shown.manifests.find(&pipeline, &said) {
@@ -99,7 +114,8 @@ impl Inner {
             Err(_) => said.description.as_ref().map(|_| NOTICE.to_owned()),
         };
         shown.tools.clear();
-        for tool in &said.tools {
+        let is_usable = |tool: &&ToolDefinition| unusable.iter().all(|it| it.name != tool.name);
+        for tool in said.tools.iter().filter(is_usable) {
             let Ok(entry) = serde_json::to_value(tool) else { continue };
             let entry = self.shown_entry(&pipeline, &said.server_id, &entry).await;
             let tool = entry.and_then(|entry| serde_json::from_value::<ToolDefinition>(entry).ok());
@@ -110,13 +126,45 @@ impl Inner {
         shown
     }
 
+    /// The tools of a server of which the guards in force would deny every call.
+    pub(crate) fn unusable_tools(&self, server: &Server) -> Arc<Vec<UnusableTool>> {
+        let (said, by) = (server.connection().manifest(), self.pipeline());
+        if let Some(look) = &*server.shown.usable.0.lock()
+            && Arc::ptr_eq(&look.by, &by)
+            && Arc::ptr_eq(&look.said, &said)
+        {
+            return Arc::clone(&look.found);
+        }
+        let found = aside(|| unusable(&by, &said));
+        for UnusableTool { name, problem } in &found {
+            let server = said.server_id.as_str();
+            tracing::warn!(server, tool = name, "the tool is not listed: {problem}");
+        }
+        let found = Arc::new(found);
+        let look = Look { by, said, found: Arc::clone(&found) };
+        *server.shown.usable.0.lock() = Some(look);
+        found
+    }
+
     /// A list of a server, as it writes it.
     pub(crate) async fn shown_list(
         &self,
         server_id: &str,
         server: &Server,
-        said: Arc<Vec<Value>>,
+        kind: ListKind,
+        mut said: Arc<Vec<Value>>,
     ) -> Arc<Vec<Value>> {
+        if kind == ListKind::Tools {
+            let unusable = self.unusable_tools(server);
+            if !unusable.is_empty() {
+                let name =
+                    |entry: &Value| entry.get("name").and_then(Value::as_str).map(str::to_owned);
+                let is_usable = |entry: &&Value| {
+                    unusable.iter().all(|it| name(entry).as_ref() != Some(&it.name))
+                };
+                said = Arc::new(said.iter().filter(is_usable).cloned().collect());
+            }
+        }
         let pipeline = self.pipeline();
         if !pipeline.reviews() {
             return said;
@@ -215,6 +263,20 @@ impl Inner {
         let reviewed = Reviewers::new(pipeline, &input).review_all(value).await;
         reviewed.map(|reviewed| reviewed.value).map_err(drop)
     }
+}
+
+/// The tools of a manifest that some guard would deny every call of.
+fn unusable(by: &Pipeline, said: &ToolManifest) -> Vec<UnusableTool> {
+    let work = Work::long();
+    let mut found = Vec::new();
+    for tool in &said.tools {
+        let mut problems =
+            by.guards().iter().filter_map(|it| it.unusable(&said.server_id, tool, &work));
+        if let Some(problem) = problems.next() {
+            found.push(UnusableTool { name: tool.name.clone(), problem });
+        }
+    }
+    found
 }
 
 /// What the members of an object are.

@@ -181,7 +181,7 @@ pub(crate) async fn when_large<T>(bytes: usize, run: impl FnOnce() -> T) -> T {
 
 /// Runs something that may take long while the other tasks of this thread go on elsewhere. In a
 /// runtime of one thread there is no elsewhere.
-fn aside<T>(run: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) { block_in_place(run) } else { run() }
 }

@@ -74,7 +74,9 @@ pub(crate) async fn judge(guards: &[Arc<dyn Guard>], call: &ExampleCall) -> Judg
                 (Decision::Redact, Some("the receipt keeps the arguments redacted".to_owned()))
             }
             Verdict::Allow => (Decision::Allow, None),
-            Verdict::Deny(reason) => (Decision::Deny, Some(reason)),
+            Verdict::Deny(reason) | Verdict::WrongArguments(reason) => {
+                (Decision::Deny, Some(reason))
+            }
             Verdict::AwaitApproval(reason) => (Decision::Ask, Some(reason)),
         };
         let (guard, evidence) = (guard.name().to_owned(), said.evidence);

@@ -42,7 +42,7 @@ impl Guard for Shadow {
             let said = ask(&**guard, input).await;
             match said.verdict {
                 Verdict::Allow => {}
-                Verdict::Deny(reason) => {
+                Verdict::Deny(reason) | Verdict::WrongArguments(reason) => {
                     let name = guard.name();
                     outcome.evidence = Some(format!("{hash} would deny: {name}: {reason}"));
                     return Ok(outcome);

@@ -79,7 +79,7 @@ fn judge(call: &ExampleCall) {
         let input = call.input(&memo, &work);
         for guard in POLICY.guards() {
             let said = ask(&**guard, &input).await;
-            if matches!(said.verdict, Verdict::Deny(_)) {
+            if matches!(said.verdict, Verdict::Deny(_) | Verdict::WrongArguments(_)) {
                 return;
             }
             assert!(!work.is_spent(), "{} allows what it could not judge", guard.name());

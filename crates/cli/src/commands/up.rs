@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             listener.set_anonymous(agent.anonymous());
         }
         let mut served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
-        served.write_endpoint_file(io, &runtime, true)?;
+        served.listen(io, &runtime, true).await?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
         Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;

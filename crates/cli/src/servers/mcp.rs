@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use async_trait::async_trait;
@@ -40,6 +41,12 @@ pub(super) const KIND: ServerKind = ServerKind {
         Key::new("pass_env", "a list of names", "[]", "variables of ours that it sees as well"),
         Key::new("folder", "a folder", "that of the file", "where it works"),
         Key::new("shared", "true or false", "false", "whether all sessions share one child"),
+        Key::new(
+            "start_timeout",
+            "a time such as `5m`",
+            "2m",
+            "how long it may take to start; its command may have to fetch it first",
+        ),
     ],
     is: |_| true,
     read: |section, paths| Some(Arc::new(read(section, paths)?)),
@@ -60,10 +67,12 @@ pub(crate) struct McpCommand {
     pub(crate) folder: Option<PathBuf>,
     /// Which sessions share a child.
     pub(crate) sharing: Sharing,
+    /// How long it may take to start, where that is not the usual time.
+    pub(crate) start_timeout: Option<Duration>,
 }
 
 impl McpCommand {
-    async fn connect(&self, public_key: PublicKey) -> Result<McpServer> {
+    fn options(&self, public_key: PublicKey) -> Result<McpServerOptions> {
         let mut options = McpServerOptions::new(&self.id, self.command.clone(), public_key);
         options.env = self.env.clone();
         for name in &self.pass_env {
@@ -74,6 +83,12 @@ impl McpCommand {
         }
         options.cwd = self.folder.clone();
         options.sharing = self.sharing;
+        let limits = &mut options.limits;
+        limits.initialize = self.start_timeout.unwrap_or(limits.initialize);
+        Ok(options)
+    }
+
+    async fn connect(&self, options: McpServerOptions) -> Result<McpServer> {
         let started = McpServer::start(options).await;
         started.map_err(|error| {
             anyhow!("the server `{}` is not there: {}", self.id, with_hint(&error))
@@ -99,7 +114,10 @@ impl ToolServer for McpCommand {
                 context.own.serves_in(&self.id, &named);
             }
         }
-        Ok(Box::new(self.connect(context.public_key).await?))
+        let mut options = self.options(context.public_key)?;
+        options.client = context.client;
+        options.limits.stop = context.stop.unwrap_or(options.limits.stop);
+        Ok(Box::new(self.connect(options).await?))
     }
 
     async fn check(&self) -> Check {
@@ -122,7 +140,8 @@ impl ToolServer for McpCommand {
         }
         let said = Said::default();
         let log = tracing_subscriber::registry().with(said.clone());
-        let connect = self.connect(Keypair::generate().public_key().clone());
+        let connect =
+            async { self.connect(self.options(Keypair::generate().public_key().clone())?).await };
         let error = match connect.with_subscriber(log).await {
             Ok(server) => {
                 let manifest = server.manifest();
@@ -166,7 +185,11 @@ impl<S: Subscriber> Layer<S> for Said {
 fn with_hint(error: &McpError) -> String {
     let hint = match error {
         McpError::NotStarted { .. } => "is it installed, and on the PATH?",
-        McpError::Silent { .. } | McpError::Unexpected { .. } | McpError::Ended(_) => {
+        McpError::Silent { .. } => {
+            "does it need longer (--start-timeout, or `start_timeout` in chio.yaml), and does it speak \
+             MCP on standard input and output?"
+        }
+        McpError::Unexpected { .. } | McpError::Ended(_) => {
             "is the command an MCP server that speaks on standard input and output?"
         }
         _ => return error.to_string(),
@@ -194,5 +217,7 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
     }
     // An empty path is where we are.
     let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
-    Some(McpCommand { id: id.text.to_owned(), command, env, pass_env, folder, sharing })
+    let start_timeout = section.duration("start_timeout");
+    let id = id.text.to_owned();
+    Some(McpCommand { id, command, env, pass_env, folder, sharing, start_timeout })
 }

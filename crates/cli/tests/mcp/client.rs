@@ -115,6 +115,13 @@ impl Client {
         }
     }
 
+    /// Ends the input, and waits until the process has ended, well or not.
+    pub(crate) fn leave(mut self) -> Self {
+        drop(self.input.take());
+        self.server.wait();
+        self
+    }
+
     /// Ends the input, and waits until the process has ended well; gives what was still said.
     #[track_caller]
     pub(crate) fn end(mut self) -> Vec<Value> {

@@ -8,6 +8,7 @@ mod credentials;
 mod doctor;
 mod readme;
 mod serve;
+mod starts;
 mod stdio;
 mod support;
 mod up;

@@ -95,14 +95,14 @@ fn what_is_wrong_with_the_file_is_told_before_anything_starts() {
 }
 
 #[test]
-fn a_server_that_does_not_start_starts_nothing() {
+fn servers_of_which_none_starts_start_nothing() {
     let world = World::new();
     world.folder.write(
         "chio.yaml",
-        "servers: [{id: demo}, {id: gone, command: [no-such-program-anywhere]}]\n\
+        "servers: [{id: gone, command: [no-such-program-anywhere]}, {id: lost, command: [\"false\"]}]\n\
          listeners: {http: {listen: \"127.0.0.1:0\"}}\nedges: {mcp: {}}\n",
     );
-    let run = world.line("serve").ends(2).complains("the server `gone` is not there");
+    let run = world.line("serve").ends(2).complains("is not there");
     assert!(!run.stderr.contains("listening"), "{run:#?}");
     assert!(!world.folder.path(".chio/endpoint.json").exists());
 }

@@ -1,6 +1,7 @@
 //! Results of `tools/call`: what the kernel answered, as MCP writes it, with the receipt named.
 
 use chio_core::calendar::rfc3339;
+use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{
     ApprovalRequest, CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation,
     McpTargetExecutor, Outcome, ServerError, TargetProtocolExecutor,
@@ -136,10 +137,11 @@ pub(crate) fn stream_result(evaluation: &Evaluation, chunks: u64, failed: bool) 
 pub(crate) fn words(denial: &Denial) -> String {
     let Denial { code, guard, reason } = denial;
     let who = if guard == Denial::KERNEL { String::new() } else { format!(" by {guard}") };
-    let verb = if *code == chio_core::registry::ErrorCode::ToolServerError {
-        "The tool failed"
-    } else {
-        "Denied"
+    let verb = match code {
+        ErrorCode::ToolServerError => "The tool failed",
+        // Something to correct, and no matter of policy.
+        ErrorCode::InvalidRequestShape => "Not accepted",
+        _ => "Denied",
     };
     format!("{verb}{who}: {reason} [{}]\n{}", code.name(), guidance(*code))
 }

@@ -29,7 +29,7 @@ pub(crate) const fn guidance(code: ErrorCode) -> &'static str {
         ErrorCode::SessionNotInitialized => {
             "Open a new session with `initialize`, then send `notifications/initialized`."
         }
-        ErrorCode::InvalidRequestShape => "Mend the request before it is sent again.",
+        ErrorCode::InvalidRequestShape => "Correct what is named here, and send it again.",
         ErrorCode::AuthMissingOrInvalid => "Renew the credentials, then try again.",
         ErrorCode::CapabilityDenied => {
             "Trying again does not help: the capability does not allow this. Use another tool, or \

@@ -19,7 +19,7 @@ use chio_net::jsonrpc::{Notification, Request, RequestId, Response, RpcError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use initialize::open;
+pub(crate) use initialize::{join_late, open};
 pub(crate) use lists::page;
 
 use crate::error::{invalid, not_ready, unauthenticated};

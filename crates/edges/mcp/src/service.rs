@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::events::Retained;
 use crate::http;
 use crate::limits::McpLimits;
+use crate::methods;
 use crate::names::Names;
 use crate::negotiation::{VERSIONS, Versions};
 use crate::parked::ParkedCalls;
@@ -150,6 +151,18 @@ impl McpService {
             options,
         });
         let (watched, closing) = (Arc::downgrade(&shared), shared.closing.clone());
+        let mut registered = shared.orchestrator.registered_servers();
+        let (later, ending) = (Arc::downgrade(&shared), shared.closing.clone());
+        tokio::spawn(async move {
+            loop {
+                let server = tokio::select! {
+                    () = ending.cancelled() => return,
+                    server = registered.recv() => server,
+                };
+                let (Ok(server), Some(shared)) = (server, later.upgrade()) else { return };
+                methods::join_late(&shared, &server).await;
+            }
+        });
         tokio::spawn(async move {
             loop {
                 tokio::select! {

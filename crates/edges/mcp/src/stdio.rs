@@ -24,8 +24,11 @@ use crate::outlet::Outlet;
 use crate::service::McpService;
 use crate::session::{McpSession, Stage};
 
-/// How long requests may still run when the input has ended or everything ends.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests may still run when the input has ended or everything ends: a client waits two
+/// seconds for all of the end.
+const PATIENCE: Duration = Duration::from_millis(700);
+/// How long requests that were cancelled may take to end, and what was answered to be read.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl McpService {
     /// Serves one client over a pair of byte streams until its input ends.
@@ -55,7 +58,7 @@ impl McpService {
         conversation.end().await;
         drop(conversation);
         if !writing.is_finished() {
-            let _ = tokio::time::timeout(PATIENCE, writing).await;
+            let _ = tokio::time::timeout(LAST_WORDS, writing).await;
         }
         read
     }
@@ -209,10 +212,13 @@ impl Conversation<'_> {
     /// Lets what runs end, then ends the session.
     async fn end(&mut self) {
         let all = async { while self.running.join_next().await.is_some() {} };
-        let Some(session) = self.session.take() else { return all.await };
+        let Some(session) = self.session.take() else { return };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
             session.cancel_all();
-            while self.running.join_next().await.is_some() {}
+            let all = async { while self.running.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(LAST_WORDS, all).await;
+            // What waits for a server is not waited for; calls go on to their receipts.
+            self.running.shutdown().await;
         }
         self.service.shared.sessions.end(&session, Stage::Closed);
         session.leave_servers().await;

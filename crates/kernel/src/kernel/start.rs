@@ -8,7 +8,9 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::{ChioKernel, Inner, KernelParts, make_checkpoints, poll_revocations, sweep};
+use super::{
+    ChioKernel, Inner, KernelParts, MAX_REGISTERED, make_checkpoints, poll_revocations, sweep,
+};
 use crate::cache::TokenCache;
 use crate::error::KernelError;
 use crate::log::{DurableReceipt, ReceiptLog};
@@ -43,6 +45,8 @@ impl KernelParts {
             patterns: Patterns::default(),
             running: Running::default(),
             servers: RwLock::default(),
+            absent: RwLock::default(),
+            registered: broadcast::Sender::new(MAX_REGISTERED),
             stop: CancellationToken::new(),
             lost: CancellationToken::new(),
             config,

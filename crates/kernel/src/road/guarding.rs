@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chio_core::receipt::GuardEvidence;
+use chio_core::registry::ErrorCode;
 
 use super::approval::Need;
 use super::authorize::Authorized;
@@ -87,6 +88,10 @@ impl Inner {
             match said.verdict {
                 Verdict::Allow => {}
                 Verdict::Deny(reason) => return Err(Denial::by_guard(name, reason)),
+                Verdict::WrongArguments(reason) => {
+                    let code = ErrorCode::InvalidRequestShape;
+                    return Err(Denial { code, ..Denial::by_guard(name, reason) });
+                }
                 Verdict::AwaitApproval(_) if approved => {}
                 Verdict::AwaitApproval(reason) => {
                     // Those after it may still deny; then no approver need be asked.

@@ -172,7 +172,9 @@ impl Guard for External {
         for service in self.services.iter().filter(|service| service.concerns(input)) {
             match service.ask(input).await {
                 Verdict::Allow => {}
-                denied @ Verdict::Deny(_) => return Ok(denied.into()),
+                denied @ (Verdict::Deny(_) | Verdict::WrongArguments(_)) => {
+                    return Ok(denied.into());
+                }
                 // Another service may still deny.
                 asks @ Verdict::AwaitApproval(_) if verdict == Verdict::Allow => verdict = asks,
                 Verdict::AwaitApproval(_) => {}

@@ -1,15 +1,22 @@
 //! Arguments against the schema that the tool's server publishes.
 
 mod cost;
+mod lenient;
+mod words;
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use chio_core::manifest::ToolDefinition;
-use chio_kernel::{GuardInput, Spent, Verdict, Work};
-use chio_yaml::{Key, Section, shortened};
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use chio_kernel::{Guard, GuardInput, GuardOutcome, Spent, Verdict, Work};
+use chio_yaml::{Key, Section};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
 use self::cost::{Graph, MAX_BACKTRACKS, MAX_PATTERN, Unbounded};
+use self::lenient::is_forgiven;
+use self::words::{in_words, shown};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
 use crate::tool_cache::ToolCache;
@@ -18,17 +25,28 @@ use crate::tool_cache::ToolCache;
 const MAX_BYTES: usize = 1 << 20;
 /// How much longer it takes to tell what is wrong with a value than that something is.
 const TELLING: u64 = 8;
+/// Why a call of a tool without a schema is denied.
+const MISSING: &str = "`on_missing`: the tool has no schema for its arguments";
 /// What our own extensions begin with.
 const EXTENSION: &str = "x-chio-";
 
 pub(crate) const KIND: GuardKind = GuardKind {
     name: "argument-schema",
     section: "chio.schema",
-    about: "Holds arguments against the input schema that the tool's server publishes. A schema \
-            that cannot be used, that refers to another document, or that takes too many steps to \
-            hold these arguments against, denies. It is always there.",
+    about: "Holds arguments against the input schema that the tool's server publishes. The caller \
+            is told which member is wrong and what the schema expects. A schema that cannot be \
+            used, that refers to another document, or that takes too many steps to hold these \
+            arguments against, denies; a tool that every call is denied of for its schema is not \
+            listed. It is always there.",
     keys: &[
         Key::ENABLED,
+        Key::new(
+            "mode",
+            "`lenient` or `strict`",
+            "lenient",
+            "`lenient` leaves to the server what many take: members that the schema does not know, \
+             `\"7\"` for a number, a number for text, `null`",
+        ),
         Key::new(
             "on_missing",
             "`allow` or `deny`",
@@ -44,8 +62,9 @@ fn build(section: &Section<'_>, _: &Building<'_>) -> Option<Built> {
     section.enabled(true)?;
     let deny_missing =
         section.one_of("on_missing", &[("allow", false), ("deny", true)]).unwrap_or(false);
-    let guard = ArgumentSchema { deny_missing, compiled: ToolCache::new() };
-    Some(Built::deciding(KIND.name, Some(forbidden()), move |input| guard.verdict(input)))
+    let lenient = section.one_of("mode", &[("lenient", true), ("strict", false)]).unwrap_or(true);
+    let guard = ArgumentSchema { deny_missing, lenient, compiled: ToolCache::new() };
+    Some(Built { guard: Arc::new(guard), forbidden: Some(forbidden()) })
 }
 
 fn forbidden() -> ExampleCall {
@@ -71,57 +90,100 @@ struct Compiled {
 
 struct ArgumentSchema {
     deny_missing: bool,
+    /// Whether the server is asked where many would take what their schema does not.
+    lenient: bool,
     compiled: ToolCache<Compiled>,
 }
 
 impl ArgumentSchema {
     fn verdict(&self, input: &GuardInput<'_>) -> Result<Verdict, String> {
-        let schema = input.tool.map(|tool| &tool.input_schema);
-        let says =
-            |schema: &&Map<String, Value>| schema.keys().any(|it| !it.starts_with(EXTENSION));
-        let Some(schema) = schema.filter(says) else {
-            return Ok(if self.deny_missing {
-                Verdict::Deny("`on_missing`: the tool has no schema for its arguments".to_owned())
-            } else {
-                Verdict::Allow
+        let Some(schema) = input.tool.and_then(schema_of) else {
+            return Ok(match self.deny_missing {
+                true => Verdict::Deny(MISSING.to_owned()),
+                false => Verdict::Allow,
             });
         };
-        let (server, tool) = (input.server_id, input.tool_name);
-        // A server may publish another schema under the same name at any time.
-        let is_current = |compiled: &Compiled| compiled.schema == *schema;
-        let make = || {
-            let validator = compile(schema, input.work)?;
-            Ok::<_, Spent>(Compiled { schema: schema.clone(), validator })
-        };
-        let compiled = self.compiled.get_or_make(server, tool, is_current, make);
+        let compiled = self.compiled(input.server_id, input.tool_name, schema, input.work);
         let compiled = compiled.map_err(|spent| spent.to_string())?;
         match &compiled.validator {
-            Ok((graph, validator)) => fits(graph, validator, input),
+            Ok((graph, validator)) => self.fits(graph, validator, input),
             Err(why) => Ok(unusable(why)),
         }
     }
+
+    fn compiled(
+        &self,
+        server: &str,
+        tool: &str,
+        schema: &Map<String, Value>,
+        work: &Work,
+    ) -> Result<Arc<Compiled>, Spent> {
+        // A server may publish another schema under the same name at any time.
+        let is_current = |compiled: &Compiled| compiled.schema == *schema;
+        let make = || Ok(Compiled { schema: schema.clone(), validator: compile(schema, work)? });
+        self.compiled.get_or_make(server, tool, is_current, make)
+    }
+
+    /// Whether arguments fit, after what that takes was charged.
+    fn fits(
+        &self,
+        graph: &Graph,
+        validator: &Validator,
+        input: &GuardInput<'_>,
+    ) -> Result<Verdict, String> {
+        let steps = match graph.steps(input.arguments, input.argument_bytes, input.work) {
+            Ok(steps) => steps,
+            Err(Unbounded::TooDeep) => return Ok(unusable("its parts lie too deep in each other")),
+            Err(Unbounded::Spent) => return Err(Spent.to_string()),
+        };
+        input.work.charge(steps).map_err(|spent| spent.to_string())?;
+        if validator.is_valid(input.arguments) {
+            return Ok(Verdict::Allow);
+        }
+        input.work.charge(steps.saturating_mul(TELLING)).map_err(|spent| spent.to_string())?;
+        let mut errors = validator.iter_errors(input.arguments).peekable();
+        let is_told = errors.peek().is_some();
+        let mut wrong = errors.filter(|error| !(self.lenient && is_forgiven(error)));
+        let why = match wrong.next() {
+            None if is_told => return Ok(Verdict::Allow),
+            None => "it does not say which of them".to_owned(),
+            Some(error) => in_words(&error, input.tool),
+        };
+        Ok(Verdict::WrongArguments(format!("the arguments do not fit the tool's schema: {why}")))
+    }
+}
+
+#[async_trait]
+impl Guard for ArgumentSchema {
+    fn name(&self) -> &str {
+        KIND.name
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        self.verdict(input).map(Into::into)
+    }
+
+    fn unusable(&self, server_id: &str, tool: &ToolDefinition, work: &Work) -> Option<String> {
+        let Some(schema) = schema_of(tool) else {
+            return self.deny_missing.then(|| MISSING.to_owned());
+        };
+        let compiled = self.compiled(server_id, &tool.name, schema, work).ok()?;
+        compiled.validator.as_ref().err().map(|why| words_of_unusable(why))
+    }
+}
+
+/// The schema of a tool, where it says anything.
+fn schema_of(tool: &ToolDefinition) -> Option<&Map<String, Value>> {
+    let schema = &tool.input_schema;
+    schema.keys().any(|it| !it.starts_with(EXTENSION)).then_some(schema)
+}
+
+fn words_of_unusable(why: &str) -> String {
+    format!("the tool's input schema cannot be used: {why}")
 }
 
 fn unusable(why: &str) -> Verdict {
-    Verdict::Deny(format!("the tool's input schema cannot be used: {why}"))
-}
-
-/// Whether arguments fit, after what that takes was charged.
-fn fits(graph: &Graph, validator: &Validator, input: &GuardInput<'_>) -> Result<Verdict, String> {
-    let steps = match graph.steps(input.arguments, input.argument_bytes, input.work) {
-        Ok(steps) => steps,
-        Err(Unbounded::TooDeep) => return Ok(unusable("its parts lie too deep in each other")),
-        Err(Unbounded::Spent) => return Err(Spent.to_string()),
-    };
-    input.work.charge(steps).map_err(|spent| spent.to_string())?;
-    if validator.is_valid(input.arguments) {
-        return Ok(Verdict::Allow);
-    }
-    input.work.charge(steps.saturating_mul(TELLING)).map_err(|spent| spent.to_string())?;
-    let error = validator.validate(input.arguments).err();
-    let known = input.tool.map(known_members).unwrap_or_default();
-    let why = error.map_or_else(|| "it does not fit".to_owned(), |it| in_words(&it, &known));
-    Ok(Verdict::Deny(format!("the arguments do not fit the tool's schema: {why}")))
+    Verdict::Deny(words_of_unusable(why))
 }
 
 /// Makes a schema ready, after what that takes was charged. It never fetches anything.
@@ -156,40 +218,4 @@ fn built(schema: &Value) -> Result<Validator, String> {
             format!("`{place}` breaks `{}` of JSON Schema itself", error.kind().keyword())
         }
     })
-}
-
-/// Where and which rule, never a value.
-fn in_words(error: &ValidationError<'_>, known: &[&str]) -> String {
-    let path = error.instance_path().as_str();
-    let place = shown(path);
-    let keyword = error.kind().keyword();
-    let asks = match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            property.as_str().map(|name| format!("`{}`", shown(name)))
-        }
-        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => Some(kind.to_string()),
-        ValidationErrorKind::AdditionalProperties { .. } if path.is_empty() => {
-            let names: Vec<String> =
-                known.iter().map(|name| format!("`{}`", shown(name))).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Some(format!("no other members than {names}"))
-        }
-        _ => None,
-    };
-    let asks = asks.map(|asks| format!(", which asks for {asks}")).unwrap_or_default();
-    if path.is_empty() {
-        return format!("they break `{keyword}`{asks}");
-    }
-    format!("`{place}` breaks `{keyword}`{asks}")
-}
-
-/// The members that a tool's schema knows, as its server publishes them.
-fn known_members(tool: &ToolDefinition) -> Vec<&str> {
-    let known = tool.input_schema.get("properties").and_then(Value::as_object);
-    known.into_iter().flat_map(|known| known.keys().take(16).map(String::as_str)).collect()
-}
-
-/// A place as a reason may repeat it: short and printable.
-fn shown(text: &str) -> String {
-    shortened(if text.is_empty() { "/" } else { text }, 80)
 }

@@ -1,6 +1,7 @@
 //! One life of a child: from its first exchange to its end.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use chio_core::protocol::DiscoveryProtocol;
@@ -16,7 +17,7 @@ use crate::error::McpError;
 use crate::manifest::{self, Manifests};
 use crate::options::McpServerOptions;
 use crate::outside::{self, ServedSessions};
-use crate::stdio::{self, Link};
+use crate::stdio::{self, Link, harmless};
 use crate::{list, wire};
 
 /// What a child is started for.
@@ -43,9 +44,13 @@ impl Child {
     /// When it does not start, or does not introduce itself.
     pub(crate) async fn start(config: &Arc<ChildConfig>) -> Result<(Arc<Self>, Link), McpError> {
         let settings = &config.settings;
-        let audience = config.sessions.audience(settings.sharing);
-        let (conversation, outside) = Conversation::new(Arc::clone(settings), audience);
+        let (conversation, outside) = Conversation::new(Arc::clone(settings));
         let link = stdio::open(&conversation)?;
+        // A process that is gone is not spoken to, and its end is told.
+        tokio::select! {
+            audience = config.sessions.audience(settings.sharing) => conversation.address(audience),
+            () = conversation.over().cancelled() => {}
+        }
         let introduced = introduce(&conversation).await?;
         let offer = offer(&introduced)?;
         if config.sessions.session_id().is_none() {
@@ -71,8 +76,18 @@ impl Child {
     pub(crate) async fn list_tools(&self) -> Result<(), McpError> {
         let entries = self.list(ListKind::Tools).await?;
         let ChildConfig { settings, manifests, sessions } = &*self.config;
-        let (tools, problems) = manifest::tools(&entries, &manifests.current());
-        problems.into_iter().for_each(|problem| settings.note(problem));
+        let (tools, mut problems) = manifest::tools(&entries, &manifests.current());
+        for entry in entries.iter() {
+            let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+            let told = list::repairs(entry).collect::<Vec<_>>().join("; ");
+            if !told.is_empty() {
+                problems
+                    .push(format!("the input schema of the tool `{name}` is put right: {told}"));
+            }
+        }
+        for problem in manifests.not_told(problems) {
+            settings.note(harmless(problem.as_bytes()));
+        }
         let task_tools = entries.iter().filter_map(task_tool).collect();
         *self.task_tools.write() = task_tools;
         manifests.set(sessions.session_id(), tools);
@@ -141,12 +156,15 @@ impl Child {
 async fn introduce(conversation: &Conversation) -> Result<Value, McpError> {
     let params = json!({
         "protocolVersion": wire::VERSION,
-        "capabilities": conversation.audience.announced(),
+        "capabilities": conversation.audience().announced(),
         "clientInfo": {"name": "chio", "version": env!("CARGO_PKG_VERSION")},
     });
-    let within = conversation.settings.limits.initialize;
-    let params = members(params);
-    let introduced = conversation.request_within(within, "initialize", params).await?;
+    let (within, params) = (conversation.settings.limits.initialize, members(params));
+    let introduced = tokio::select! {
+        biased;
+        introduced = conversation.request_within(within, "initialize", params) => introduced?,
+        never = tell_progress(&conversation.settings) => match never {},
+    };
     let version = introduced.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     if !wire::VERSIONS.contains(&version) {
         let found = version.chars().take(40).collect();
@@ -156,6 +174,16 @@ async fn introduce(conversation: &Conversation) -> Result<Value, McpError> {
         return Err(McpError::Deaf);
     }
     Ok(introduced)
+}
+
+/// Tells the log now and then that a child is waited for.
+async fn tell_progress(settings: &McpServerOptions) -> Infallible {
+    let (within, began) = (settings.limits.initialize, Instant::now());
+    loop {
+        tokio::time::sleep(settings.limits.progress.min(within / 4)).await;
+        let (waited, within) = (began.elapsed().as_secs(), within.as_secs());
+        settings.note(format_args!("it is waited for since {waited}s, at most {within}s"));
+    }
 }
 
 fn offer(introduced: &Value) -> Result<Offer, McpError> {

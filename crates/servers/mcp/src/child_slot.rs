@@ -15,8 +15,8 @@ use crate::backoff::Backoff;
 use crate::child::{Child, ChildConfig};
 use crate::error::McpError;
 use crate::manifest::Manifests;
-use crate::options::McpServerOptions;
-use crate::outside::ServedSessions;
+use crate::options::{McpServerOptions, Sharing};
+use crate::outside::{First, ServedSessions};
 use crate::stdio::Link;
 use crate::subscriptions::Subscriptions;
 
@@ -38,10 +38,13 @@ struct Taken {
 }
 
 impl ChildSlot {
-    /// The slot that sessions share.
+    /// The slot that sessions share; or that the first has, where its client is told of before.
     pub(crate) fn shared(settings: Arc<McpServerOptions>, manifests: Arc<Manifests>) -> Self {
         let subscriptions = Arc::<Subscriptions>::default();
-        let sessions = ServedSessions::Shared(Arc::clone(&subscriptions));
+        let sessions = match (settings.sharing, &settings.client) {
+            (Sharing::Single, Some(client)) => ServedSessions::First(First::new(client.clone())),
+            _ => ServedSessions::Shared(Arc::clone(&subscriptions)),
+        };
         Self::new(ChildConfig { settings, manifests, sessions }, subscriptions)
     }
 
@@ -66,10 +69,12 @@ impl ChildSlot {
 
     /// The session whose slot it is.
     pub(crate) fn session(&self) -> Option<&SessionContext> {
-        match &self.config.sessions {
-            ServedSessions::Session(session) => Some(session),
-            ServedSessions::Shared(_) => None,
-        }
+        self.config.sessions.session()
+    }
+
+    /// Gives the slot to a session, where it waits for one whose client is this one's.
+    pub(crate) fn take(&self, context: &SessionContext) -> bool {
+        self.config.sessions.take(context)
     }
 
     /// The child; one is started when there is none.

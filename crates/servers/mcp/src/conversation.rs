@@ -8,7 +8,7 @@ mod events;
 mod routing;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chio_core::text::members;
@@ -36,7 +36,8 @@ const INITIALIZE: &str = "initialize";
 /// The conversation with one child.
 pub(crate) struct Conversation {
     pub(crate) settings: Arc<McpServerOptions>,
-    pub(crate) audience: Audience,
+    /// Whom the child speaks to; none as long as that is not known.
+    audience: OnceLock<Audience>,
     pub(crate) outbox: Outbox,
     pub(crate) list_cache: ListCache,
     /// A permit for each byte that may still wait for a client.
@@ -92,17 +93,13 @@ impl Drop for Waiting<'_> {
 }
 
 impl Conversation {
-    /// A conversation with a child that speaks to these. What belongs to no call comes out at the other
-    /// end.
-    pub(crate) fn new(
-        settings: Arc<McpServerOptions>,
-        audience: Audience,
-    ) -> (Arc<Self>, mpsc::Receiver<Outside>) {
+    /// A conversation with a child. What belongs to no call comes out at the other end.
+    pub(crate) fn new(settings: Arc<McpServerOptions>) -> (Arc<Self>, mpsc::Receiver<Outside>) {
         let (outside, others) = mpsc::channel(MAX_OUTSIDE);
         let limits = &settings.limits;
         let room = usize::try_from(limits.max_held_bytes).unwrap_or(Semaphore::MAX_PERMITS);
         let conversation = Self {
-            audience,
+            audience: OnceLock::new(),
             outbox: Outbox::new(limits.max_queued_bytes),
             list_cache: ListCache::default(),
             room: Arc::new(Semaphore::new(room)),
@@ -114,6 +111,16 @@ impl Conversation {
             settings,
         };
         (Arc::new(conversation), others)
+    }
+
+    /// Says whom the child speaks to.
+    pub(crate) fn address(&self, audience: Audience) {
+        let _ = self.audience.set(audience);
+    }
+
+    /// Whom the child speaks to.
+    pub(crate) fn audience(&self) -> &Audience {
+        self.audience.get().unwrap_or(&Audience::Nobody)
     }
 
     /// Cancelled when the child is gone.

@@ -24,11 +24,12 @@ mod options;
 mod outbox;
 mod outside;
 mod provider;
+mod schema;
 mod server;
 mod stdio;
 mod subscriptions;
 mod wire;
 
 pub use error::McpError;
-pub use options::{Limits, McpServerOptions, Sharing};
+pub use options::{ComingClient, Limits, McpServerOptions, Sharing};
 pub use server::McpServer;

@@ -7,10 +7,11 @@ use chio_core::canonical;
 use chio_kernel::ListKind;
 use chio_net::jsonrpc::RpcError;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::conversation::Conversation;
 use crate::error::McpError;
+use crate::schema;
 
 /// What is remembered of a child's lists, until it says that they have changed.
 #[derive(Default)]
@@ -77,7 +78,7 @@ pub(crate) async fn entries(
     if let Some(entries) = cached {
         return Ok(entries);
     }
-    let entries = match all_pages(conversation, kind).await {
+    let mut entries = match all_pages(conversation, kind).await {
         // Many servers that have resources have no templates of them.
         Err(McpError::Answered { code: RpcError::METHOD_NOT_FOUND, .. })
             if kind == ListKind::ResourceTemplates =>
@@ -86,9 +87,38 @@ pub(crate) async fn entries(
         }
         listed => listed?,
     };
+    if kind == ListKind::Tools {
+        entries.iter_mut().for_each(put_right);
+    }
     let entries = Arc::new(entries);
     conversation.list_cache.keep(kind, changes, &entries);
     Ok(entries)
+}
+
+/// Puts the input schema of a tool right; what it took stands in the entry's `_meta`.
+fn put_right(entry: &mut Value) {
+    // That is for us to say.
+    if let Some(Value::Object(chio)) = entry.pointer_mut("/_meta/chio") {
+        chio.remove("repaired");
+    }
+    let Some(Value::Object(schema)) = entry.get_mut("inputSchema") else { return };
+    let repairs = schema::repair(schema);
+    let Value::Object(entry) = entry else { return };
+    if !repairs.is_empty() {
+        let meta = entry.entry("_meta").or_insert_with(|| json!({}));
+        if !meta.is_object() {
+            *meta = json!({});
+        }
+        if let Value::Object(meta) = meta {
+            meta.insert("chio".to_owned(), json!({"repaired": repairs}));
+        }
+    }
+}
+
+/// What it took to put the input schema of a tool right.
+pub(crate) fn repairs(entry: &Value) -> impl Iterator<Item = &str> {
+    let repairs = entry.pointer("/_meta/chio/repaired").and_then(Value::as_array);
+    repairs.into_iter().flatten().filter_map(Value::as_str)
 }
 
 async fn all_pages(conversation: &Conversation, kind: ListKind) -> Result<Vec<Value>, McpError> {

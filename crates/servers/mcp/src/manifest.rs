@@ -18,6 +18,8 @@ const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "
 pub(crate) struct Manifests {
     current: RwLock<Arc<ToolManifest>>,
     parts: Mutex<Parts>,
+    /// What the log was told of the tools that were listed last: each child lists the same.
+    told: Mutex<Vec<String>>,
 }
 
 /// Who offers what. Most children of a server offer the same, so each list is kept once.
@@ -39,7 +41,19 @@ impl Manifests {
     pub(crate) fn new(server_id: &str, public_key: PublicKey) -> Self {
         let manifest =
             ToolManifest::unsigned(server_id, server_id, NO_VERSION, Vec::new(), public_key);
-        Self { current: RwLock::new(Arc::new(manifest)), parts: Mutex::default() }
+        Self {
+            current: RwLock::new(Arc::new(manifest)),
+            parts: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// What is new of the problems with the tools of a child.
+    pub(crate) fn not_told(&self, problems: Vec<String>) -> Vec<String> {
+        let mut told = self.told.lock();
+        let new = problems.iter().filter(|it| !told.contains(it)).cloned().collect();
+        *told = problems;
+        new
     }
 
     /// What is offered now.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
 use chio_core::with_defaults;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 /// Who works with which child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,10 +18,14 @@ pub enum Sharing {
     PerSession,
     /// All sessions have one.
     Shared,
-    /// There will be one session, which makes every call: the child that tells what the server
-    /// offers ends before the session's begins. Some servers cannot run twice at once.
+    /// There will be one session, which makes every call: it has the child that tells what the
+    /// server offers, where that was told what the session's client can do. Else that child ends
+    /// before the session's begins. Some servers cannot run twice at once.
     Single,
 }
+
+/// What the client of the only session can do, as it says itself: none as long as it has not come.
+pub type ComingClient = watch::Receiver<Option<Map<String, Value>>>;
 
 /// What an MCP server is started with.
 #[derive(Clone)]
@@ -34,6 +40,8 @@ pub struct McpServerOptions {
     pub cwd: Option<PathBuf>,
     /// Who works with which child.
     pub sharing: Sharing,
+    /// The client of the only session, which the child waits for before it is spoken to.
+    pub client: Option<ComingClient>,
     /// The key in its manifest.
     pub public_key: PublicKey,
     /// How far it may go.
@@ -53,6 +61,7 @@ impl McpServerOptions {
             env: BTreeMap::new(),
             cwd: None,
             sharing: Sharing::default(),
+            client: None,
             public_key,
             limits: Limits::default(),
         }
@@ -101,8 +110,10 @@ with_defaults! {
         pub max_list_bytes: usize = 32 << 20,
         /// How many resources a session may ask to be told of.
         pub max_subscriptions: usize = 1000,
-        /// How long the first exchange of a child may take.
-        pub initialize: Duration = Duration::from_secs(30),
+        /// How long a child may take to introduce itself: its command may have to fetch it first.
+        pub initialize: Duration = Duration::from_secs(120),
+        /// How often the log is told meanwhile that it is waited for.
+        pub progress: Duration = Duration::from_secs(5),
         /// How long a page of a list may take.
         pub list: Duration = Duration::from_secs(30),
         /// How long a child may take to end once its input has, and again once it was told to.

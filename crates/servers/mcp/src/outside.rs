@@ -1,16 +1,17 @@
 //! What a child says outside of any call: to the session that it belongs to, and to no other.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chio_kernel::{ServerNotification, SessionContext};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::child::{Child, ChildConfig};
 use crate::conversation::{Audience, Change, ChildQuestion, Outside, QueuedNotification};
-use crate::options::Sharing;
+use crate::options::{ComingClient, Sharing};
 use crate::subscriptions::Subscriptions;
 
 /// How many questions outside of any call are with the client at once.
@@ -24,23 +25,80 @@ pub(crate) enum ServedSessions {
     Session(SessionContext),
     /// All sessions; some have subscribed to resources.
     Shared(Arc<Subscriptions>),
+    /// The first session that comes, if its client is the one that was told of before.
+    First(First),
+}
+
+/// The place of the first session.
+pub(crate) struct First {
+    pub(crate) client: ComingClient,
+    /// What the child was told that the client can do.
+    audience: OnceLock<Audience>,
+    session: OnceLock<SessionContext>,
+    has_come: CancellationToken,
+}
+
+impl First {
+    pub(crate) fn new(client: ComingClient) -> Self {
+        let (audience, session) = (OnceLock::new(), OnceLock::new());
+        Self { client, audience, session, has_come: CancellationToken::new() }
+    }
+
+    /// What the client can do. Waits until that is known.
+    async fn audience(&self) -> Audience {
+        let mut client = self.client.clone();
+        let known = client.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
+        self.audience.get_or_init(|| Audience::session(&known.unwrap_or_default())).clone()
+    }
+
+    /// Takes a session in; false where another has come before, or its client is another.
+    fn take(&self, context: &SessionContext) -> bool {
+        let is_announced = self.audience.get() == Some(&Audience::session(context.client()));
+        let taken = is_announced && self.session.set(context.clone()).is_ok();
+        if taken {
+            self.has_come.cancel();
+        }
+        taken
+    }
 }
 
 impl ServedSessions {
-    /// The session's name.
-    pub(crate) fn session_id(&self) -> Option<&str> {
+    /// The session, where there is one.
+    pub(crate) fn session(&self) -> Option<&SessionContext> {
         match self {
-            Self::Session(session) => Some(&session.session().id),
+            Self::Session(session) => Some(session),
+            Self::First(first) => first.session.get(),
             Self::Shared(_) => None,
         }
     }
 
-    /// Whom the child speaks to.
-    pub(crate) fn audience(&self, sharing: Sharing) -> Audience {
+    /// The name of the session that the child was started for.
+    pub(crate) fn session_id(&self) -> Option<&str> {
+        match self {
+            Self::Session(session) => Some(&session.session().id),
+            Self::First(_) | Self::Shared(_) => None,
+        }
+    }
+
+    /// Whom the child speaks to. Waits until that is known.
+    pub(crate) async fn audience(&self, sharing: Sharing) -> Audience {
         match self {
             Self::Session(session) => Audience::session(session.client()),
+            Self::First(first) => first.audience().await,
             Self::Shared(_) if sharing == Sharing::Shared => Audience::Shared,
             Self::Shared(_) => Audience::Nobody,
+        }
+    }
+
+    /// Takes the first session in, where there is a place for it.
+    pub(crate) fn take(&self, context: &SessionContext) -> bool {
+        matches!(self, Self::First(first) if first.take(context))
+    }
+
+    /// Waits until there is a session to tell things to.
+    async fn ready(&self) {
+        if let Self::First(first) = self {
+            first.has_come.cancelled().await;
         }
     }
 
@@ -48,6 +106,11 @@ impl ServedSessions {
     async fn notify(&self, server_id: &str, notification: ServerNotification) {
         match self {
             Self::Session(session) => session.notice(server_id, notification).await,
+            Self::First(first) => {
+                if let Some(session) = first.session.get() {
+                    session.notice(server_id, notification).await;
+                }
+            }
             Self::Shared(subscriptions) => {
                 let Some(Value::String(uri)) = notification.params.get("uri") else { return };
                 for session in subscriptions.sessions(uri) {
@@ -66,6 +129,7 @@ pub(crate) async fn forward(
 ) {
     let mut questions = JoinSet::new();
     let forwarding = async {
+        config.sessions.ready().await;
         while let Some(said) = outside.recv().await {
             match said {
                 Outside::ServerNotification(QueuedNotification { notification, .. }) => {
@@ -89,7 +153,7 @@ pub(crate) async fn forward(
 
 async fn ask(config: Arc<ChildConfig>, asked: ChildQuestion) {
     let ChildQuestion { question, reply, .. } = asked;
-    if let ServedSessions::Session(session) = &config.sessions {
+    if let Some(session) = config.sessions.session() {
         reply.give(session.ask(&config.settings.server_id, question).await);
     }
 }

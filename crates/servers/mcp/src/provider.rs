@@ -23,7 +23,15 @@ impl ResourceProvider for McpServer {
         let session_id = context.session().id.clone();
         self.close(&session_id).await;
         let (opened, child) = match self.sharing() {
+            Sharing::Single if self.shared().take(&context) => {
+                let slot = Arc::clone(self.shared());
+                let child = slot.child().await?;
+                (Opened::Own(slot), child)
+            }
             Sharing::PerSession | Sharing::Single => {
+                if self.sharing() == Sharing::Single && self.shared().session().is_none() {
+                    self.shared().rest().await;
+                }
                 let slot = Arc::new(self.shared().for_session(context));
                 let child = slot.child().await?;
                 (Opened::Own(slot), child)

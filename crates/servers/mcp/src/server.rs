@@ -51,7 +51,7 @@ impl McpServer {
         let manifests = Arc::new(Manifests::new(&settings.server_id, settings.public_key.clone()));
         let shared = Arc::new(ChildSlot::shared(Arc::clone(&settings), Arc::clone(&manifests)));
         shared.child().await?;
-        if settings.sharing == Sharing::Single {
+        if settings.sharing == Sharing::Single && settings.client.is_none() {
             shared.rest().await;
         }
         let inner = Inner { settings, manifests, shared, sessions: Mutex::default() };

@@ -239,11 +239,14 @@ impl Process {
         };
         self.group.end();
         let _ = self.child.wait().await;
+        // Where it was stopped, no more is waited for.
+        let leftovers =
+            if error == McpError::Stopped { limits.stop.min(LEFTOVERS) } else { LEFTOVERS };
         if !read_all {
-            let _ = timeout(LEFTOVERS, &mut self.reader).await;
+            let _ = timeout(leftovers, &mut self.reader).await;
         }
         conversation.end(&error);
-        let _ = timeout(LEFTOVERS, &mut self.logger).await;
+        let _ = timeout(leftovers, &mut self.logger).await;
         if error != McpError::Stopped {
             conversation.settings.note(&error);
         }

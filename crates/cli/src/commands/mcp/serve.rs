@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use chio_mcp_adapter::Sharing;
@@ -10,6 +11,7 @@ use chio_mcp_adapter::Sharing;
 use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
 use crate::admission::Anonymous;
+use crate::duration;
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig};
@@ -57,6 +59,9 @@ pub(crate) struct Args {
     /// Let all sessions share one child, in place of one for each
     #[arg(long)]
     shared: bool,
+    /// How long the server may take to start: its command may have to fetch it first [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
+    start_timeout: Option<Duration>,
     /// A variable of our environment that the server sees besides the usual ones; can be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -100,6 +105,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         listeners: vec![listener],
         edges: vec![edge],
         starting: Some(starting),
+        ends_with_client: args.http.is_none(),
         ..args.serve.plan(io, args.store.location(io)?, CHOOSE)?
     };
     plan.run(io)
@@ -154,6 +160,7 @@ impl Args {
                 (false, Some(_)) => Sharing::PerSession,
                 (false, None) => Sharing::Single,
             },
+            start_timeout: self.start_timeout,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chio_core::hash::sha256_hex;
+use chio_core::registry::ErrorCode;
 use chio_core::text::is_sound;
 use chio_cross_protocol::{ApprovalRequest, CapabilityBridge, OrchestratedRequest, Outcome};
 use chio_edge::call_metadata::{CallMetadata, MetadataLayout, MetadataSource};
@@ -11,11 +12,12 @@ use chio_net::jsonrpc::{RequestId, RpcError};
 use serde_json::{Map, Value};
 
 use super::RequestContext;
+use super::lists::NOT_THERE;
 use super::meta::take_meta;
 use crate::answer;
 use crate::bridge::McpBridge;
 use crate::caller::{McpCaller, RequestScope, WaitingRequest};
-use crate::error::{invalid_params, unauthenticated, unreleased};
+use crate::error::{invalid_params, registered, unauthenticated, unreleased};
 use crate::parked::{Ended, Joined, ParkedCalls, Run, is_plain};
 use crate::session::McpSession;
 use crate::tasks;
@@ -112,7 +114,12 @@ async fn read_call(context: &mut RequestContext<'_>) -> Result<OrchestratedReque
     let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
     let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
     let orchestrator = &session.shared.orchestrator;
-    let fidelity = orchestrator.fidelity(server, tool, McpBridge.protocol()).ok_or_else(unknown)?;
+    let Some(fidelity) = orchestrator.fidelity(server, tool, McpBridge.protocol()) else {
+        return Err(match orchestrator.absent(server) {
+            Some(_) => registered(RpcError::INTERNAL_ERROR, NOT_THERE, ErrorCode::ToolServerError),
+            None => unknown(),
+        });
+    };
     if !fidelity.is_published() {
         return Err(unknown());
     }

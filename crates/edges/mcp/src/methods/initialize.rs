@@ -5,7 +5,9 @@ use std::sync::Arc;
 use chio_core::capability::PresentedToken;
 use chio_core::crypto::random_bytes;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{CapabilityBridge, Offer, Principal, Refused};
+use chio_cross_protocol::{
+    Caller as _, CapabilityBridge, KernelError, Offer, Principal, Refused, ServerNotification,
+};
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
@@ -91,27 +93,54 @@ pub(crate) async fn open(
     Ok((session, result))
 }
 
-/// Begins the session with every server that has more than tools.
+/// Begins the session with every server that has more than tools. One that cannot be had does not
+/// keep the session from the others.
 async fn join_servers(
     session: &Arc<McpSession>,
     token: &PresentedToken,
 ) -> Result<Vec<Offer>, RpcError> {
-    let (shared, mut offers) = (&session.shared, Vec::new());
-    for server in shared.names.servers() {
-        let caller = McpCaller::for_session(session, server);
-        let client = session.client.clone();
-        let begun = shared.orchestrator.begin_session(server, caller, token.clone(), client).await;
-        match begun {
-            Ok(offer) => offers.extend(offer),
+    let (mut offers, mut joined, mut failed) = (Vec::new(), 0, None);
+    for server in session.shared.names.servers() {
+        match join_server(session, server, token).await {
+            Ok(offer) => {
+                joined += 1;
+                offers.extend(offer);
+            }
             Err(error) => {
                 let message = format!("server `{server}` cannot be had: {error}");
                 tracing::error!("{message}");
                 let code = ErrorCode::ToolServerError;
-                return Err(registered(RpcError::INTERNAL_ERROR, message, code));
+                failed = Some(registered(RpcError::INTERNAL_ERROR, message, code));
             }
         }
     }
-    Ok(offers)
+    failed.filter(|_| joined == 0).map_or(Ok(offers), Err)
+}
+
+async fn join_server(
+    session: &Arc<McpSession>,
+    server: &str,
+    token: &PresentedToken,
+) -> Result<Option<Offer>, KernelError> {
+    let (caller, client) = (McpCaller::for_session(session, server), session.client.clone());
+    session.shared.orchestrator.begin_session(server, caller, token.clone(), client).await
+}
+
+/// Begins open sessions with a server that has come after them, and tells their clients.
+pub(crate) async fn join_late(shared: &EdgeState, server: &str) {
+    if !shared.names.servers().iter().any(|known| known == server) {
+        return;
+    }
+    for session in shared.sessions.all() {
+        let Ok(tokens) = session.tokens().await else { continue };
+        let Some(token) = tokens.first() else { continue };
+        if let Err(error) = join_server(&session, server, token).await {
+            tracing::error!("server `{server}` cannot be had: {error}");
+        }
+        let method = "notifications/tools/list_changed".to_owned();
+        let notification = ServerNotification { method, params: Map::new() };
+        McpCaller::for_session(&session, server).notice(notification).await;
+    }
 }
 
 /// What servers say under a capability; the first that says something is heard.

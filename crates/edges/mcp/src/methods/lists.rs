@@ -6,7 +6,8 @@ use std::sync::Arc;
 use chio_core::capability::{ChioScope, Operation, PresentedToken};
 use chio_core::manifest::ToolDefinition;
 use chio_core::registry::ErrorCode;
-use chio_cross_protocol::{CapabilityBridge, ListKind};
+use chio_core::text::members;
+use chio_cross_protocol::{CapabilityBridge, ListKind, UnusableTool};
 use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
@@ -23,16 +24,54 @@ pub(super) async fn list(context: RequestContext<'_>, kind: ListKind) -> Result<
     let session = context.session;
     let tokens = context.tokens().await?;
     let names = &session.shared.names;
-    let mut entries = Vec::new();
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    let is_only = names.servers().len() == 1;
     for server in names.servers() {
-        let of_server = server_entries(session, server, kind, &tokens).await?;
-        entries.extend(of_server.into_iter().map(|entry| (server.as_str(), entry)));
+        match server_entries(session, server, kind, &tokens).await {
+            Ok(found) => entries.extend(found.into_iter().map(|entry| (server.as_str(), entry))),
+            Err(error) if is_only => return Err(error),
+            // The others are listed.
+            Err(error) => problems.push(json!({"server": server, "problem": error.message})),
+        }
     }
     if let (Some(uri), true) = (uri_member(kind), names.is_qualified()) {
         tell_apart(uri, &mut entries);
     }
     let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-    page(&context.params, member(kind), entries, session.shared.options.limits.page)
+    let size = session.shared.options.limits.page;
+    let mut page = page(&context.params, member(kind), entries, size)?;
+    if kind == ListKind::Tools {
+        problems.extend(not_listed(session, &tokens));
+    }
+    if let (false, Value::Object(page)) = (problems.is_empty(), &mut page) {
+        insert_meta(page, CHIO, json!({"problems": problems}));
+    }
+    Ok(page)
+}
+
+/// The member of `_meta.chio` that says what it took to put a tool's schema right.
+const REPAIRED: &str = "repaired";
+/// What clients are told of a server that is not there. Why is for the operator.
+pub(super) const NOT_THERE: &str =
+    "the server is not there; it is tried again, and the log of Chio says why";
+
+/// What a client may want to know of tools that are not in the list, although it may use them.
+fn not_listed(session: &McpSession, tokens: &[PresentedToken]) -> Vec<Value> {
+    let mut problems = Vec::new();
+    for server in session.shared.names.servers() {
+        if session.shared.orchestrator.absent(server).is_some() {
+            problems.push(json!({"server": server, "problem": NOT_THERE}));
+        }
+        let unusable = session.shared.orchestrator.unusable_tools(server);
+        let may_use = |name: &str| {
+            let entry = json!({"name": name});
+            tokens.iter().any(|token| allows(&token.scope, server, ListKind::Tools, &entry))
+        };
+        for UnusableTool { name, problem } in unusable.iter().filter(|tool| may_use(&tool.name)) {
+            problems.push(json!({"server": server, "tool": name, "problem": problem}));
+        }
+    }
+    problems
 }
 
 const fn uri_member(kind: ListKind) -> Option<&'static str> {
@@ -145,7 +184,12 @@ fn rate(shared: &EdgeState, server: &str, entry: &mut Value) -> bool {
     // A tool without a rating is not known to the kernel.
     let rating = shared.orchestrator.fidelity(server, name, McpBridge.protocol());
     if let Some(rating) = &rating {
-        insert_meta(entry, CHIO, json!({"bridgeFidelity": rating}));
+        let mut about = members(json!({"bridgeFidelity": rating}));
+        // The adapter tells what it took to put the schema right.
+        let meta = entry.get("_meta").and_then(|meta| meta.get(CHIO));
+        let repaired = meta.and_then(|meta| meta.get(REPAIRED)).cloned();
+        about.extend(repaired.map(|repaired| (REPAIRED.to_owned(), repaired)));
+        insert_meta(entry, CHIO, Value::Object(about));
     }
     rating.is_none_or(|rating| rating.is_published())
 }

@@ -16,21 +16,23 @@ fn a_denial_is_a_result_that_a_model_can_act_on_and_names_its_receipt() {
     let world = World::judged();
     let session = world.door.open();
     let cases = [
-        ("echo", json!({"text": SECRET}), "secret-leak"),
-        ("read_file", json!({"path": "/etc/shadow"}), "forbidden-path"),
-        ("echo", json!({"text": 7}), "argument-schema"),
+        ("echo", json!({"text": SECRET}), "secret-leak", (3100, "guard_denied")),
+        ("read_file", json!({"path": "/etc/shadow"}), "forbidden-path", (3100, "guard_denied")),
+        ("echo", json!({"text": [7]}), "argument-schema", (1002, "invalid_request_shape")),
+        ("echo", json!({}), "argument-schema", (1002, "invalid_request_shape")),
     ];
-    for (tool, arguments, guard) in &cases {
+    for (tool, arguments, guard, (code, name)) in &cases {
         let result = session.call(tool, arguments);
         assert_eq!(result["isError"], true, "{result}");
         let account = &result["_meta"]["chio"];
-        assert_eq!((&account["code"], &account["name"]), (&json!(3100), &json!("guard_denied")));
+        assert_eq!((&account["code"], &account["name"]), (&json!(code), &json!(name)));
         assert_eq!(account["guard"], *guard, "{result}");
         assert_eq!((&account["transient"]), (&json!(false)));
         assert_eq!(account["retry"]["strategy"], "do_not_retry");
         let guidance = account["retry"]["guidance"].as_str().unwrap();
         let text = text_of(&result);
         assert!(text.contains(guard) && text.contains(guidance), "{text}");
+        assert_eq!(text.contains("policy"), *code == 3100, "{text}");
         assert!(!result.to_string().contains(SECRET), "{result}");
         let receipt = world.receipt(receipt_of(&result));
         assert_eq!(receipt["decision"]["verdict"], "deny");

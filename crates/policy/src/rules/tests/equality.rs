@@ -152,7 +152,7 @@ fn renamed((number, policy): (usize, Policy)) -> Policy {
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Allow => "allow",
-        Verdict::Deny(_) => "deny",
+        Verdict::Deny(_) | Verdict::WrongArguments(_) => "deny",
         Verdict::AwaitApproval(_) => "ask",
     }
 }

@@ -18,7 +18,7 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const LEFT_FOR: Duration = Duration::from_secs(10);
 
 /// Whom a child speaks to.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Audience {
     /// No client.
     Nobody,

@@ -93,13 +93,13 @@ impl Conversation {
         let known = QUESTIONS.iter().find(|(name, ..)| *name == method);
         // SECURITY: a child that has no client of its own may ask none.
         let question = match known {
-            Some((_, capability, kind)) if self.audience.takes(capability) => {
+            Some((_, capability, kind)) if self.audience().takes(capability) => {
                 Question { kind: *kind, params: Value::Object(params) }
             }
             Some(_) => return refuse(RpcError::METHOD_NOT_FOUND, "the client does not take this"),
             // One that declares no extension has none.
             None if is_foreign_request(method)
-                && EXTENSIONS.iter().any(|name| self.audience.takes(name)) =>
+                && EXTENSIONS.iter().any(|name| self.audience().takes(name)) =>
             {
                 let params = json!({"method": method, "params": params});
                 Question { kind: OperationKind::ToolCall, params }
@@ -125,7 +125,7 @@ impl Conversation {
             call.map(|call| call.questions.clone())
         };
         let asked = match call {
-            None if self.audience == Audience::Shared => return asked.reply.is_for_none(),
+            None if *self.audience() == Audience::Shared => return asked.reply.is_for_none(),
             None => asked,
             Some(questions) => match questions.try_send(asked) {
                 Ok(()) | Err(TrySendError::Full(_)) => return,
@@ -155,7 +155,7 @@ impl Conversation {
                 let token = params.remove(PROGRESS_TOKEN).as_ref().and_then(Value::as_u64);
                 self.notify_call(token, ServerNotification { method, params }, size);
             }
-            "notifications/message" if self.audience != Audience::Nobody => {
+            "notifications/message" if *self.audience() != Audience::Nobody => {
                 self.notify_call(None, ServerNotification { method, params }, size);
             }
             "notifications/resources/updated" => {
@@ -166,7 +166,7 @@ impl Conversation {
             {
                 self.notify_session(ServerNotification { method, params }, size);
             }
-            other if self.audience != Audience::Nobody && is_foreign_notification(other) => {
+            other if *self.audience() != Audience::Nobody && is_foreign_notification(other) => {
                 self.notify_call(None, ServerNotification { method, params }, size);
             }
             _ => {}
@@ -180,8 +180,8 @@ impl Conversation {
     }
 
     /// Whether all that the child says is for the client of one session.
-    pub(super) const fn has_session(&self) -> bool {
-        matches!(self.audience, Audience::Session(_))
+    pub(super) fn has_session(&self) -> bool {
+        matches!(self.audience(), Audience::Session(_))
     }
 
     /// Passes a notification to the call of this name, or to the one that it belongs to. What names a

@@ -32,7 +32,8 @@ impl Talk {
             Some(Value::String(_)) => Audience::Shared,
             Some(client) => Audience::Session(members(client)),
         };
-        let (conversation, outside) = Conversation::new(Arc::new(settings), audience);
+        let (conversation, outside) = Conversation::new(Arc::new(settings));
+        conversation.address(audience);
         Self { conversation, outside }
     }
 

@@ -4,10 +4,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_mcp_adapter::McpServerOptions;
+use chio_mcp_adapter::{McpServerOptions, Sharing};
 use chio_testkit::key;
 use chio_testkit::process::Folder;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::support::{SERVER, TestCaller, World, fixture, is_alive, options, until};
 
@@ -140,4 +141,35 @@ fn children_end_with_the_runtime() {
         (!is_alive(pid) && !is_alive(helper)).then_some(())
     });
     drop(world);
+}
+
+/// A server with one session, whose client is known before to be able to do this.
+fn expecting(client: &Value) -> McpServerOptions {
+    let mut options = options(&[]);
+    options.sharing = Sharing::Single;
+    options.client = Some(watch::channel(client.as_object().cloned()).1);
+    options
+}
+
+#[tokio::test]
+async fn the_first_session_has_the_child_that_was_started_for_it() {
+    let client = json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}});
+    let world = World::with(expecting(&client)).await;
+    let (pid, _) = world.count(&native()).await;
+    let caller = world.open("s1").await;
+    assert_eq!(world.count(&caller).await.0, pid);
+    let other = world.open("s2").await;
+    assert_ne!(world.count(&other).await.0, pid);
+    assert!(is_alive(pid));
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_of_another_client_than_was_told_has_a_child_of_its_own() {
+    let world = World::with(expecting(&json!({"roots": {}}))).await;
+    let (pid, _) = world.count(&native()).await;
+    let caller = world.open("s1").await;
+    assert_ne!(world.count(&caller).await.0, pid);
+    assert!(!is_alive(pid), "there are never two");
+    world.server.stop().await;
 }
