@@ -43,10 +43,16 @@ impl ResourceProvider for McpServer {
     }
 
     async fn close(&self, session_id: &str) {
-        let opened = self.sessions().remove(session_id);
-        match opened {
-            Some(Opened::Own(slot)) => slot.close().await,
-            Some(Opened::Shared(_)) => self.unsubscribe_all(session_id).await,
+        match self.opened(session_id) {
+            Some(Opened::Own(slot)) => {
+                slot.close().await;
+                // Only now: the end of the whole server waits for what is there.
+                self.forget(session_id, &slot);
+            }
+            Some(Opened::Shared(_)) => {
+                self.sessions().remove(session_id);
+                self.unsubscribe_all(session_id).await;
+            }
             None => {}
         }
     }

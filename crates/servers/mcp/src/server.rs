@@ -81,6 +81,15 @@ impl McpServer {
         self.sessions().get(session_id).cloned()
     }
 
+    /// A session's slot was closed.
+    pub(crate) fn forget(&self, session_id: &str, closed: &Arc<ChildSlot>) {
+        let mut sessions = self.sessions();
+        let is_it = |opened: &Opened| matches!(opened, Opened::Own(it) if Arc::ptr_eq(it, closed));
+        if sessions.get(session_id).is_some_and(is_it) {
+            sessions.remove(session_id);
+        }
+    }
+
     /// Where the child of a session works.
     pub(crate) fn slot(&self, session_id: &str) -> Arc<ChildSlot> {
         match self.opened(session_id) {

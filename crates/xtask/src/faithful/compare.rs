@@ -95,6 +95,8 @@ fn shown(answer: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use serde_json::json;
 
     use super::differences;
@@ -123,12 +125,12 @@ mod tests {
             ),
             (json!({"result": {"content": []}}), json!({"error": {}}), false),
         ] {
-            let found = differences(&[("tools/call t", false)], &[direct.clone()], &[through]);
+            let found = differences(&[("tools/call t", false)], from_ref(&direct), &[through]);
             assert_eq!(found.is_empty(), same, "{direct}");
         }
         let (one, other) = (json!({"text": "12:00", "n": 1}), json!({"text": "12:01", "n": 2}));
         let compare = |is_volatile| {
-            differences(&[("c", is_volatile)], &[one.clone()], &[other.clone()]).is_empty()
+            differences(&[("c", is_volatile)], from_ref(&one), from_ref(&other)).is_empty()
         };
         assert_eq!((compare(true), compare(false)), (true, false));
     }
@@ -147,7 +149,7 @@ mod tests {
         );
         let names = [("initialize", false)];
         let compare = |through: &serde_json::Value| {
-            differences(&names, &[direct.clone()], &[through.clone()]).is_empty()
+            differences(&names, from_ref(&direct), from_ref(through)).is_empty()
         };
         assert!(compare(&through));
         through["result"]["capabilities"]["experimental"] = json!({});

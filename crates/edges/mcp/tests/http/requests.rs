@@ -135,7 +135,10 @@ fn requests_that_were_understood_are_answered_as_json_rpc() {
     let null = json!({"jsonrpc": "2.0", "id": null, "method": "tools/list"});
     let message = session.send(Request::post(&null)).is(200).json();
     assert_eq!(message["error"]["code"], -32600, "{message}");
-    assert!(world.receipts().is_empty());
+    // A method that is no part of MCP is judged, and denied: the server has only tools.
+    let receipts = world.receipts();
+    assert!(receipts.iter().all(|it| it["metadata"]["read"] == "call_method"), "{receipts:?}");
+    assert_eq!(receipts.len(), 1, "{receipts:?}");
 }
 
 // covers: WIRE-048

@@ -51,7 +51,7 @@ impl Reply {
     }
 
     /// It is for no session that can be told.
-    pub(super) fn is_for_none(mut self) {
+    pub(super) fn refuse_for_all(mut self) {
         self.is_outside();
         let words = "expected a question while all calls are of one session";
         let error = RpcError::new(RpcError::INTERNAL_ERROR, words);

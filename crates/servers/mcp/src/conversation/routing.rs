@@ -125,7 +125,7 @@ impl Conversation {
             call.map(|call| call.questions.clone())
         };
         let asked = match call {
-            None if *self.audience() == Audience::Shared => return asked.reply.is_for_none(),
+            None if *self.audience() == Audience::Shared => return asked.reply.refuse_for_all(),
             None => asked,
             Some(questions) => match questions.try_send(asked) {
                 Ok(()) | Err(TrySendError::Full(_)) => return,

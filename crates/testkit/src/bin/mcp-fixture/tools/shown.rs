@@ -30,7 +30,8 @@ pub(super) const HIDDEN: &[Tool] = &[
     Tool::new("members", "Says what it says in members only.", |_| {
         Ok(json!({"content": [], "structuredContent": {"sum": 3}}))
     })
-    .gives(|| json!({"type": "object", "properties": {"sum": {"type": "number"}}})),
+    .gives(|| json!({"type": "object", "properties": {"sum": {"type": "number"}}}))
+    .as_task("optional"),
 ];
 
 fn done(_: &Call) -> Outcome {
