@@ -19,6 +19,7 @@ use chio_yaml::Problem;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock;
 use crate::policies::{Held, Policies, Source, Unusable};
 
 /// How often the files are looked at.
@@ -79,7 +80,7 @@ fn changed_at(file: &Path) -> Option<Instant> {
     let found = fs::metadata(file).ok()?;
     let nanos = u32::try_from(found.ctime_nsec()).ok()?;
     let since_1970 = Duration::new(u64::try_from(found.ctime()).ok()?, nanos);
-    let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since_1970).ok()?;
+    let age = clock::system_time().duration_since(SystemTime::UNIX_EPOCH + since_1970).ok()?;
     Instant::now().checked_sub(age)
 }
 

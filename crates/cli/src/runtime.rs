@@ -184,7 +184,8 @@ impl<'a> Plan<'a> {
                 started = plan.start(io) => started?,
                 () = shutdown.cancelled() => {
                     tokio::time::sleep(KILLED).await;
-                    return Ok(tracing::info!("told to end before everything was there"));
+                    tracing::info!("told to end before everything was there");
+                    return Ok(());
                 }
                 () = given_up(input_ended) => {
                     tokio::time::sleep(KILLED).await;

@@ -48,7 +48,7 @@ impl Tool {
         Self { name, description, effects, input, output: None, task_support: None, run }
     }
 
-    const fn as_task(mut self, support: &'static str) -> Self {
+    const fn with_task(mut self, support: &'static str) -> Self {
         self.task_support = Some(support);
         self
     }

@@ -31,7 +31,7 @@ pub(super) const HIDDEN: &[Tool] = &[
         Ok(json!({"content": [], "structuredContent": {"sum": 3}}))
     })
     .gives(|| json!({"type": "object", "properties": {"sum": {"type": "number"}}}))
-    .as_task("optional"),
+    .with_task("optional"),
 ];
 
 fn done(_: &Call) -> Outcome {

@@ -24,11 +24,11 @@ pub(super) const TOOLS: &[Tool] = &[
         Ok(text(answer.to_string()))
     }),
     Tool::new("meta", "Gives the `_meta` of its call.", |call| Ok(text(call.meta.to_string())))
-        .as_task("forbidden"),
+        .with_task("forbidden"),
     Tool::new("heard", "Gives the notifications that are no part of MCP.", |call| {
         Ok(text(json!(call.session.heard()).to_string()))
     })
-    .as_task("optional"),
+    .with_task("optional"),
     Tool::new("extend", "Notifies and asks the client what is no part of MCP.", |call| {
         call.session.wire.notify("notifications/fixture/noted", &json!({"a": 1}));
         let answer = call.ask("experimental", "fixture/ask", Some(json!({"q": 1})))?;
