@@ -69,7 +69,8 @@ A FILE is a path, or `-` for standard input (of at most 16 MiB); a policy is a p
 A KEY is a public key in hex, or a key file whose public key is meant.
 
 Exit code: 0 done, or valid; 1 refused or not valid, every reason is named; 2 not run: the command
-line is not understood, or a file or key cannot be read or written.";
+line is not understood, or a file or key cannot be read or written. Of a call also: 3 its tool ran
+and failed; 4 it was given to its tool, and its end is not known; 5 it was cancelled.";
 
 /// The kernel between AI agents and the tools they call: every call checked, run and receipted
 #[derive(Debug, Parser)]

@@ -5,6 +5,7 @@ use std::fmt;
 use chio_core::capability::{DelegationError, TokenError};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::ArtifactError;
+use serde_json::Value;
 
 use crate::io::Io;
 
@@ -14,17 +15,43 @@ const WELL: u8 = 0;
 pub(crate) const INVALID: u8 = 1;
 /// Exit code of a command that could not be run as it was given.
 pub(crate) const NOT_RUN: u8 = 2;
+/// Exit code of a call that its tool ran, and which failed there.
+const FAILED: u8 = 3;
+/// Exit code of a call that was given to its tool, and whose end is not known.
+const INCOMPLETE: u8 = 4;
+/// Exit code of a call that was cancelled.
+const CANCELLED: u8 = 5;
 
 /// How a command that came to its end has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Done, and nothing is wrong.
     Well,
-    /// Done, and what was looked at is not valid.
+    /// Done, and what was looked at is not valid; a call was denied.
     Invalid,
+    /// A call ran, and failed at its tool.
+    Failed,
+    /// The end of a call is not known.
+    Incomplete,
+    /// A call was cancelled.
+    Cancelled,
 }
 
 impl Outcome {
+    /// How a call ended, by what its answer over MCP says of it.
+    pub(crate) fn of_answer(chio: Option<&Value>, is_error: bool) -> Self {
+        let said = |name: &str| chio.and_then(|chio| chio.get(name)?.as_str());
+        match (said("decision"), said("execution")) {
+            (Some("incomplete"), _) => Self::Incomplete,
+            (Some("cancelled"), _) => Self::Cancelled,
+            (Some("deny"), Some("failed")) => Self::Failed,
+            (Some("deny"), _) => Self::Invalid,
+            // What the tool itself says of its failure.
+            _ if is_error => Self::Failed,
+            _ => Self::Well,
+        }
+    }
+
     /// The outcome of a check.
     pub(crate) const fn of(valid: bool) -> Self {
         if valid { Self::Well } else { Self::Invalid }
@@ -43,17 +70,23 @@ impl From<()> for Outcome {
 pub(crate) struct Refused {
     message: String,
     code: Option<ErrorCode>,
+    outcome: Outcome,
 }
 
 impl Refused {
     /// A refusal that the registry has no code for.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: None }
+        Self { message: message.into(), code: None, outcome: Outcome::Invalid }
     }
 
     /// A refusal of this registered kind.
     pub(crate) fn with_code(message: impl Into<String>, code: ErrorCode) -> Self {
-        Self { message: message.into(), code: Some(code) }
+        Self { code: Some(code), ..Self::new(message) }
+    }
+
+    /// A call that ended so.
+    pub(crate) fn ended(message: impl Into<String>, outcome: Outcome) -> Self {
+        Self { outcome, ..Self::new(message) }
     }
 }
 
@@ -89,12 +122,19 @@ impl From<DelegationError> for Refused {
 /// Writes what is still to be written and gives the exit code.
 pub(crate) fn finish(result: anyhow::Result<Outcome>, io: &mut Io<'_>) -> u8 {
     let result = result.and_then(|outcome| io.flush().map(|()| outcome));
-    match result {
-        Ok(Outcome::Well) => WELL,
-        Ok(Outcome::Invalid) => INVALID,
+    let outcome = match result {
+        Ok(outcome) => outcome,
         Err(error) => {
             io.complain("error", format_args!("{error:#}"));
-            if error.is::<Refused>() { INVALID } else { NOT_RUN }
+            let Some(refused) = error.downcast_ref::<Refused>() else { return NOT_RUN };
+            refused.outcome
         }
+    };
+    match outcome {
+        Outcome::Well => WELL,
+        Outcome::Invalid => INVALID,
+        Outcome::Failed => FAILED,
+        Outcome::Incomplete => INCOMPLETE,
+        Outcome::Cancelled => CANCELLED,
     }
 }

@@ -1,7 +1,7 @@
 //! What a receipt says in short, for lists and for a running kernel's terminal.
 
 use chio_core::principal::NamedPrincipal;
-use chio_core::receipt::{ChildReceipt, Decision, LoggedReceipt, TerminalState};
+use chio_core::receipt::{ChildReceipt, Decision, Execution, LoggedReceipt, TerminalState};
 
 use crate::text;
 
@@ -38,29 +38,80 @@ impl Summary {
 
     /// How it ended, what it is about, and why it did not go well.
     fn told(receipt: &LoggedReceipt) -> (&'static str, String, String) {
+        let execution = receipt.execution();
         match receipt {
             LoggedReceipt::Call(receipt) => {
                 let (verdict, why) = match &receipt.decision {
-                    Some(Decision::Allow) => ("allow", String::new()),
-                    Some(Decision::Deny { reason, guard }) => {
-                        ("deny", format!("{guard}: {reason}"))
+                    Some(Decision::Allow) if execution == Some(Execution::Failed) => {
+                        ("allow", "the tool reports a failure".to_owned())
                     }
-                    Some(Decision::Cancelled { reason }) => ("cancelled", reason.clone()),
-                    Some(Decision::Incomplete { reason }) => ("incomplete", reason.clone()),
+                    Some(Decision::Allow) => ("allow", String::new()),
+                    Some(Decision::Deny { reason, guard }) => denied(guard, reason, execution),
+                    Some(Decision::Cancelled { reason }) => {
+                        ("cancelled", told(reason, cancelled(execution)))
+                    }
+                    Some(Decision::Incomplete { reason }) => {
+                        ("incomplete", told(reason, incomplete(execution)))
+                    }
                     None => ("observed", String::new()),
                 };
                 let what = format!("{}/{}", receipt.tool_server, receipt.tool_name);
                 (verdict, what, why)
             }
             LoggedReceipt::Child(child) => {
+                // A question is put to a client; what it was asked for runs elsewhere.
+                let is_read = member(child, "/read").is_some();
+                let told = |reason: &str, said| {
+                    if is_read { told(reason, said) } else { reason.to_owned() }
+                };
                 let (verdict, why) = match &child.terminal_state {
-                    TerminalState::Completed => completed(child),
-                    TerminalState::Cancelled { reason } => ("cancelled", reason.clone()),
-                    TerminalState::Incomplete { reason } => ("incomplete", reason.clone()),
+                    TerminalState::Completed => completed(child, execution),
+                    TerminalState::Cancelled { reason } => {
+                        ("cancelled", told(reason, cancelled(execution)))
+                    }
+                    TerminalState::Incomplete { reason } => {
+                        ("incomplete", told(reason, incomplete(execution)))
+                    }
                 };
                 (verdict, of_child(child), why)
             }
         }
+    }
+}
+
+/// What a receipt that does not say it reads as.
+const UNKNOWN: &str = "unknown whether it ran";
+
+/// A reason, and what became of the call at its tool.
+fn told(reason: &str, said: &str) -> String {
+    if said.is_empty() { reason.to_owned() } else { format!("{reason} ({said})") }
+}
+
+/// A denial: one that kept the call from its tool, or what came of it from its caller; or the error
+/// that its tool server answered with.
+fn denied(guard: &str, reason: &str, execution: Option<Execution>) -> (&'static str, String) {
+    let (verdict, said) = match execution {
+        Some(Execution::NotBegun) => ("deny", ""),
+        Some(Execution::Failed) => ("failed", ""),
+        Some(Execution::Completed) => ("deny", "the tool ran"),
+        Some(Execution::Begun) => ("deny", "the tool had begun"),
+        Some(Execution::Unknown) | None => ("deny", UNKNOWN),
+    };
+    (verdict, told(&format!("{guard}: {reason}"), said))
+}
+
+const fn cancelled(execution: Option<Execution>) -> &'static str {
+    match execution {
+        Some(Execution::NotBegun) => "it had not begun",
+        Some(Execution::Unknown) | None => UNKNOWN,
+        Some(_) => "it had begun",
+    }
+}
+
+const fn incomplete(execution: Option<Execution>) -> &'static str {
+    match execution {
+        Some(Execution::Unknown) | None => UNKNOWN,
+        Some(_) => "it had begun",
     }
 }
 
@@ -69,11 +120,11 @@ fn member<'a>(child: &'a ChildReceipt, pointer: &str) -> Option<&'a str> {
 }
 
 /// How something inside a call or a session came to its end.
-fn completed(child: &ChildReceipt) -> (&'static str, String) {
-    let why = || member(child, "/message").unwrap_or_default().to_owned();
+fn completed(child: &ChildReceipt, execution: Option<Execution>) -> (&'static str, String) {
+    let why = member(child, "/message").unwrap_or_default();
     match (member(child, "/denial/guard"), member(child, "/outcome")) {
-        (Some(guard), _) => ("deny", format!("{guard}: {}", why())),
-        (None, Some("error")) => ("failed", why()),
+        (Some(guard), _) => denied(guard, why, execution),
+        (None, Some("error")) => ("failed", why.to_owned()),
         _ => ("completed", String::new()),
     }
 }
@@ -134,8 +185,20 @@ mod tests {
         check(
             kind,
             read(json!({"outcome": "error", "message": "no", "denial": {"guard": "kernel"}})),
-            ["deny", "files/read_resource file:///a", "kernel: no"],
+            // As earlier versions signed it.
+            ["deny", "files/read_resource file:///a", "kernel: no (unknown whether it ran)"],
         );
+        for (execution, verdict, why) in [
+            ("not_begun", "deny", "kernel: no"),
+            ("failed", "failed", "kernel: no"),
+            ("completed", "deny", "kernel: no (the tool ran)"),
+            ("begun", "deny", "kernel: no (the tool had begun)"),
+            ("of a later version", "deny", "kernel: no (unknown whether it ran)"),
+        ] {
+            let denial = json!({"outcome": "error", "message": "no", "execution": execution,
+                "denial": {"guard": "kernel"}});
+            check(kind, read(denial), [verdict, "files/read_resource file:///a", why]);
+        }
         check(
             kind,
             read(json!({"outcome": "error", "message": "no", "denial": {"guard": "kernel"},

@@ -224,7 +224,8 @@ pub enum ReceivedMessage {
 }
 
 impl ReceivedMessage {
-    /// As [`AgentMessage::decode`]; a token whose text is in the cache is not parsed again.
+    /// As [`AgentMessage::decode`]; a token whose text is in the cache is not parsed again. A call
+    /// with something else in its place is one with [`PresentedToken::unreadable`].
     ///
     /// # Errors
     /// When it is not one message of an agent.
@@ -232,7 +233,7 @@ impl ReceivedMessage {
         Ok(match strict::checked_object::<Tag<'_>>(payload)?.kind.as_ref() {
             "tool_call_request" => {
                 let request: ToolCallRequest<&RawValue> = strict::reread(payload)?;
-                let token = tokens.read(request.capability_token.get())?;
+                let token = tokens.read(request.capability_token.get());
                 Self::Call(Box::new(request.with_token(token)))
             }
             _ => match strict::reread::<AgentMessage>(payload)? {

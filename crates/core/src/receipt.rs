@@ -5,6 +5,7 @@
 
 mod child;
 mod content;
+mod execution;
 mod logged;
 mod sign;
 mod verify;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 pub use child::{ChildOutcome, ChildReceipt, OperationKind, TerminalState};
 pub use content::{ContentHash, NO_OUTPUT_HASH};
+pub use execution::{EXECUTION_MEMBER, Execution};
 pub use logged::LoggedReceipt;
 pub use sign::{NONCE_MEMBER, ORIGINAL_METADATA_MEMBER, SealedReceipt};
 pub use verify::ReceiptReport;
@@ -110,7 +112,7 @@ impl ToolCallAction {
 pub enum Decision {
     /// It ran.
     Allow,
-    /// It did not run, or its tool failed.
+    /// It was refused, or its tool server failed; [`Execution`] says which.
     Deny {
         /// The reason.
         reason: String,

@@ -7,6 +7,8 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::receipt::Execution;
+
 /// Who or what a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -108,8 +110,8 @@ registry! {
         DoNotRetry, jsonrpc None, native Some("policy_denied");
     BudgetExhausted: 4100, "budget_exhausted", Budget, transient true,
         RetryAfterBudgetChange, jsonrpc None, native None;
-    ToolServerError: 5100, "tool_server_error", Tool, transient true,
-        RetryWithBackoff, jsonrpc None, native Some("tool_server_error");
+    ToolServerError: 5100, "tool_server_error", Tool, transient false,
+        DoNotRetry, jsonrpc None, native Some("tool_server_error");
     InternalError: 6100, "internal_error", Internal, transient true,
         RetryWithBackoff, jsonrpc None, native Some("internal_error");
 }
@@ -130,15 +132,25 @@ impl ErrorCode {
         self.row().category
     }
 
-    /// Whether the same request may succeed later.
+    /// Whether the same request may succeed later, whatever is known of what became of it.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         self.row().transient
     }
 
-    /// What the caller can do.
+    /// What the caller can do, whatever is known of what became of the request.
     pub const fn retry(self) -> RetryStrategy {
         self.row().retry
+    }
+
+    /// What the caller can do about a call of which this became at its tool: trying again must not
+    /// run it twice.
+    pub const fn retry_after(self, execution: Option<Execution>) -> RetryStrategy {
+        match (execution, self.category()) {
+            (Some(Execution::NotBegun), Category::Tool) => RetryStrategy::RetryWithBackoff,
+            (Some(Execution::NotBegun), _) => self.retry(),
+            _ => RetryStrategy::DoNotRetry,
+        }
     }
 
     /// The JSON-RPC error code that carries it, where one is fixed.
@@ -177,6 +189,23 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn what_may_have_run_is_not_tried_again() {
+        let begun = [Execution::Begun, Execution::Completed, Execution::Failed, Execution::Unknown];
+        for code in ErrorCode::ALL {
+            let not_begun = code.retry_after(Some(Execution::NotBegun));
+            let expected = match code {
+                ErrorCode::ToolServerError => RetryStrategy::RetryWithBackoff,
+                other => other.retry(),
+            };
+            assert_eq!(not_begun, expected, "{code}");
+            for execution in begun.map(Some).into_iter().chain([None]) {
+                assert_eq!(code.retry_after(execution), RetryStrategy::DoNotRetry, "{code}");
+            }
+        }
+        assert_eq!(ErrorCode::ToolServerError.retry(), RetryStrategy::DoNotRetry);
+    }
 
     // covers: WIRE-114..WIRE-117
     #[test]

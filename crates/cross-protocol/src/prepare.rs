@@ -88,7 +88,10 @@ impl PreparedCall {
         // A name that is refused stays out of what is signed.
         let is_named = request.is_named();
         let named = Named::new(&request, &route, is_named);
-        let prepared = if work.refusal.is_none() && is_direct(&request, &asked, &route) {
+        // No authority crosses a bridge with what is no token.
+        let is_unreadable = request.token.problem().is_some();
+        let direct = work.refusal.is_none() && is_direct(&request, &asked, &route);
+        let prepared = if direct || is_unreadable {
             named.prepare_direct(&mut work)?
         } else {
             named.prepare_bridged(asked, &mut work)?

@@ -112,10 +112,18 @@ pub struct Denial {
 impl Denial {
     /// The name under which the kernel itself denies.
     pub const KERNEL: &'static str = "kernel";
+    /// The name in the place of a guard's when the tool server could not be had, or failed.
+    pub const TOOL_SERVER: &'static str = "tool_server";
 
     /// A denial by the kernel itself.
     pub fn by_kernel(code: ErrorCode, reason: impl Into<String>) -> Self {
         Self { code, guard: Self::KERNEL.to_owned(), reason: shortened(reason.into()) }
+    }
+
+    /// The end of a call that its tool server did not take, or answered with an error.
+    pub fn by_tool_server(reason: impl Into<String>) -> Self {
+        let (code, guard) = (ErrorCode::ToolServerError, Self::TOOL_SERVER.to_owned());
+        Self { code, guard, reason: shortened(reason.into()) }
     }
 
     /// A denial by a guard.
@@ -135,7 +143,7 @@ pub(crate) fn shortened(mut words: String) -> String {
     words
 }
 
-/// How a call ended.
+/// How a call ended. Whether it ran, its receipt says ([`chio_core::receipt::Execution`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ended", content = "with", rename_all = "snake_case")]
 pub enum Outcome {
@@ -146,16 +154,17 @@ pub enum Outcome {
         /// How many chunks the caller was given.
         chunks: u64,
     },
-    /// It did not run, or its tool failed.
+    /// It was refused, its tool server failed, or what came of it may not leave.
     Denied(Denial),
-    /// It was cancelled.
+    /// Its caller cancelled it.
     Cancelled {
         /// The reason, for the receipt and the caller.
         reason: String,
         /// How many chunks the caller was given.
         chunks: u64,
     },
-    /// Ended early: the tool timed out, or its answer was lost.
+    /// It was given to its tool, and its end is not known: the tool took too long or died, or the
+    /// kernel stopped.
     Incomplete {
         /// The reason, for the receipt and the caller.
         reason: String,

@@ -11,6 +11,7 @@ use chio_core::receipt::{
     ChildOutcome, ChildReceipt, ContentHash, NO_OUTPUT_HASH, OperationKind, TerminalState,
 };
 use chio_core::signed::Signed;
+use chio_core::tool_result::ToolResult;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -58,6 +59,10 @@ enum Writing {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The tool server says that nothing of the call is on its way to it.
+    not_sent: bool,
+    /// A chunk that was sent reports that the tool failed.
+    says_failed: bool,
     /// A question that the caller knows of and that has no receipt yet.
     asked: Option<OperationKind>,
     held_bytes: u64,
@@ -133,6 +138,27 @@ impl<'a> CallContext<'a> {
         self.caller.cancellation()
     }
 
+    /// Says that nothing of the call is on its way to the tool, before [`Self::sent`] is called. A
+    /// call that ends meanwhile, for whatever reason, did not run.
+    pub fn not_sent(&self) {
+        self.state.lock().not_sent = true;
+    }
+
+    /// Says that the call is on its way to the tool.
+    pub fn sent(&self) {
+        self.state.lock().not_sent = false;
+    }
+
+    /// Whether the call did not reach the tool.
+    pub(crate) fn is_not_sent(&self) -> bool {
+        self.state.lock().not_sent
+    }
+
+    /// Whether a chunk says that the tool failed.
+    pub(crate) fn says_failed(&self) -> bool {
+        self.state.lock().says_failed
+    }
+
     /// Whether the caller wants to know how far the call has come.
     #[must_use]
     pub fn wants_progress(&self) -> bool {
@@ -204,6 +230,7 @@ impl<'a> CallContext<'a> {
     /// Sends a chunk that guards and bounds have passed.
     async fn deliver(&self, data: Value) -> Result<(), Outcome> {
         self.ensure_intent().await?;
+        let says_failed = ToolResult::new(&data).is_error();
         let index = {
             let mut state = self.state.lock();
             if state.hash.push(&data).is_err() {
@@ -215,7 +242,10 @@ impl<'a> CallContext<'a> {
             let (reason, chunks) = ("the caller is gone".to_owned(), self.chunks_sent());
             Outcome::Cancelled { reason, chunks }
         })?;
-        self.state.lock().sent += 1;
+        let mut state = self.state.lock();
+        state.sent += 1;
+        // What a stream comes to, its last chunk says.
+        state.says_failed = says_failed;
         Ok(())
     }
 

@@ -13,11 +13,13 @@ use crate::store::{StoreError, TaskRefused};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// A tool server failed. The road makes a denial of it; it never leaves `evaluate`.
+    /// A tool server failed: it answered with an error, or was not given the call
+    /// ([`crate::CallContext::not_sent`]). The road makes a denial of it; it never leaves `evaluate`.
     #[error("the tool server failed: {0}")]
     ToolServerError(String),
-    /// A tool server's stream ended before its work did. It never leaves the road either.
-    #[error("the stream ended early: {0}")]
+    /// A tool server was given the call, and its answer did not come, or not whole. It never leaves
+    /// the road either.
+    #[error("the tool server failed: {0}")]
     Incomplete(String),
     /// A tool server answered with an error of its own protocol. It never leaves the road either.
     #[error("the tool server answered {code}: {message}")]

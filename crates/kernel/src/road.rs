@@ -138,7 +138,7 @@ struct Decided {
 pub(crate) enum Stop {
     /// It was denied.
     Denied(Denial),
-    /// It was cancelled, by this.
+    /// It was cancelled, for this reason.
     Cancelled(&'static str),
 }
 

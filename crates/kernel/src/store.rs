@@ -468,8 +468,10 @@ pub trait AuditStore: Send + Sync {
 pub enum ReceiptOutcome {
     /// It ran.
     Allow,
-    /// It was denied, or its tool failed.
+    /// It was denied.
     Deny,
+    /// It ran, and its tool server answered with an error: a denial that says so.
+    Failed,
     /// It was cancelled.
     Cancelled,
     /// Its end is not known.

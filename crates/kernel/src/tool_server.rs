@@ -67,8 +67,13 @@ pub trait ToolServerConnection: Send + Sync {
 
     /// Runs a tool. The permit is the kernel's word that this call, and no other, may run.
     ///
+    /// The call counts as begun from here on. A connection that may fail before anything is sent
+    /// says so: [`CallContext::not_sent`], then [`CallContext::sent`].
+    ///
     /// # Errors
-    /// [`KernelError::ToolServerError`] with what went wrong, for the caller to read.
+    /// [`KernelError::ToolServerError`] or [`KernelError::Answered`] when the server answered with an
+    /// error, [`KernelError::Incomplete`] when its answer did not come; with what went wrong, for the
+    /// caller to read.
     async fn invoke(
         &self,
         permit: Permit,

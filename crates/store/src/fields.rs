@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use chio_core::hash::sha256;
+use chio_core::receipt::Execution;
 use chio_kernel::store::{ReceiptOutcome, ReceiptQuery};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// What a receipt says of itself. What it does not say is left out.
@@ -154,8 +156,19 @@ impl From<State> for ReceiptOutcome {
     }
 }
 
+/// A denial, by what became of the call or read at its tool server.
+fn denied(execution: Option<&str>) -> ReceiptOutcome {
+    match execution {
+        Some(execution) if execution == Execution::Failed.name() => ReceiptOutcome::Failed,
+        _ => ReceiptOutcome::Deny,
+    }
+}
+
 #[derive(Deserialize)]
 struct Metadata<'a> {
+    #[serde(borrow)]
+    execution: Option<Text<'a>>,
+    denial: Option<IgnoredAny>,
     #[serde(borrow)]
     attribution: Option<Attribution<'a>>,
     #[serde(borrow)]
@@ -223,6 +236,11 @@ impl<'a> From<Body<'a>> for Fields<'a> {
         let ended = body.terminal_state.map(|ended| ended.state.into());
         fields.outcome = fields.outcome.or(ended);
         let Some(metadata) = body.metadata else { return fields };
+        let is_denied = fields.outcome == Some(ReceiptOutcome::Deny)
+            || (fields.outcome == Some(ReceiptOutcome::Allow) && metadata.denial.is_some());
+        if is_denied {
+            fields.outcome = Some(denied(metadata.execution.as_ref().map(|text| &*text.0)));
+        }
         fields.subject = metadata.attribution.and_then(|found| text(found.subject_key));
         fields.principal = metadata.principal.and_then(|found| text(found.name));
         if let Some(financial) = metadata.financial {
@@ -243,6 +261,13 @@ fn from_value(body: &Value) -> Fields<'static> {
     let verdict = at("/decision/verdict").cloned();
     let state = at("/terminal_state/state").cloned();
     let ended = |state| serde_json::from_value::<State>(state).ok().map(Into::into);
+    let outcome: Option<ReceiptOutcome> = verdict
+        .and_then(|verdict| serde_json::from_value(verdict).ok())
+        .or_else(|| state.and_then(ended));
+    let is_denied = outcome == Some(ReceiptOutcome::Deny)
+        || (outcome == Some(ReceiptOutcome::Allow)
+            && at("/metadata/denial").is_some_and(|denial| !denial.is_null()));
+    let execution = at("/metadata/execution").and_then(Value::as_str);
     Fields {
         id: text("/id"),
         capability_id: text("/capability_id"),
@@ -250,9 +275,7 @@ fn from_value(body: &Value) -> Fields<'static> {
         principal: text("/metadata/principal/name"),
         tool_server: text("/tool_server"),
         tool_name: text("/tool_name"),
-        outcome: verdict
-            .and_then(|verdict| serde_json::from_value(verdict).ok())
-            .or_else(|| state.and_then(ended)),
+        outcome: if is_denied { Some(denied(execution)) } else { outcome },
         timestamp: at("/timestamp").and_then(Value::as_u64),
         cost: at("/metadata/financial/cost_charged").and_then(Value::as_u64),
         currency: text("/metadata/financial/currency"),
@@ -268,6 +291,32 @@ mod tests {
     use serde_json::json;
 
     use super::{Fields, short_id, short_ids};
+
+    #[test]
+    fn a_denial_that_ran_is_a_failure_and_a_read_that_was_denied_is_a_denial() {
+        use ReceiptOutcome::{Allow, Deny, Failed, Incomplete};
+        let call = |verdict: &str, execution: &str| json!({"decision": {"verdict": verdict}, "metadata": {"execution": execution}});
+        let read = |state: &str, metadata: serde_json::Value| json!({"terminal_state": {"state": state}, "metadata": metadata});
+        for (body, expected) in [
+            (call("deny", "not_begun"), Deny),
+            (call("deny", "completed"), Deny),
+            (call("deny", "failed"), Failed),
+            (call("allow", "failed"), Allow),
+            (call("incomplete", "begun"), Incomplete),
+            (json!({"decision": {"verdict": "deny"}}), Deny),
+            (json!({"decision": {"verdict": "deny"}, "metadata": {}}), Deny),
+            (read("completed", json!({"outcome": "result"})), Allow),
+            (read("completed", json!({"denial": {}})), Deny),
+            (read("completed", json!({"denial": {}, "execution": "failed"})), Failed),
+            (read("incomplete", json!({"execution": "begun"})), Incomplete),
+        ] {
+            assert_eq!(Fields::read(body.to_string().as_bytes()).outcome, Some(expected), "{body}");
+            // The slow way says the same.
+            let mut odd = body;
+            odd["id"] = json!(7);
+            assert_eq!(Fields::read(odd.to_string().as_bytes()).outcome, Some(expected), "{odd}");
+        }
+    }
 
     #[test]
     fn what_stands_for_an_id_is_within_what_stands_for_its_beginnings() {

@@ -14,8 +14,8 @@ use crate::store_args::block_on;
 const HELP: &str = "\
 Calls a tool through the process that works on .chio (`chio up` or `chio serve`), or through the
 endpoint that is named. What the tool answers goes to standard output, the receipt's id to standard
-error. A denial tells its reason and its receipt; exit code 1 when the call was denied or failed. A
-call that needs approval waits until `chio approvals` answers it.
+error. A denial tells its reason and its receipt. Exit code: 1 denied; 3 the tool ran and failed;
+4 the tool was called and its end is not known; 5 cancelled. A call that needs approval waits until `chio approvals` answers it.
 
 Examples:
   chio call demo echo '{\"text\": \"hello\"}'
@@ -66,7 +66,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     if let Some(receipt) = result.pointer("/_meta/chio/receiptId").and_then(Value::as_str) {
         io.complain("receipt", receipt);
     }
-    Ok(Outcome::of(!ToolResult::new(&result).is_error()))
+    let is_error = ToolResult::new(&result).is_error();
+    Ok(Outcome::of_answer(result.pointer("/_meta/chio"), is_error))
 }
 
 /// Shows what the server lets us know while the call runs.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Notice, Place};
 use crate::endpoint_file::ReadFile;
-use crate::outcome::Refused;
+use crate::outcome::{Outcome, Refused};
 
 /// How long a call may take: approvals and tools take their time.
 const LONG: Duration = Duration::from_secs(3600);
@@ -240,5 +240,9 @@ fn result(mut message: Value) -> Result<Value> {
     let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
     let receipt = error.pointer("/data/chio/receiptId").and_then(Value::as_str);
     let receipt = receipt.map_or_else(String::new, |id| format!(" (receipt {id})"));
-    Err(Refused::new(format!("the server answers {code}: {said}{receipt}")).into())
+    let ended = match Outcome::of_answer(error.pointer("/data/chio"), false) {
+        Outcome::Well => Outcome::Invalid,
+        ended => ended,
+    };
+    Err(Refused::ended(format!("the server answers {code}: {said}{receipt}"), ended).into())
 }

@@ -225,7 +225,7 @@ fn a_task_that_failed_there_has_failed_here_for_clients_of_both_protocols() {
     let call = |arguments: &Value| {
         world.run(&["call", "--data", "here", "friend", "note_get", &arguments.to_string()])
     };
-    let run = call(&json!({"message": "nothing"})).ends(1);
+    let run = call(&json!({"message": "nothing"})).ends(3);
     assert!(run.stderr.starts_with("there is no note of this name\n"), "why comes first: {run:?}");
     // A client that asks how it went is answered.
     let task = run.stderr.lines().find(|line| line.starts_with('{')).map(answered).unwrap();

@@ -138,7 +138,7 @@ fn an_agent_that_never_stops_costs_bounded_memory_and_leaves_one_receipt_each_ti
         let arguments = json!({"message": "go", "stream": stream}).to_string();
         let call = ["call", "--data", &data, "friend", "talk", &arguments];
         for _ in 0..4 {
-            let failed = world.run(&call).ends(1);
+            let failed = world.run(&call).ends(4);
             // What came before it was too much is told as well.
             assert!(failed.stderr.len() < 2 << 20, "{what}: {} bytes", failed.stderr.len());
             let told = failed.stderr.lines().rfind(|line| line.contains("expected"));
@@ -172,7 +172,7 @@ fn a_stream_that_ends_with_a_failed_task_has_failed() {
     let here = world.start(&line.split_whitespace().collect::<Vec<_>>(), "s");
     let arguments = json!({"message": "go", "stream": true});
     let call = ["call", "--data", "s", "friend", "talk", &arguments.to_string()];
-    world.run(&call).ends(1).complains("TASK_STATE_FAILED");
+    world.run(&call).ends(3).complains("TASK_STATE_FAILED");
     let task = here.send("talk", &json!([{"data": arguments}]));
     assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chio_core::canonical;
 use chio_core::message::ToolCallResponse;
-use chio_core::receipt::{ChioReceipt, Decision};
+use chio_core::receipt::{ChioReceipt, Decision, Execution};
 use serde_json::Value;
 
 use crate::snapshot::{Entry, Open, Snapshot};
@@ -152,13 +152,9 @@ fn text_of(parameters: &Value) -> &str {
     parameters["text"].as_str().unwrap()
 }
 
-/// Whether the receipt admits that the tool was called. A call that is cancelled may have run.
+/// Whether the receipt admits that the tool was called.
 fn may_have_run(receipt: &ChioReceipt) -> bool {
-    match receipt.decision.as_ref().unwrap() {
-        Decision::Allow | Decision::Incomplete { .. } => true,
-        Decision::Cancelled { reason } => !reason.contains("before it began"),
-        Decision::Deny { .. } => false,
-    }
+    receipt.execution() != Some(Execution::NotBegun)
 }
 
 /// What was debited is what receipts and open intents say, and never more than was granted.
@@ -175,12 +171,13 @@ fn check_budget(snapshot: &Snapshot, budget: &Counted, found: &mut Vec<String>) 
         if !is_it(&receipt.capability_id, index) {
             continue;
         }
+        if receipt.execution() == Some(Execution::Failed) {
+            found.push(format!("{name}: a tool failed, which these tests do not expect"));
+        }
         if may_have_run(receipt) {
             calls += 1;
             let cost = metadata.pointer("/financial/cost_charged").and_then(Value::as_u64);
             cents += cost.unwrap_or_default();
-        } else if metadata.pointer("/denial/name").is_some_and(|name| name == "tool_server_error") {
-            found.push(format!("{name}: a tool failed, which these tests do not expect"));
         }
     }
     for Open { reservation, chosen, .. } in &snapshot.intents {

@@ -19,9 +19,9 @@ fn check_works(session: &Session) {
 #[track_caller]
 fn check_failed(world: &World, result: &Value) {
     assert_eq!(result["isError"], true, "{result}");
-    assert_eq!(result["_meta"]["chio"]["name"], "tool_server_error", "{result}");
+    assert_eq!(result["_meta"]["chio"]["decision"], "incomplete", "{result}");
     let receipt = world.receipt(receipt_of(result));
-    assert_ne!(receipt["decision"]["verdict"], "allow", "{receipt}");
+    assert_eq!(receipt["decision"]["verdict"], "incomplete", "{receipt}");
 }
 
 #[test]

@@ -40,6 +40,28 @@ fn a_token_is_made_and_kept_and_clients_that_send_it_come_in() {
 }
 
 #[test]
+fn a_tool_that_reports_a_failure_and_a_server_that_dies_are_told_apart() {
+    let world = World::new();
+    let server = serve(&world, &[]);
+    let url = server.endpoint();
+    let call = |tool, arguments| {
+        let place = ["call", "--url", &url, "--bearer-file", "s/mcp.token", "fixture"];
+        world.run(&[&place[..], &[tool, arguments]].concat())
+    };
+    call("echo", "{\"text\": \"AKIAQ3EGRT5KLMN2WXYZ\"}").ends(1).complains("secret-leak");
+    call("test_error_handling", "{}").ends(3);
+    call("crash", "{}").ends(4).complains("may have run");
+    let receipts = world.receipts("s");
+    let said =
+        receipts.iter().rev().map(|it| (&it["decision"]["verdict"], &it["metadata"]["execution"]));
+    let said: Vec<_> = said.map(|(verdict, it)| (verdict.as_str(), it.as_str())).collect();
+    let expected = [("deny", "not_begun"), ("allow", "failed"), ("incomplete", "begun")];
+    assert_eq!(said, expected.map(|(verdict, it)| (Some(verdict), Some(it))));
+    let list = world.line("receipt list --data s").ends(0).says("the tool reports a failure");
+    list.says("secret-leak: ").says("(it had begun)");
+}
+
+#[test]
 fn whoever_has_no_token_or_another_is_not_let_in() {
     let world = World::new();
     let server = serve(&world, &[]);

@@ -29,19 +29,66 @@ fn what_the_kernel_sends_is_canonical_and_its_receipt_verifies_elsewhere() {
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_cancelled() {
+fn the_end_of_a_tool_that_takes_too_long_is_not_known() {
     let world = World::new();
     let server = world.serve("--deadline 1s");
     let token = world.token("slow-1", vec![grant("sleep")]);
     let response = server.connect().call("1", &token, "sleep", json!({"ms": 60_000}));
     let expected = json!({
-        "status": "cancelled", "reason": "the call took longer than its deadline",
+        "status": "incomplete", "reason": "the call took longer than its deadline",
         "chunks_received": 0,
     });
     assert_eq!(written(&response.result), expected);
     let reason = "the call took longer than its deadline".to_owned();
-    assert_eq!(response.receipt.decision, Some(Decision::Cancelled { reason }));
+    assert_eq!(response.receipt.decision, Some(Decision::Incomplete { reason }));
     world.check_receipt(&response);
+}
+
+#[test]
+fn the_endings_of_calls_have_their_own_words_and_exit_codes() {
+    let world = World::new();
+    let server = world.serve("--deadline 1s");
+    let endpoint = server.endpoint();
+    let socket = endpoint.strip_prefix("unix:").unwrap();
+    let tools = ["echo", "note_get", "sleep"].map(grant);
+    let token = world.token("endings-1", tools.to_vec());
+    world.write_token("endings.json", &token);
+    let call = ["native", "call", "--unix", socket, "--token", "endings.json", "demo"];
+    let call = |tool, arguments| world.run(&[&call[..], &[tool, arguments]].concat());
+    call("echo", r#"{"text":"x"}"#).ends(0);
+    call("now", "{}").ends(1).complains("denied: ");
+    call("note_get", r#"{"name":"none"}"#).ends(3).complains("failed: tool_server: ");
+    call("sleep", r#"{"ms":60000}"#).ends(4).complains("incomplete: ");
+    let mut wire = server.connect();
+    wire.send_call("1", &token, "sleep", json!({"ms": 60_000}));
+    assert!(wire.is_alive());
+    drop(wire);
+    let receipts = chio_testkit::process::until("five receipts", || {
+        Some(world.receipts("endings-1")).filter(|receipts| receipts.len() == 5)
+    });
+    let executions: Vec<_> = receipts.iter().map(|it| it.execution().unwrap().name()).collect();
+    assert_eq!(executions, ["completed", "not_begun", "failed", "begun", "begun"]);
+    assert_eq!(receipts[0].metadata.as_ref().unwrap().get("execution"), None);
+
+    let list = |outcome: &str| {
+        let run = world.line(&format!("receipt list --data s --outcome {outcome}")).ends(0);
+        let lines: Vec<String> = run.stdout.lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines[0].clone()
+    };
+    for (outcome, words) in [
+        ("deny", "kernel: "),
+        ("failed", "tool_server: there is no note of this name"),
+        ("incomplete", "its deadline (it had begun)"),
+        ("cancelled", "(it had begun)"),
+    ] {
+        let line = list(outcome);
+        assert!(line.contains(&format!("  {outcome:<10}  ")) && line.contains(words), "{line}");
+    }
+    let show = |at: usize| world.line(&format!("receipt show {} --data s", receipts[at].id));
+    show(1).ends(0).says("denied by kernel: ").says("tool ran    no");
+    show(2).ends(0).says("denied, tool_server failed: ").says("tool ran    yes, and failed");
+    show(3).ends(0).says("incomplete: ").says("tool ran    begun, its end is not known");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use super::CapabilityToken;
+use super::{CapabilityToken, ChioScope, Validity};
 use crate::canonical::{self, CanonicalError};
+use crate::crypto::{PUBLIC_KEY_LEN, PublicKey};
 
 /// A token that came with a call. Calls of one token share it.
 #[derive(Debug, Clone)]
@@ -13,10 +14,27 @@ pub struct PresentedToken(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     token: CapabilityToken,
+    /// Why what came could not be read as a token.
+    problem: Option<String>,
     hash: OnceLock<String>,
 }
 
 impl PresentedToken {
+    /// What stands for a token that came and could not be read, under the id that it claims: it
+    /// grants nothing, and nothing signs it.
+    pub fn unreadable(claimed_id: &str, problem: String) -> Self {
+        let nobody = PublicKey::from_ed25519([0; PUBLIC_KEY_LEN]);
+        let never = Validity { issued_at: 0, expires_at: 0 };
+        let scope = ChioScope::default();
+        let token = CapabilityToken::draft(claimed_id, nobody.clone(), nobody, scope, never);
+        Self(Arc::new(Inner { token, problem: Some(problem), hash: OnceLock::new() }))
+    }
+
+    /// Why what came could not be read; none for a token.
+    pub fn problem(&self) -> Option<&str> {
+        self.0.problem.as_deref()
+    }
+
     /// SHA-256 of the whole signed token, as capability references carry it.
     ///
     /// # Errors
@@ -32,7 +50,7 @@ impl PresentedToken {
 
 impl From<CapabilityToken> for PresentedToken {
     fn from(token: CapabilityToken) -> Self {
-        Self(Arc::new(Inner { token, hash: OnceLock::new() }))
+        Self(Arc::new(Inner { token, problem: None, hash: OnceLock::new() }))
     }
 }
 

@@ -602,3 +602,16 @@ fn what_arrives_is_what_was_sent() {
         assert!(ReceivedMessage::decode(payload, &mut tokens).is_err());
     }
 }
+
+#[test]
+fn a_call_arrives_also_when_its_token_cannot_be_read() {
+    let mut tokens = TokenCache::default();
+    for wrong in [json!("cap-1"), json!(null), json!([]), json!({}), json!({"id": "cap-1"})] {
+        let mut value = request_value();
+        value["capability_token"] = wrong;
+        let arrived = ReceivedMessage::decode(value.to_string().as_bytes(), &mut tokens).unwrap();
+        let ReceivedMessage::Call(arrived) = arrived else { panic!("expected a call") };
+        assert_eq!(json!(arrived.id), value["id"]);
+        assert!(arrived.capability_token.problem().is_some(), "{value}");
+    }
+}

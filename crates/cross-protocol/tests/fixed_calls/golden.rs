@@ -36,7 +36,16 @@ impl Logged {
 
 /// Reads the golden file of a protocol.
 pub(crate) fn load(source: DiscoveryProtocol) -> Vec<Recorded> {
-    let file = format!("spec/vectors/receipts/{}.jsonl", source.name());
+    read("spec/vectors/receipts", source)
+}
+
+/// Reads what version 0.1.0 wrote.
+pub(crate) fn load_first(source: DiscoveryProtocol) -> Vec<Recorded> {
+    read("spec/vectors/receipts/0.1.0", source)
+}
+
+fn read(folder: &str, source: DiscoveryProtocol) -> Vec<Recorded> {
+    let file = format!("{folder}/{}.jsonl", source.name());
     let text = std::fs::read_to_string(chio_testkit::golden::root().join(file)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -1,8 +1,8 @@
 //! Fixed calls have the receipts that they always had, byte for byte.
 //!
-//! Clock, randomness and keys are fixed, so each receipt is, too. The golden files were written by
-//! the release that is named in `spec/vectors/receipts/README.md`. A receipt is signed and kept for
-//! years: a change of one byte of it changes a format, and the README has to say so.
+//! Clock, randomness and keys are fixed, so each receipt is, too. Which versions wrote the golden
+//! files, `spec/vectors/receipts/README.md` says. A receipt is signed and kept for years: a change of
+//! one byte of it changes a format, and the README has to say so.
 #![cfg(test)]
 
 mod calls;
@@ -13,7 +13,7 @@ mod world;
 use chio_core::canonical;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::hash::sha256_hex;
-use chio_core::receipt::LoggedReceipt;
+use chio_core::receipt::{ChioReceipt, Decision, EXECUTION_MEMBER, Execution, LoggedReceipt};
 use chio_cross_protocol::DiscoveryProtocol;
 use serde_json::{Value, json};
 
@@ -76,11 +76,49 @@ async fn two_runs_of_the_fixed_calls_write_the_same_bytes() {
     assert_eq!(record(source).await, record(source).await);
 }
 
+// What is said of a call now is one member more, and nothing of it was said before.
+#[test]
+fn receipts_of_the_first_version_differ_by_their_hops_and_what_became_of_the_call() {
+    let members = |receipt: &ChioReceipt| {
+        let mut members = receipt.metadata.clone().unwrap();
+        let members = members.as_object_mut().unwrap();
+        let said = members.remove(EXECUTION_MEMBER);
+        // The hops of a trace were others, too.
+        members.remove("chio");
+        (said, members.clone(), receipt.action.clone(), receipt.evidence.clone())
+    };
+    for source in DiscoveryProtocol::ALL {
+        for (now, first) in golden::load(source).iter().zip(&golden::load_first(source)) {
+            assert_eq!((&now.name, now.log.len()), (&first.name, first.log.len()));
+            for (now, first) in now.log.iter().zip(&first.log) {
+                let read = |logged: &golden::Logged| {
+                    let bytes = canonical::to_vec(&logged.content).unwrap();
+                    LoggedReceipt::from_slice(&bytes)
+                };
+                let (Ok(LoggedReceipt::Call(now)), Ok(LoggedReceipt::Call(first))) =
+                    (read(now), read(first))
+                else {
+                    continue;
+                };
+                let (said, rest, action, evidence) = members(&now);
+                assert_eq!((None, rest, action, evidence), members(&first));
+                if first.decision == Some(Decision::Allow) {
+                    assert_eq!(now.decision, first.decision);
+                    assert_eq!(now.execution() == Some(Execution::Completed), said.is_none());
+                } else {
+                    assert!(said.is_some() && first.execution().is_none());
+                }
+            }
+        }
+    }
+}
+
 // A golden file that was edited by hand would prove nothing.
 #[test]
 fn the_golden_receipts_verify_and_their_hashes_are_those_of_their_bytes() {
     for source in DiscoveryProtocol::ALL {
-        for entry in golden::load(source).iter().flat_map(|recorded| &recorded.log) {
+        let (now, first) = (golden::load(source), golden::load_first(source));
+        for entry in now.iter().chain(&first).flat_map(|recorded| &recorded.log) {
             let bytes = canonical::to_vec(&entry.content).unwrap();
             assert_eq!(sha256_hex(&bytes), entry.sha256, "{}", entry.content);
             match LoggedReceipt::from_slice(&bytes) {

@@ -241,6 +241,7 @@ fn read_outcome(outcome: ReadOutcome) -> Value {
     match outcome {
         ReadOutcome::Value(value) => json!({"value": value}),
         ReadOutcome::Denied(denial) => json!({"denied": denial}),
+        ReadOutcome::Incomplete(reason) => json!({"incomplete": reason}),
         ReadOutcome::Answered { code, message, .. } => json!({"code": code, "message": message}),
         ReadOutcome::Cancelled(reason) => json!({"cancelled": reason}),
     }

@@ -1,6 +1,7 @@
 //! Results of `tools/call`: what the kernel answered, as MCP writes it, with the receipt named.
 
 use chio_core::calendar::rfc3339;
+use chio_core::receipt::{Execution, SealedReceipt};
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{
     ApprovalRequest, CapabilityBridge, CrossProtocolTargetRequest, Denial, Evaluation,
@@ -10,7 +11,7 @@ use chio_net::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
 
 use crate::bridge::McpBridge;
-use crate::error::{CANCELLED, guidance, unreleased};
+use crate::error::{CANCELLED, guidance, is_transient, unreleased};
 
 /// The member of `_meta` with Chio's details of a call or a tool.
 pub(crate) const CHIO: &str = "chio";
@@ -25,11 +26,13 @@ pub(crate) fn call_result(
     let answered = evaluation.answered.take();
     let receipt = || json!({"receiptId": evaluation.receipt.id});
     if let (Some(error), Outcome::Denied(denial)) = (answered, &evaluation.outcome) {
-        return Err(server_error(error, denial.reason.clone(), receipt()));
+        let about = ending(&evaluation.receipt, "deny");
+        return Err(server_error(error, denial.reason.clone(), about));
     }
     let (mut result, about) = match evaluation.outcome {
         Outcome::Cancelled { reason, chunks: 0 } => {
-            return Err(RpcError::new(CANCELLED, reason).with_data(json!({CHIO: receipt()})));
+            let about = ending(&evaluation.receipt, "cancelled");
+            return Err(RpcError::new(CANCELLED, reason).with_data(json!({CHIO: about})));
         }
         // What most calls come to is not copied.
         Outcome::Value(value) => (McpTargetExecutor::result_of(value), receipt()),
@@ -45,10 +48,22 @@ pub(crate) fn call_result(
             let result = McpTargetExecutor::default().project(&request, &evaluation);
             let Value::Object(mut result) = result else { return Err(unreleased()) };
             let mut about = receipt();
-            if let Outcome::Denied(denial) = &evaluation.outcome {
-                let words = json!([{"type": "text", "text": words(denial)}]);
-                result.insert("content".to_owned(), words);
-                about = denial_details(&evaluation.receipt.id, denial);
+            match &evaluation.outcome {
+                Outcome::Denied(denial) => {
+                    let execution = evaluation.receipt.execution();
+                    let words = json!([{"type": "text", "text": words(denial, execution)}]);
+                    result.insert("content".to_owned(), words);
+                    about = denial_details(&evaluation.receipt, denial);
+                }
+                Outcome::Cancelled { .. } => about = ending(&evaluation.receipt, "cancelled"),
+                Outcome::Incomplete { .. } => {
+                    about = ending(&evaluation.receipt, "incomplete");
+                    if let Some(Value::Array(content)) = result.get_mut("content") {
+                        let words = guidance(ErrorCode::ToolServerError, Some(Execution::Begun));
+                        content.push(json!({"type": "text", "text": words}));
+                    }
+                }
+                _ => {}
             }
             (result, about)
         }
@@ -134,27 +149,45 @@ pub(crate) fn stream_result(evaluation: &Evaluation, chunks: u64, failed: bool) 
 }
 
 /// A denial in words that a model can act on.
-pub(crate) fn words(denial: &Denial) -> String {
+pub(crate) fn words(denial: &Denial, execution: Option<Execution>) -> String {
     let Denial { code, guard, reason } = denial;
-    let who = if guard == Denial::KERNEL { String::new() } else { format!(" by {guard}") };
-    let verb = match code {
-        ErrorCode::ToolServerError => "The tool failed",
+    let is_own = [Denial::KERNEL, Denial::TOOL_SERVER].contains(&guard.as_str());
+    let who = if is_own { String::new() } else { format!(" by {guard}") };
+    let verb = match (code, execution) {
+        (_, Some(Execution::Failed)) => "The tool failed",
+        (_, Some(Execution::Completed)) => "The tool ran, and its result was withheld",
+        (ErrorCode::ToolServerError, _) => "The tool server failed",
         // Something to correct, and no matter of policy.
-        ErrorCode::InvalidRequestShape => "Not accepted",
+        (ErrorCode::InvalidRequestShape, _) => "Not accepted",
         _ => "Denied",
     };
-    format!("{verb}{who}: {reason} [{}]\n{}", code.name(), guidance(*code))
+    format!("{verb}{who}: {reason} [{}]\n{}", code.name(), guidance(*code, execution))
+}
+
+/// How a call ended that was not simply allowed, and what became of it at its tool.
+fn ending(receipt: &SealedReceipt, decision: &str) -> Value {
+    json!({
+        "receiptId": receipt.id,
+        "decision": decision,
+        "execution": receipt.execution(),
+    })
 }
 
 /// What a result says about a denial.
-fn denial_details(receipt_id: &str, Denial { code, guard, .. }: &Denial) -> Value {
+fn denial_details(receipt: &SealedReceipt, Denial { code, guard, .. }: &Denial) -> Value {
+    let execution = receipt.execution();
     json!({
-        "receiptId": receipt_id,
+        "receiptId": receipt.id,
+        "decision": "deny",
+        "execution": execution,
         "code": code.number(),
         "name": code.name(),
         "guard": guard,
-        "transient": code.is_transient(),
-        "retry": {"strategy": code.retry(), "guidance": guidance(*code)},
+        "transient": is_transient(*code, execution),
+        "retry": {
+            "strategy": code.retry_after(execution),
+            "guidance": guidance(*code, execution),
+        },
     })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chio_core::calendar::rfc3339;
 use chio_core::crypto::PublicKey;
+use chio_core::receipt::Execution;
 use chio_core::tool_result::ToolResult;
 use chio_cross_protocol::{
     CapabilityBridge, Evaluation, OrchestratedRequest, Outcome, Presented, ServerNotification,
@@ -193,7 +194,9 @@ fn unknown() -> RpcError {
 fn refused(error: &TaskError) -> RpcError {
     match error {
         TaskError::Refused(_) => unknown(),
-        TaskError::Denied(denial) => invalid_params(answer::words(denial)),
+        TaskError::Denied(denial) => {
+            invalid_params(answer::words(denial, Some(Execution::NotBegun)))
+        }
         TaskError::TooLarge(_) => invalid_params(error.to_string()),
         _ => {
             tracing::error!("task: {error}");

@@ -292,7 +292,9 @@ impl Connection {
     fn call(&mut self, request: ToolCallRequest<PresentedToken>, weight: usize, held: HeldMemory) {
         let owns_id = self.link.take_id(&request.id);
         let caller = NativeCaller::new(Arc::clone(&self.link), request.id.clone(), owns_id, weight);
-        self.known.presented(&request.capability_token, weight);
+        if request.capability_token.problem().is_none() {
+            self.known.presented(&request.capability_token, weight);
+        }
         let request = NativeBridge.call(request, self.subject.as_ref(), owns_id);
         let orchestrator = Arc::clone(&self.orchestrator);
         self.tasks.spawn(async move {

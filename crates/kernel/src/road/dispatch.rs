@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use chio_core::money::MonetaryAmount;
+use chio_core::receipt::Execution;
 use chio_core::registry::ErrorCode;
 use chio_core::text::members;
+use chio_core::tool_result::ToolResult;
 use tokio::time::Instant;
 
 use super::draft::Open;
 use super::reserve::Held;
-use super::{Draft, Ending, Permit, Reviewers};
+use super::{Draft, Ending, Permit, Reviewers, Stop};
 use crate::call::{Denial, Outcome, ServerError, ToolCall, shortened};
 use crate::call_context::CallContext;
 use crate::caller::Caller;
@@ -49,13 +51,10 @@ impl Inner {
             outcome(Catch::new(ran).await, &context).await
         };
         // The whole way of the output to the caller can be cancelled, not only the tool.
-        let Ran { outcome, cost, answered } = tokio::select! {
+        let Ran { outcome, execution, cost, answered } = tokio::select! {
             biased;
             ran = run => ran,
-            reason = self.cancelled(caller, draft.deadline) => {
-                let (reason, chunks) = (reason.to_owned(), context.chunks_sent());
-                Outcome::Cancelled { reason, chunks }.into()
-            }
+            interrupt = self.interrupted(caller, draft.deadline) => interrupt.at_tool(&context),
         };
         context.settle().await;
         let (stream, remarks) = (context.stream_record(), context.remarks());
@@ -63,21 +62,61 @@ impl Inner {
         let cost = cost.or_else(|| draft.price().cloned());
         let intent = context.into_intent();
         draft.open = draft.open.take().or(intent.map(Open::from));
-        Ending { outcome, content_hash, stream, remarks, cost, dispatched: true, answered }
+        Ending { outcome, execution, content_hash, stream, remarks, cost, answered }
     }
 
-    /// Waits until the call is cancelled, and says by what.
-    pub(super) async fn cancelled(
+    /// Waits until the call is ended from outside.
+    pub(super) async fn interrupted(
         &self,
         caller: &Arc<dyn Caller>,
         deadline: Instant,
-    ) -> &'static str {
+    ) -> Interrupt {
         tokio::select! {
             biased;
-            () = caller.cancellation().cancelled() => "called off by the caller",
-            () = self.running.given_up() => "the kernel is shutting down",
-            () = tokio::time::sleep_until(deadline) => "the call took longer than its deadline",
+            () = caller.cancellation().cancelled() => Interrupt::ByCaller,
+            () = self.running.given_up() => Interrupt::Shutdown,
+            () = tokio::time::sleep_until(deadline) => Interrupt::Deadline,
         }
+    }
+}
+
+/// What ends a call from outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Interrupt {
+    ByCaller,
+    Shutdown,
+    Deadline,
+}
+
+impl Interrupt {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::ByCaller => "called off by the caller",
+            Self::Shutdown => "the kernel is shutting down",
+            Self::Deadline => "the call took longer than its deadline",
+        }
+    }
+
+    /// Why a call does not reach its tool: only its caller cancels a call.
+    pub(super) fn before_dispatch(self) -> Stop {
+        match self {
+            Self::ByCaller => Stop::Cancelled(self.reason()),
+            Self::Shutdown | Self::Deadline => {
+                Denial::by_kernel(ErrorCode::InternalError, self.reason()).into()
+            }
+        }
+    }
+
+    /// The end of a call that its tool server has.
+    fn at_tool(self, context: &CallContext<'_>) -> Ran {
+        let (reason, chunks) = (self.reason().to_owned(), context.chunks_sent());
+        let execution = if context.is_not_sent() { Execution::NotBegun } else { Execution::Begun };
+        let outcome = match (self, execution) {
+            (Self::ByCaller, _) => Outcome::Cancelled { reason, chunks },
+            (_, Execution::NotBegun) => Outcome::Denied(Denial::by_tool_server(reason)),
+            _ => Outcome::Incomplete { reason, chunks },
+        };
+        Ran::new(outcome, execution)
     }
 }
 
@@ -126,7 +165,10 @@ impl Errand {
                 Some(provider) => {
                     Ok(ToolOutput::value(provider.read(permit, reading, context).await?))
                 }
-                None => Err(KernelError::ToolServerError("the server has only tools".to_owned())),
+                None => {
+                    context.not_sent();
+                    Err(KernelError::ToolServerError("the server has only tools".to_owned()))
+                }
             },
         }
     }
@@ -135,15 +177,17 @@ impl Errand {
 /// What a run came to, after the output guards.
 struct Ran {
     outcome: Outcome,
+    /// What became of it at its tool.
+    execution: Execution,
     /// What it cost, as its server says.
     cost: Option<MonetaryAmount>,
     /// The error that its server answered with.
     answered: Option<ServerError>,
 }
 
-impl From<Outcome> for Ran {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, cost: None, answered: None }
+impl Ran {
+    const fn new(outcome: Outcome, execution: Execution) -> Self {
+        Self { outcome, execution, cost: None, answered: None }
     }
 }
 
@@ -152,36 +196,52 @@ async fn outcome(
     ran: Result<Result<ToolOutput, KernelError>, Panicked>,
     context: &CallContext<'_>,
 ) -> Ran {
-    let Ok(result) = ran else { return failure("the tool panicked").into() };
-    // Why a stream broke off says more than the error that the tool made of it.
-    match (context.broken(), result) {
-        (Some(outcome), _) => outcome.into(),
-        (None, Err(KernelError::Incomplete(words))) => {
-            let reason = shortened(context.review_failure(words).await);
-            Outcome::Incomplete { reason, chunks: context.chunks_sent() }.into()
+    let result = match (context.broken(), ran) {
+        // Why a stream broke off says more than the error that the tool made of it.
+        (Some(outcome), Ok(_)) => return Ran::new(outcome, Execution::Begun),
+        (_, Ok(result)) => result,
+        (_, Err(Panicked)) => Err(KernelError::Incomplete("the tool panicked".to_owned())),
+    };
+    let error = match result {
+        Ok(ToolOutput { value, cost }) => {
+            let outcome = context.finish(value).await;
+            let execution = ended(&outcome, context);
+            return Ran { cost, ..Ran::new(outcome, execution) };
         }
-        (None, Err(error)) => {
-            let (words, answered) = match error {
-                KernelError::ToolServerError(detail) => (detail, None),
-                KernelError::Answered { code, message, data } => {
-                    let data = match data {
-                        Some(data) => context.review_data(*data).await.map(Box::new),
-                        None => None,
-                    };
-                    (message, Some(ServerError { code, data }))
-                }
-                other => (other.to_string(), None),
+        Err(error) => error,
+    };
+    let is_lost = matches!(error, KernelError::Incomplete(_));
+    let (words, answered) = match error {
+        KernelError::ToolServerError(words) | KernelError::Incomplete(words) => (words, None),
+        KernelError::Answered { code, message, data } => {
+            let data = match data {
+                Some(data) => context.review_data(*data).await.map(Box::new),
+                None => None,
             };
-            // They reach the caller and the receipt, as a result would.
-            Ran { answered, ..failure(&context.review_failure(words).await).into() }
+            (message, Some(ServerError { code, data }))
         }
-        (None, Ok(ToolOutput { value, cost })) => {
-            Ran { cost, ..context.finish(value).await.into() }
-        }
+        other => (other.to_string(), None),
+    };
+    // They reach the caller and the receipt, as a result would.
+    let reason = shortened(context.review_failure(words).await);
+    let not_sent = context.is_not_sent();
+    if is_lost && !not_sent {
+        let chunks = context.chunks_sent();
+        return Ran::new(Outcome::Incomplete { reason, chunks }, Execution::Begun);
     }
+    let outcome = Outcome::Denied(Denial::by_tool_server(reason));
+    let execution = if not_sent { Execution::NotBegun } else { Execution::Failed };
+    Ran { answered, ..Ran::new(outcome, execution) }
 }
 
-/// A tool that failed is a denial in the kernel's name, with the tool's words.
-fn failure(detail: &str) -> Outcome {
-    Outcome::Denied(Denial::by_kernel(ErrorCode::ToolServerError, detail))
+/// What became of a call whose tool returned.
+fn ended(outcome: &Outcome, context: &CallContext<'_>) -> Execution {
+    let failed = match outcome {
+        Outcome::Value(value) => ToolResult::new(value).is_error(),
+        Outcome::Stream { .. } => context.says_failed(),
+        // The rest of its stream did not reach the caller.
+        Outcome::Cancelled { .. } | Outcome::Incomplete { .. } => return Execution::Begun,
+        Outcome::Denied(_) => false,
+    };
+    if failed { Execution::Failed } else { Execution::Completed }
 }

@@ -177,7 +177,9 @@ impl Draft {
             let model = serde_json::to_value(model.as_recorded()).unwrap_or_default();
             metadata.insert("model_metadata", model);
         }
-        metadata.attribute(&call.token);
+        if call.token.problem().is_none() {
+            metadata.attribute(&call.token);
+        }
         let pipeline = kernel.pipeline();
         let record = Intent {
             request_id: call.request_id.clone(),

@@ -47,7 +47,7 @@ impl Inner {
                 }
                 Ok(guarded?)
             }
-            reason = self.cancelled(caller, deadline) => Err(Stop::Cancelled(reason)),
+            interrupt = self.interrupted(caller, deadline) => Err(interrupt.before_dispatch()),
         }
     }
 

@@ -9,7 +9,9 @@ use chio_core::capability::PresentedToken;
 use chio_core::crypto::{PublicKey, Signature};
 use chio_core::manifest::ToolDefinition;
 use chio_core::principal::NamedPrincipal;
-use chio_core::receipt::{ChildOutcome, ChildReceipt, SealedReceipt, TerminalState};
+use chio_core::receipt::{
+    ChildOutcome, ChildReceipt, EXECUTION_MEMBER, SealedReceipt, TerminalState,
+};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use serde_json::{Map, Value, json};
@@ -67,6 +69,8 @@ pub enum ReadOutcome {
     },
     /// It was cancelled.
     Cancelled(String),
+    /// The server was asked, and its answer did not come.
+    Incomplete(String),
 }
 
 /// What comes of a read, with its durable child receipt.
@@ -170,6 +174,9 @@ fn account(kind: ReadKind, record: &Intent, ending: &Ending) -> Map<String, Valu
         let denial = json!({"code": code, "name": name, "guard": denial.guard});
         members.insert("denial".to_owned(), denial);
     }
+    if let Some(execution) = ending.execution() {
+        members.insert(EXECUTION_MEMBER.to_owned(), json!(execution));
+    }
     if !record.evidence.is_empty() {
         members.insert("evidence".to_owned(), json!(record.evidence));
     }
@@ -188,9 +195,8 @@ impl ReadOutcome {
                 Self::Answered { code, message: denial.reason, data }
             }
             (Outcome::Denied(denial), None) => Self::Denied(denial),
-            (Outcome::Cancelled { reason, .. } | Outcome::Incomplete { reason, .. }, _) => {
-                Self::Cancelled(reason)
-            }
+            (Outcome::Cancelled { reason, .. }, _) => Self::Cancelled(reason),
+            (Outcome::Incomplete { reason, .. }, _) => Self::Incomplete(reason),
             (Outcome::Stream { .. }, _) => {
                 let reason = "expected one value from the server, found a stream";
                 Self::Denied(Denial::by_kernel(ErrorCode::ToolServerError, reason))

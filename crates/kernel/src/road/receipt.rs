@@ -2,7 +2,9 @@
 
 use chio_core::canonical::Written;
 use chio_core::money::MonetaryAmount;
-use chio_core::receipt::{ChioReceipt, Decision, NO_OUTPUT_HASH, NONCE_MEMBER, SealedReceipt};
+use chio_core::receipt::{
+    ChioReceipt, Decision, EXECUTION_MEMBER, Execution, NO_OUTPUT_HASH, NONCE_MEMBER, SealedReceipt,
+};
 use serde_json::{Map, Value, json};
 
 use super::draft::Open;
@@ -21,12 +23,13 @@ use crate::store::{
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
+    /// What became of it at its tool.
+    pub(crate) execution: Execution,
     pub(crate) content_hash: String,
     pub(crate) stream: Option<Value>,
     pub(crate) remarks: Remarks,
     /// What it cost, as far as that is known.
     pub(crate) cost: Option<MonetaryAmount>,
-    pub(crate) dispatched: bool,
     /// The error that the server answered with.
     pub(crate) answered: Option<ServerError>,
 }
@@ -36,12 +39,22 @@ impl Ending {
     pub(crate) fn before_dispatch(outcome: Outcome) -> Self {
         let content_hash = NO_OUTPUT_HASH.to_owned();
         let (stream, remarks, cost) = (None, Remarks::default(), None);
-        Self { outcome, content_hash, stream, remarks, cost, dispatched: false, answered: None }
+        let execution = Execution::NotBegun;
+        Self { outcome, execution, content_hash, stream, remarks, cost, answered: None }
     }
 
     /// The end of a call that was cancelled before it reached its tool.
     pub(crate) fn cancelled(reason: &str) -> Self {
         Self::before_dispatch(Outcome::Cancelled { reason: reason.to_owned(), chunks: 0 })
+    }
+
+    /// What the receipt says of the tool besides the decision: nothing where the call was allowed
+    /// and its tool succeeded.
+    pub(super) const fn execution(&self) -> Option<&'static str> {
+        match (&self.outcome, self.execution) {
+            (Outcome::Value(_) | Outcome::Stream { .. }, Execution::Completed) => None,
+            (_, execution) => Some(execution.name()),
+        }
     }
 
     /// What the log says of it.
@@ -70,7 +83,7 @@ impl Settlement {
     fn of(taken: Option<&Alternative>, ending: &Ending) -> Self {
         let holds: &[Hold] = taken.map_or(&[], |taken| &taken.holds);
         let price = taken.and_then(|taken| taken.price.as_ref());
-        if !ending.dispatched {
+        if ending.execution == Execution::NotBegun {
             let back = |hold: &Hold| Refund {
                 capability_id: hold.capability_id.clone(),
                 grant_index: hold.grant_index,
@@ -167,6 +180,9 @@ impl Inner {
             let code = json!({"code": denial.code, "name": denial.code.name()});
             metadata.insert("denial", code);
         }
+        if let Some(execution) = ending.execution() {
+            metadata.insert(EXECUTION_MEMBER, json!(execution));
+        }
         let content_hash = std::mem::take(&mut ending.content_hash);
         self.sign(record, metadata, decision(&ending.outcome), content_hash)
     }
@@ -237,12 +253,14 @@ impl Inner {
             }
         }
         metadata.insert("recovery", json!({"started_at": record.started_at}));
-        let decision = if record.parked {
+        let (decision, execution) = if record.parked {
             let reason = format!("{reason}: it waited for an approval, and never ran");
-            Decision::Cancelled { reason }
+            (Decision::Cancelled { reason }, Execution::NotBegun)
         } else {
-            Decision::Incomplete { reason: reason.to_owned() }
+            // The intent was durable before its tool was called, if it was.
+            (Decision::Incomplete { reason: reason.to_owned() }, Execution::Unknown)
         };
+        metadata.insert(EXECUTION_MEMBER, json!(execution));
         let receipt = self.sign(record, metadata, decision, NO_OUTPUT_HASH.to_owned())?;
         let closes = Closing {
             intent: id,

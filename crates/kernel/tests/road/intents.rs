@@ -178,7 +178,11 @@ async fn cancel_during_the_first_write(setup: Setup, cancels: bool) {
     }
     let ended = running.await.unwrap().unwrap();
     world.check(&request_id, &ended).await;
-    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
+    match ended.outcome {
+        Outcome::Cancelled { .. } if cancels => {}
+        Outcome::Incomplete { .. } if !cancels => {}
+        other => panic!("{other:?}"),
+    }
     assert_eq!(world.open_intents().await, 0, "the receipt closes the intent of its call");
     // The kernel that starts next finds nothing to recover.
     let next = world.shut_down().await.start().await;

@@ -98,7 +98,7 @@ async fn the_end_of_each_call_is_logged_and_nothing_that_was_asked_or_answered()
         assert!(end.contains(&format!("receipt_id=\"{}\"", receipt.id)), "{end}");
         verdicts.push(end.split("verdict=").nth(1).unwrap().split('"').nth(1).unwrap().to_owned());
     }
-    let expected = ["allow", "deny", "deny", "deny", "deny", "cancelled", "allow"];
+    let expected = ["allow", "deny", "deny", "deny", "incomplete", "cancelled", "allow"];
     assert_eq!(verdicts, expected);
     assert!(lines_with(&log, SECRET).is_empty(), "{:?}", lines_with(&log, SECRET));
     let signature = token.signature.to_hex();

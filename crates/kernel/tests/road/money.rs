@@ -9,7 +9,7 @@ use chio_kernel::Outcome;
 use serde_json::{Value, json};
 
 use crate::support::tokens::{priced, token, usd};
-use crate::support::world::{Ended, assert_denied, metadata};
+use crate::support::world::{Ended, assert_denied, assert_failed, metadata};
 use crate::support::{World, grant};
 
 fn ran(ended: &Ended) -> bool {
@@ -158,7 +158,7 @@ async fn a_failure_and_a_cancellation_cost_what_was_held() {
     let world = World::new().await;
     let token = token("cap-1", &[priced("*", 100)]);
     let ended = world.run(world.call(&token, "paid_fail", json!({}))).await;
-    assert_denied(&ended, Code::ToolServerError, "no such row");
+    assert_failed(&ended, "no such row");
     assert_eq!(ended.cost, Some(usd(10)));
     let caller = Arc::new(world.caller());
     let call = world.call(&token, "paid_gate", json!({}));
@@ -169,6 +169,23 @@ async fn a_failure_and_a_cancellation_cost_what_was_held() {
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. }));
     assert_eq!(ended.cost, Some(usd(10)));
     assert_eq!(left(&world, &token).await, 80);
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_sent_costs_nothing_and_does_not_count() {
+    let world = World::new().await;
+    let once = ToolGrant { max_invocations: Some(1), ..priced("*", 100) };
+    let token = token("cap-1", &[once]);
+    for _ in 0..2 {
+        let ended = world.run(world.call(&token, "paid_refuse", json!({}))).await;
+        assert_failed(&ended, "no connection");
+        assert_eq!(metadata(&ended, "execution"), "not_begun");
+        let spent = world.store.spent("cap-1", 0).await.unwrap();
+        assert_eq!((ended.cost, spent.invocations, spent.units), (None, 0, 0));
+    }
+    assert!(ran(&world.run(world.call(&token, "paid", json!({}))).await));
+    let ended = world.run(world.call(&token, "paid", json!({}))).await;
+    assert_denied(&ended, Code::BudgetExhausted, "invocation budget exhausted");
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn a_question_that_outlasts_the_deadline_has_its_receipt() {
     let world = setup.start().await;
     let (_caller, running) = unanswered(&world).await;
     let ended = running.await.unwrap();
-    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }));
+    assert!(matches!(ended.outcome, Outcome::Incomplete { .. }));
     let child = only_child(&world, &ended).await;
     assert!(!matches!(child.terminal_state, TerminalState::Completed));
 }

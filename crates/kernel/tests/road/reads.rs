@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chio_core::capability::{
     CapabilityToken, ChioScope, Operation, PromptGrant, ResourceGrant, ToolGrant,
 };
-use chio_core::receipt::{ChildReceipt, LoggedReceipt, OperationKind, TerminalState};
+use chio_core::receipt::{ChildReceipt, Execution, LoggedReceipt, OperationKind, TerminalState};
 use chio_core::registry::ErrorCode;
 use chio_core::signed::Signed;
 use chio_kernel::{
@@ -180,9 +180,26 @@ async fn the_servers_own_error_and_its_failure_are_told_apart() {
     let data = Some(Box::new(data));
     let expected = ReadOutcome::Answered { code: -32002, message, data };
     assert_eq!(found.outcome, expected);
+    assert_eq!(child.execution(), Some(Execution::Failed));
     assert_eq!(child.metadata.unwrap()["outcome"], "error");
-    let (found, _) = read(&world, ReadKind::Resource, json!({"uri": "test://broken"})).await;
-    assert_eq!(denied(&found).0, ErrorCode::ToolServerError);
+    let (found, child) = read(&world, ReadKind::Resource, json!({"uri": "test://broken"})).await;
+    assert_eq!(denied(&found), (ErrorCode::ToolServerError, "tool_server"));
+    assert_eq!(child.execution(), Some(Execution::Failed));
+}
+
+#[tokio::test]
+async fn a_read_that_was_not_sent_and_one_whose_answer_is_lost_are_told_apart() {
+    let (world, _) = with_library(Setup::default()).await;
+    let (found, child) = read(&world, ReadKind::Resource, json!({"uri": "test://gone"})).await;
+    assert_eq!(denied(&found), (ErrorCode::ToolServerError, "tool_server"));
+    assert_eq!(child.execution(), Some(Execution::NotBegun));
+    let (found, child) = read(&world, ReadKind::Resource, json!({"uri": "test://lost"})).await;
+    assert_eq!(found.outcome, ReadOutcome::Incomplete("the server ended".to_owned()));
+    assert!(matches!(child.terminal_state, TerminalState::Incomplete { .. }));
+    assert_eq!(child.execution(), Some(Execution::Begun));
+    let (_, child) = read(&world, ReadKind::Resource, json!({"uri": "test://a"})).await;
+    assert_eq!(child.execution(), Some(Execution::Completed));
+    assert!(child.metadata.unwrap().get("execution").is_none());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chio_core::capability::ToolGrant;
-use chio_core::receipt::Decision;
+use chio_core::receipt::{Decision, Execution};
 use chio_core::registry::ErrorCode as Code;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -49,6 +49,7 @@ fn the_next_start_signs_for_calls_that_a_crash_cut_off() {
         receipts[0].verify().unwrap();
         assert!(matches!(&receipts[0].decision, Some(Decision::Incomplete { reason })
             if reason.contains("the kernel stopped before the call ended")));
+        assert_eq!(receipts[0].execution(), Some(Execution::Unknown));
         assert_eq!(receipts[0].action.parameters, json!({"n": 1}));
         assert_eq!(world.logged().await.len(), 2, "the same log goes on");
         // The start signs a checkpoint over what it found and what it made.

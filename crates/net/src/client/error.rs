@@ -30,6 +30,24 @@ impl Phase {
     }
 }
 
+impl ClientError {
+    /// Whether anything of a request without redirects may have reached the server.
+    pub const fn was_sent(&self) -> bool {
+        !matches!(
+            self,
+            Self::Address(_)
+                | Self::Method
+                | Self::Header(_)
+                | Self::Credentials { .. }
+                | Self::Resolve { .. }
+                | Self::Connect { .. }
+                | Self::Tls { .. }
+                | Self::NoRoots
+                | Self::TimedOut(Phase::Connect)
+        )
+    }
+}
+
 /// Why a request has no answer. Headers, bodies, paths and queries never appear in it; hosts do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -57,6 +57,7 @@ impl Inner {
         invocation: &ToolInvocation,
         context: &CallContext<'_>,
     ) -> Result<ToolOutput, AgentError> {
+        context.not_sent();
         let tool = agent.tool(&invocation.tool_name)?;
         let arguments = invocation.arguments.clone();
         let operation = Operation::read(arguments, tool.accepts, agent.abilities)?;
@@ -83,7 +84,7 @@ impl Inner {
             },
         };
         let call = Call { agent, tool, operation, envelope };
-        let (id, credentials, answered) = self.exchange(&call).await?;
+        let (id, credentials, answered) = self.exchange(&call, context).await?;
         let (transport, interface) = (&self.transport, &agent.interface);
         match answered {
             Answered::Whole(result) => {
@@ -100,7 +101,11 @@ impl Inner {
     }
 
     /// Sends a call; once more, with a fresh token, when the one that it had was not taken.
-    async fn exchange(&self, call: &Call<'_>) -> Result<(u64, Credentials, Answered), AgentError> {
+    async fn exchange(
+        &self,
+        call: &Call<'_>,
+        context: &CallContext<'_>,
+    ) -> Result<(u64, Credentials, Answered), AgentError> {
         let (transport, interface) = (&self.transport, &call.agent.interface);
         let mut retried = false;
         loop {
@@ -108,8 +113,13 @@ impl Inner {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             let outgoing = wire::outgoing(&call.operation, &call.envelope, interface, id)?;
             let exchange = Exchange { transport, credentials: &credentials, interface, id };
+            context.sent();
             let answered = self.send(call, &exchange, &outgoing).await;
             match answered {
+                Err(error @ AgentError::NotReached(_)) => {
+                    context.not_sent();
+                    return Err(error);
+                }
                 Err(error)
                     if error.says_unauthorized() && !credentials.tokens.is_empty() && !retried =>
                 {

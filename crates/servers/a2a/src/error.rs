@@ -37,7 +37,13 @@ pub enum AgentError {
     /// Arguments that break the tool's contract.
     #[error("invalid tool input: {0}")]
     InvalidToolInput(String),
-    /// The agent did not answer, or answered with an error.
+    /// Nothing was sent: there is no connection to the agent.
+    #[error("remote request failed: {0}")]
+    NotReached(String),
+    /// The agent was asked, and its answer did not come.
+    #[error("remote request failed: {0}")]
+    Unanswered(String),
+    /// The agent answered with an error.
     #[error("remote request failed: {detail}")]
     RemoteRequestFailed {
         /// The HTTP status, when it is not a success.
@@ -67,7 +73,8 @@ pub enum AgentError {
 impl AgentError {
     /// A request that got no answer.
     pub(crate) fn unanswered(to: &str, error: &ClientError) -> Self {
-        Self::RemoteRequestFailed { status: None, code: None, detail: format!("{to}: {error}") }
+        let detail = format!("{to}: {error}");
+        if error.was_sent() { Self::Unanswered(detail) } else { Self::NotReached(detail) }
     }
 
     /// Whether the agent no longer speaks where it did.
@@ -88,7 +95,11 @@ impl AgentError {
 impl From<AgentError> for KernelError {
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::Incomplete(_) => Self::Incomplete(error.to_string()),
+            // What cannot be understood is no answer.
+            AgentError::Incomplete(_)
+            | AgentError::Unanswered(_)
+            | AgentError::Protocol(_)
+            | AgentError::Lifecycle(_) => Self::Incomplete(error.to_string()),
             _ => Self::ToolServerError(error.to_string()),
         }
     }

@@ -24,7 +24,12 @@ pub(crate) async fn call(
 ) -> Result<Value, McpError> {
     let (running, events) = conversation.begin(&context.session().id);
     let params = with_meta(params, meta, &running, context);
-    attended(running, events, context, conversation.request(method, params)).await
+    let work = async {
+        let waiting = conversation.send(method, &params)?;
+        context.sent();
+        waiting.answer().await
+    };
+    attended(running, events, context, work).await
 }
 
 /// Calls a tool that runs only as a task: it is made, and its result is waited for.
@@ -43,7 +48,9 @@ pub(crate) async fn call_as_task(
     let params = with_meta(params, meta, &running, context);
     let token = running.token;
     let work = async {
-        let made = conversation.request("tools/call", params).await?;
+        let waiting = conversation.send("tools/call", &params)?;
+        context.sent();
+        let made = waiting.answer().await?;
         let Some(task_id) = made.pointer("/task/taskId").and_then(Value::as_str) else {
             // It made none after all.
             return Ok(made);

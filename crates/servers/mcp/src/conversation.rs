@@ -77,10 +77,20 @@ struct Pending {
 }
 
 /// A request that waits for its answer. To drop it before cancels the request.
-struct Waiting<'a> {
+pub(crate) struct Waiting<'a> {
     conversation: &'a Conversation,
     id: u64,
     answer: oneshot::Receiver<Answer>,
+}
+
+impl Waiting<'_> {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// When there is none, or an error.
+    pub(crate) async fn answer(mut self) -> Answer {
+        (&mut self.answer).await.unwrap_or(Err(McpError::Stopped))
+    }
 }
 
 impl Drop for Waiting<'_> {
@@ -170,8 +180,7 @@ impl Conversation {
     /// # Errors
     /// When there is no answer, or an error.
     pub(crate) async fn request(&self, method: &str, params: Map<String, Value>) -> Answer {
-        let mut waiting = self.send(method, &params)?;
-        (&mut waiting.answer).await.unwrap_or(Err(McpError::Stopped))
+        self.send(method, &params)?.answer().await
     }
 
     /// As [`Self::request`], but not for ever.
@@ -188,7 +197,15 @@ impl Conversation {
         tokio::time::timeout(within, self.request(method, params)).await.unwrap_or(silent)
     }
 
-    fn send(&self, method: &str, params: &Map<String, Value>) -> Result<Waiting<'_>, McpError> {
+    /// Asks the child something.
+    ///
+    /// # Errors
+    /// When the request could not be queued: the child sees nothing of it.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<Waiting<'_>, McpError> {
         let (sender, answer) = oneshot::channel();
         let pending = Pending { answer: sender, can_cancel: method != INITIALIZE };
         let max = self.settings.limits.max_pending;

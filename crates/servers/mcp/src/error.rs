@@ -90,6 +90,12 @@ impl From<McpError> for KernelError {
     fn from(error: McpError) -> Self {
         match error {
             McpError::Answered { code, message, data } => Self::Answered { code, message, data },
+            McpError::Unreadable(_)
+            | McpError::TooLong(_)
+            | McpError::Crowded
+            | McpError::Silent { .. }
+            | McpError::Ended(_)
+            | McpError::Stopped => Self::Incomplete(error.to_string()),
             other => Self::ToolServerError(other.to_string()),
         }
     }

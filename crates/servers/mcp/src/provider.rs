@@ -73,6 +73,7 @@ impl ResourceProvider for McpServer {
         context: &CallContext<'_>,
     ) -> Result<Value, KernelError> {
         let Reading { kind, mut params, meta, .. } = reading;
+        context.not_sent();
         let session_id = &context.session().id;
         let slot = self.slot(session_id);
         let method = match kind {

@@ -133,6 +133,7 @@ impl ToolServerConnection for McpServer {
         invocation: ToolInvocation,
         context: &CallContext<'_>,
     ) -> Result<ToolOutput, KernelError> {
+        context.not_sent();
         let child = self.slot(&context.session().id).child().await?;
         Ok(ToolOutput::value(child.call_tool(invocation, context).await?))
     }

@@ -30,18 +30,19 @@ fn arguments_and_values_may_be_any_json() {
 
 // covers: WIRE-044
 #[test]
-fn a_tool_that_fails_or_panics_is_a_tool_server_error() {
+fn a_tool_that_fails_is_a_tool_server_error_and_one_that_panics_is_incomplete() {
     let world = World::new("");
-    for (id, tool, words) in [
-        ("fail-1", "test/fail", "the disk is full"),
-        ("panic-1", "test/panic", "the tool panicked"),
-    ] {
-        let response = world.call(id, tool, json!({"text": "the disk is full"}));
-        let error = json!({"code": "tool_server_error", "detail": words});
-        assert_eq!(written(&response.result), json!({"status": "err", "error": error}));
-        let (reason, guard) = (words.to_owned(), "kernel".to_owned());
-        assert_eq!(response.receipt.decision, Some(Decision::Deny { reason, guard }));
-    }
+    let words = "the disk is full";
+    let response = world.call("fail-1", "test/fail", json!({"text": words}));
+    let error = json!({"code": "tool_server_error", "detail": words});
+    assert_eq!(written(&response.result), json!({"status": "err", "error": error}));
+    let (reason, guard) = (words.to_owned(), "tool_server".to_owned());
+    assert_eq!(response.receipt.decision, Some(Decision::Deny { reason, guard }));
+    let response = world.call("panic-1", "test/panic", json!({}));
+    let reason = "the tool panicked".to_owned();
+    let expected = json!({"status": "incomplete", "reason": reason, "chunks_received": 0});
+    assert_eq!(written(&response.result), expected);
+    assert_eq!(response.receipt.decision, Some(Decision::Incomplete { reason }));
     assert!(world.connect().is_alive());
     world.end();
 }
@@ -61,20 +62,20 @@ fn a_stream_that_fails_tells_what_went_before() {
 
 // covers: WIRE-036
 #[test]
-fn a_tool_that_hangs_is_cancelled_at_its_deadline_with_or_without_chunks() {
+fn a_tool_that_hangs_is_left_at_its_deadline_with_or_without_chunks() {
     let world = World::new("--deadline-ms 60");
     let reason = "the call took longer than its deadline";
     for (id, tool) in [("hang-1", "test/hang"), ("hang-2", "test/hang_with_effects")] {
         let response = world.call(id, tool, json!({}));
-        let expected = json!({"status": "cancelled", "reason": reason, "chunks_received": 0});
+        let expected = json!({"status": "incomplete", "reason": reason, "chunks_received": 0});
         assert_eq!(written(&response.result), expected);
         let reason = reason.to_owned();
-        assert_eq!(response.receipt.decision, Some(Decision::Cancelled { reason }));
+        assert_eq!(response.receipt.decision, Some(Decision::Incomplete { reason }));
     }
     let params = json!({"n": 1000, "bytes": 1, "pause_ms": 20});
     let (chunks, response) = world.stream("hang-3", "test/stream", params);
     let result = written(&response.result);
-    assert_eq!((&result["status"], &result["reason"]), (&json!("cancelled"), &json!(reason)));
+    assert_eq!((&result["status"], &result["reason"]), (&json!("incomplete"), &json!(reason)));
     assert_eq!(result["chunks_received"], chunks.len());
     world.end();
 }
@@ -113,7 +114,7 @@ fn a_question_that_native_callers_cannot_be_asked_leaves_a_child_receipt() {
 }
 
 #[test]
-fn a_shutdown_cancels_what_outlasts_its_patience() {
+fn a_shutdown_breaks_off_what_outlasts_its_patience() {
     let mut world = World::new("--patience-ms 100");
     let mut wire = world.connect();
     wire.send_call("1", &world.token("stuck-1"), "test/hang_with_effects", json!({}));
@@ -122,7 +123,7 @@ fn a_shutdown_cancels_what_outlasts_its_patience() {
     world.server.wait();
     let receipts = world.receipts("stuck-1");
     assert_eq!(receipts.len(), 1);
-    let Some(Decision::Cancelled { reason }) = &receipts[0].decision else {
+    let Some(Decision::Incomplete { reason }) = &receipts[0].decision else {
         panic!("{receipts:?}")
     };
     assert_eq!(reason, "the kernel is shutting down");

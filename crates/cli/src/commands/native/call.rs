@@ -10,7 +10,7 @@ use chio_core::canonical;
 use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
 use chio_core::crypto::random_bytes;
 use chio_core::message::{ToolCallRequest, ToolCallResponse, ToolCallResult};
-use chio_core::receipt::RedactionMode;
+use chio_core::receipt::{ChioReceipt, Decision, Execution, RedactionMode};
 use chio_core::strict;
 use serde_json::Value;
 use uuid::{Builder, Uuid};
@@ -30,8 +30,8 @@ const STILL: &str = "no answer yet; if the call needs approval, `chio approvals 
 
 const HELP: &str = "\
 Prints what the tool returned and, on standard error, which receipt was signed for it; the receipt
-is checked to be whole. Exit code 1 when the call was denied, failed or did not end. A call that
-needs approval waits until `chio approvals` answers it; Ctrl-C calls it off.
+is checked to be whole. Exit code: 1 denied; 3 the tool ran and failed; 4 the tool was called and
+its end is not known; 5 cancelled. A call that needs approval waits until `chio approvals` answers it; Ctrl-C calls it off.
 
 Examples:
   chio native call --token token.json demo echo '{\"text\": \"hello\"}'
@@ -174,13 +174,18 @@ fn print(io: &mut Io<'_>, value: &Value) -> Result<()> {
 }
 
 fn report(args: &Args, io: &mut Io<'_>, response: &ToolCallResponse) -> Result<Outcome> {
-    let well = matches!(
+    let whole = matches!(
         response.result,
         ToolCallResult::Ok { .. } | ToolCallResult::StreamComplete { .. }
     );
+    let outcome = match ended(&response.receipt) {
+        // The result did not fit into a frame.
+        Outcome::Well if !whole => Outcome::Invalid,
+        outcome => outcome,
+    };
     if args.json {
         io.json(response)?;
-        return Ok(Outcome::of(well));
+        return Ok(outcome);
     }
     let receipt = &response.receipt.id;
     match &response.result {
@@ -196,14 +201,27 @@ fn report(args: &Args, io: &mut Io<'_>, response: &ToolCallResponse) -> Result<O
         }
         ToolCallResult::Err { error } => {
             let detail = match &response.receipt.decision {
-                Some(chio_core::receipt::Decision::Deny { reason, guard }) => {
+                Some(Decision::Deny { reason, guard }) => {
                     format!("{guard}: {reason}")
                 }
                 _ => String::new(),
             };
-            io.complain("denied", format_args!("{detail} [{}]", error.code()));
+            let word = if outcome == Outcome::Failed { "failed" } else { "denied" };
+            io.complain(word, format_args!("{detail} [{}]", error.code()));
         }
     }
     io.complain("receipt", receipt);
-    Ok(Outcome::of(well))
+    Ok(outcome)
+}
+
+/// How a call ended, by its receipt.
+fn ended(receipt: &ChioReceipt) -> Outcome {
+    let failed = receipt.execution() == Some(Execution::Failed);
+    match &receipt.decision {
+        Some(Decision::Allow | Decision::Deny { .. }) if failed => Outcome::Failed,
+        Some(Decision::Allow) => Outcome::Well,
+        Some(Decision::Deny { .. }) | None => Outcome::Invalid,
+        Some(Decision::Cancelled { .. }) => Outcome::Cancelled,
+        Some(Decision::Incomplete { .. }) => Outcome::Incomplete,
+    }
 }

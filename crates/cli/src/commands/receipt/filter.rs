@@ -21,7 +21,7 @@ pub(crate) struct Filter {
     /// Of calls of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Of calls that ended so
+    /// Of calls that ended so: `deny` never ran, `failed` ran and its server answered with an error
     #[arg(long, value_enum)]
     outcome: Option<OutcomeName>,
     /// From this long ago (30s, 15m, 8h, 7d) or Unix second on
@@ -49,6 +49,7 @@ pub(crate) struct Filter {
 enum OutcomeName {
     Allow,
     Deny,
+    Failed,
     Cancelled,
     Incomplete,
 }
@@ -88,6 +89,7 @@ impl Filter {
         let outcome = self.outcome.map(|outcome| match outcome {
             OutcomeName::Allow => ReceiptOutcome::Allow,
             OutcomeName::Deny => ReceiptOutcome::Deny,
+            OutcomeName::Failed => ReceiptOutcome::Failed,
             OutcomeName::Cancelled => ReceiptOutcome::Cancelled,
             OutcomeName::Incomplete => ReceiptOutcome::Incomplete,
         });

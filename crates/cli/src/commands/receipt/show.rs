@@ -6,7 +6,7 @@ use anyhow::Result;
 use chio_core::canonical;
 use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::{
-    ChildReceipt, ChioReceipt, Decision, LoggedReceipt, NO_OUTPUT_HASH, TerminalState,
+    ChildReceipt, ChioReceipt, Decision, Execution, LoggedReceipt, NO_OUTPUT_HASH, TerminalState,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -92,6 +92,9 @@ fn show_call(
     show_time(io, receipt.timestamp)?;
     io.field("tool", format_args!("{}/{}", receipt.tool_server, receipt.tool_name))?;
     io.field("decision", decision(receipt))?;
+    if receipt.decision.is_some() {
+        io.field("tool ran", ran(receipt.execution()))?;
+    }
     show_principal(io, principal)?;
     io.field("capability", &receipt.capability_id)?;
     io.field("parameters", format_args!("sha256 {}", receipt.action.parameter_hash))?;
@@ -138,6 +141,9 @@ fn show_child(
         TerminalState::Incomplete { reason } => format!("incomplete: {reason}"),
     };
     io.field("ended", ended)?;
+    if receipt.metadata.as_ref().is_some_and(|metadata| metadata.get("read").is_some()) {
+        io.field("server ran", ran(receipt.execution()))?;
+    }
     show_principal(io, principal)?;
     io.field("session", &receipt.session_id)?;
     io.field("request", &receipt.request_id)?;
@@ -148,11 +154,26 @@ fn show_child(
     io.field("signer", &receipt.kernel_key)
 }
 
+/// What became of a call or read at its tool server, in words.
+const fn ran(execution: Option<Execution>) -> &'static str {
+    match execution {
+        Some(Execution::NotBegun) => "no",
+        Some(Execution::Begun) => "begun, its end is not known",
+        Some(Execution::Completed) => "yes",
+        Some(Execution::Failed) => "yes, and failed",
+        Some(Execution::Unknown) => "unknown whether it ran: its kernel stopped",
+        None => "unknown whether it ran: the receipt does not say",
+    }
+}
+
 /// The decision in words, or what was seen where nothing was decided.
 fn decision(receipt: &ChioReceipt) -> String {
     match (&receipt.decision, &receipt.observation_outcome) {
         (Some(Decision::Allow), _) => "allowed".to_owned(),
-        (Some(Decision::Deny { reason, guard }), _) => format!("denied by {guard}: {reason}"),
+        (Some(Decision::Deny { reason, guard }), _) => match receipt.execution() {
+            Some(Execution::Failed) => format!("denied, {guard} failed: {reason}"),
+            _ => format!("denied by {guard}: {reason}"),
+        },
         (Some(Decision::Cancelled { reason }), _) => format!("cancelled: {reason}"),
         (Some(Decision::Incomplete { reason }), _) => format!("incomplete: {reason}"),
         (None, Some(seen)) => format!("none, only {}", text::words(seen)),

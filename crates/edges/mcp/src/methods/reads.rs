@@ -1,6 +1,7 @@
 //! Resources, prompts and completions: read through the orchestrator, as calls are.
 
 use chio_core::capability::{ChioScope, PresentedToken};
+use chio_core::receipt::Execution;
 use chio_core::registry::ErrorCode;
 use chio_cross_protocol::{Denial, ListKind, ReadKind, ReadOutcome, ReadRequest, ServerError};
 use chio_net::jsonrpc::RpcError;
@@ -104,6 +105,11 @@ pub(super) async fn run(context: RequestContext<'_>, read: Read) -> Result<Value
         ReadOutcome::Cancelled(reason) => {
             Err(RpcError::new(CANCELLED, reason).with_data(json!({"chio": receipt})))
         }
+        ReadOutcome::Incomplete(reason) => {
+            let data =
+                json!({"chio": receipt, "chioError": chio_error(ErrorCode::ToolServerError)});
+            Err(RpcError::new(RpcError::INTERNAL_ERROR, reason).with_data(data))
+        }
         ReadOutcome::Denied(denial) => Err(denied(kind, &denial, &receipt)),
     }
 }
@@ -116,7 +122,8 @@ fn denied(kind: ReadKind, denial: &Denial, receipt: &Value) -> RpcError {
         _ => RpcError::INVALID_PARAMS,
     };
     let data = json!({"chio": receipt, "chioError": chio_error(denial.code)});
-    RpcError::new(code, crate::answer::words(denial)).with_data(data)
+    // A read can be repeated as if it had not begun.
+    RpcError::new(code, crate::answer::words(denial, Some(Execution::NotBegun))).with_data(data)
 }
 
 /// Where the URI or the name of what is read stands.

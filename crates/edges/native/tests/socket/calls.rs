@@ -1,7 +1,7 @@
 //! Calls that are allowed, and calls whose tool fails.
 
-use chio_core::receipt::{ContentHash, Decision, NO_OUTPUT_HASH};
-use chio_testkit::receipts::{denied_by, reason, written};
+use chio_core::receipt::{ContentHash, Decision, Execution, NO_OUTPUT_HASH};
+use chio_testkit::receipts::{denied_by, written};
 use chio_testkit::token::grant;
 use serde_json::json;
 
@@ -76,7 +76,9 @@ fn a_tool_that_fails_is_a_denial_with_the_tools_words() {
     let error = &written(&response.result)["error"];
     assert_eq!(error["code"], "tool_server_error");
     assert!(error["detail"].as_str().unwrap().contains(words), "{error}");
-    assert!(reason(&response.receipt).contains(words));
+    let (reason, guard) = (words.to_owned(), "tool_server".to_owned());
+    assert_eq!(response.receipt.decision, Some(Decision::Deny { reason, guard }));
+    assert_eq!(response.receipt.execution(), Some(Execution::Failed));
     assert_eq!(response.receipt.content_hash, NO_OUTPUT_HASH);
     world.check_receipt(&response);
 }

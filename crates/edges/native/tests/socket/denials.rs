@@ -1,8 +1,9 @@
 //! Every way in which the kernel itself says no. Each leaves one receipt.
 
 use chio_core::capability::{CapabilityToken, ToolGrant, Validity};
-use chio_core::message::ToolCallResponse;
+use chio_core::message::{KernelMessage, ToolCallResponse};
 use chio_core::money::MonetaryAmount;
+use chio_core::receipt::Execution::NotBegun;
 use chio_core::receipt::NO_OUTPUT_HASH;
 use chio_testkit::key;
 use chio_testkit::receipts::{reason, written};
@@ -52,6 +53,47 @@ fn a_token_outside_its_window_is_expired() {
     check(&response, "capability_expired", "the token does not hold now");
     let response = call(&world, &at("early-1", now + 100, now + 200), "echo", hi());
     check(&response, "capability_expired", "the token does not hold now");
+}
+
+// covers: WIRE-040
+#[test]
+fn a_capability_that_cannot_be_read_denies_its_request_and_no_other() {
+    let world = World::new();
+    let token = world.token("readable-1", vec![grant("sleep"), grant("echo")]);
+    let mut wire = world.connect();
+    wire.send_call("slow", &token, "sleep", json!({"ms": 200}));
+    let malformed = [
+        (json!({"id": "malformed-1", "scope": "s3cret"}), "malformed-1"),
+        (json!("malformed-2"), ""),
+        (json!(null), ""),
+        (json!([]), ""),
+    ];
+    for (capability, claimed) in malformed {
+        let request = json!({"type": "tool_call_request", "id": "bad", "capability_token": capability,
+            "server_id": "demo", "tool": "echo", "params": {"text": "hi"}});
+        wire.send_payload(request.to_string().as_bytes());
+        let Some(KernelMessage::ToolCallResponse(response)) = wire.message() else {
+            panic!("expected an answer to the request");
+        };
+        assert_eq!(response.id, "bad");
+        let error = &written(&response.result)["error"];
+        assert_eq!(error["code"], "capability_denied", "{error}");
+        let receipt = &response.receipt;
+        assert_eq!((&*receipt.capability_id, receipt.execution()), (claimed, Some(NotBegun)));
+        let metadata = receipt.metadata.as_ref().unwrap();
+        // Nobody's keys are named, since none could be read.
+        assert_eq!(metadata.get("attribution"), None);
+        assert!(!json!(receipt).to_string().contains("s3cret"), "{receipt:?}");
+        receipt.verify().unwrap();
+        let logged = world.receipts(claimed);
+        assert_eq!(logged.iter().filter(|it| it.id == receipt.id).count(), 1);
+    }
+    let Some(KernelMessage::ToolCallResponse(slow)) = wire.message() else {
+        panic!("expected the answer to the call that ran meanwhile");
+    };
+    assert_eq!((&*slow.id, &written(&slow.result)["status"]), ("slow", &json!("ok")));
+    let after = wire.call("after", &token, "echo", json!({"text": "hi"}));
+    assert_eq!(written(&after.result)["status"], "ok");
 }
 
 // covers: WIRE-040

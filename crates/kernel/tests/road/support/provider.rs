@@ -122,6 +122,11 @@ impl ResourceProvider for TestProvider {
                 let (message, data) = ("not found".to_owned(), json!({"uri": uri, "secret": "s"}));
                 Err(KernelError::Answered { code: -32002, message, data: Some(Box::new(data)) })
             }
+            "test://gone" => {
+                context.not_sent();
+                Err(KernelError::ToolServerError("no connection".to_owned()))
+            }
+            "test://lost" => Err(KernelError::Incomplete("the server ended".to_owned())),
             "test://broken" => Err(KernelError::ToolServerError("no disk".to_owned())),
             "test://asks" => {
                 let question = Question { kind: OperationKind::ListRoots, params: json!({}) };

@@ -43,6 +43,10 @@ impl TestTools {
             tool("effect_stream", true, None),
             tool("fail", false, None),
             tool("paid_fail", false, flat.clone()),
+            tool("lose", false, None),
+            tool("refuse", false, None),
+            tool("paid_refuse", true, flat.clone()),
+            tool("connect", true, None),
             tool("panic", false, None),
             tool("hang", false, None),
             tool("gate", true, None),
@@ -131,6 +135,19 @@ impl ToolServerConnection for TestTools {
             "fail" | "paid_fail" => {
                 let detail = arguments["detail"].as_str().unwrap_or("no such row").to_owned();
                 return Err(KernelError::ToolServerError(detail));
+            }
+            "lose" => return Err(KernelError::Incomplete("the server ended".to_owned())),
+            // A server that cannot be had, and one that is not there yet.
+            "refuse" | "paid_refuse" => {
+                context.not_sent();
+                return Err(KernelError::ToolServerError("no connection".to_owned()));
+            }
+            "connect" => {
+                context.not_sent();
+                self.gate.acquire().await.unwrap().forget();
+                context.sent();
+                self.journal.note("sent");
+                std::future::pending().await
             }
             "panic" => panic!("told to"),
             "hang" => std::future::pending().await,

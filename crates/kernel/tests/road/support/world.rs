@@ -368,6 +368,11 @@ pub(crate) fn assert_denied_by(evaluation: &Ended, guard: &str, code: ErrorCode,
     assert!(denial.reason.contains(words), "expected `{words}` in `{}`", denial.reason);
 }
 
+/// Checks that the tool server did not take a call, or failed, with these words.
+pub(crate) fn assert_failed(evaluation: &Ended, words: &str) {
+    assert_denied_by(evaluation, Denial::TOOL_SERVER, ErrorCode::ToolServerError, words);
+}
+
 /// The value that a call came to.
 pub(crate) fn value(evaluation: &Ended) -> &Value {
     match &evaluation.outcome {

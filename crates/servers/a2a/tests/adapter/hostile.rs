@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chio_a2a_adapter::AgentLimits;
+use chio_core::receipt::Execution;
 use chio_kernel::{KernelConfig, Limits, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -106,6 +107,43 @@ async fn answers_over_http_and_json_that_are_none() {
         let failure = failure(&server, json!({"message": "x"})).await;
         assert!(failure.contains(expected), "expected {expected}, found {failure}");
         assert!(failure.chars().count() < 300, "{failure}");
+    }
+}
+
+/// What the receipt of a call says of its end.
+async fn ending(world: &World, arguments: Value) -> (String, Option<Execution>) {
+    let receipt = world.run("research", arguments).await.receipt;
+    let decision = serde_json::to_value(&receipt.decision).unwrap();
+    (decision["verdict"].as_str().unwrap().to_owned(), receipt.execution())
+}
+
+#[tokio::test]
+async fn a_receipt_says_whether_the_agent_had_the_call() {
+    type Answer = fn(&Seen) -> Reply;
+    let cases: [(&str, Execution, Answer); 4] = [
+        ("deny", Execution::Failed, |_| Reply::text(500, "no")),
+        ("deny", Execution::Failed, |seen| {
+            envelope(seen, &json!({"error": {"code": -32603, "message": "no"}}))
+        }),
+        ("incomplete", Execution::Begun, |_| Reply::text(200, "<html>")),
+        ("allow", Execution::Failed, |seen| {
+            let failed = json!({"task": task("t", "TASK_STATE_FAILED")});
+            envelope(seen, &json!({"result": failed}))
+        }),
+    ];
+    for (verdict, execution, answer) in cases {
+        let server = hostile(RPC, answer).await;
+        let world = World::new(config(&server)).await;
+        let found = ending(&world, json!({"message": "x"})).await;
+        assert_eq!(found, (verdict.to_owned(), Some(execution)));
+    }
+    // What is checked here does not reach the agent, and neither does what finds none there.
+    let not_begun = ("deny".to_owned(), Some(Execution::NotBegun));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = Server::start(move |_| Reply::json(&card(&format!("http://{free}"), RPC))).await;
+    let world = World::new(config(&server)).await;
+    for arguments in [json!({}), json!({"message": "x"})] {
+        assert_eq!(ending(&world, arguments).await, not_begun);
     }
 }
 
@@ -314,7 +352,7 @@ async fn a_slow_drip_ends_with_the_calls_own_time() {
     let kernel = KernelConfig { limits, ..KernelConfig::default() };
     let world = World::within(config(&server), kernel).await.unwrap();
     let done = world.run("research", json!({"message": "x", "stream": true})).await;
-    assert!(matches!(done.outcome, Outcome::Cancelled { .. }), "{:?}", done.outcome);
+    assert!(matches!(done.outcome, Outcome::Incomplete { .. }), "{:?}", done.outcome);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::receipt::{Execution, LoggedReceipt};
 use chio_kernel::{Caller as _, ClientNotification, KernelConfig, Limits, Outcome, ReadKind};
 use chio_mcp_adapter::{McpError, McpServer, McpServerOptions};
 use chio_testkit::key;
@@ -44,7 +45,7 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
     let config = KernelConfig { limits, ..KernelConfig::default() };
     let world = World::within(options(&[]), config).await;
     let outcome = world.call(&native(), "hang", json!({})).await;
-    let Outcome::Cancelled { reason, .. } = outcome else { panic!("{outcome:?}") };
+    let Outcome::Incomplete { reason, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(reason, "the call took longer than its deadline");
     let caller = native();
     let cancelled =
@@ -57,10 +58,10 @@ async fn a_child_that_ends_in_the_middle_fails_its_calls_and_is_started_again() 
     let world = World::with(eager(&[])).await;
     let caller = world.open("s1").await;
     let (first, _) = world.count(&caller).await;
-    let (hanging, crashed) = tokio::join!(world.failure(&caller, "hang", json!({})), async {
+    let (hanging, crashed) = tokio::join!(world.loss(&caller, "hang", json!({})), async {
         let other = Arc::new(TestCaller::of("s1"));
         until("the call", async || world.seen(&other).await["hanging"][0].as_u64()).await;
-        world.failure(&other, "crash", json!({"code": 3})).await
+        world.loss(&other, "crash", json!({"code": 3})).await
     });
     assert_eq!(hanging, "the server ended: exit status 3");
     assert_eq!(crashed, hanging);
@@ -74,7 +75,7 @@ async fn a_child_that_was_killed_says_so() {
     let world = World::with(eager(&[])).await;
     let caller = native();
     let (pid, _) = world.count(&caller).await;
-    let (reason, ()) = tokio::join!(world.failure(&caller, "hang", json!({})), async {
+    let (reason, ()) = tokio::join!(world.loss(&caller, "hang", json!({})), async {
         let other = native();
         until("the call", async || world.seen(&other).await["hanging"][0].as_u64()).await;
         let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
@@ -91,7 +92,7 @@ async fn a_child_that_keeps_failing_is_left_alone_for_a_while() {
     options.limits.longest_pause = Duration::from_secs(1000);
     let world = World::with(options).await;
     let (one, other) = (world.open("s1").await, world.open("s2").await);
-    world.failure(&one, "crash", json!({"code": 1})).await;
+    world.loss(&one, "crash", json!({"code": 1})).await;
     let reason = world.failure(&one, "echo", json!({"text": "a"})).await;
     let words = "the server failed and is started again in ";
     assert!(reason.starts_with(words), "{reason}");
@@ -99,10 +100,33 @@ async fn a_child_that_keeps_failing_is_left_alone_for_a_while() {
 }
 
 #[tokio::test]
+async fn a_receipt_says_whether_the_server_had_the_call() {
+    let mut options = options(&[]);
+    options.limits.first_pause = Duration::from_secs(1000);
+    options.limits.longest_pause = Duration::from_secs(1000);
+    let world = World::with(options).await;
+    let caller = world.open("s1").await;
+    for (tool, arguments, verdict, execution) in [
+        ("fail", json!({}), "deny", Execution::Failed),
+        ("echo", json!({"text": "a"}), "allow", Execution::Completed),
+        ("crash", json!({"code": 1}), "incomplete", Execution::Begun),
+        ("echo", json!({"text": "a"}), "deny", Execution::NotBegun),
+    ] {
+        let _ = world.call(&caller, tool, arguments).await;
+        let Some(LoggedReceipt::Call(receipt)) = world.logged().await.pop() else {
+            panic!("expected a receipt of {tool}");
+        };
+        let decision = serde_json::to_value(&receipt.decision).unwrap();
+        assert_eq!(decision["verdict"], verdict, "{tool}");
+        assert_eq!(receipt.execution(), Some(execution), "{tool}");
+    }
+}
+
+#[tokio::test]
 async fn after_a_pause_the_next_call_works_again() {
     let world = World::new(&[]).await;
     let caller = native();
-    world.failure(&caller, "crash", json!({"code": 1})).await;
+    world.loss(&caller, "crash", json!({"code": 1})).await;
     until("the server", async || match world.call(&caller, "count", json!({})).await {
         Outcome::Value(value) => Some(value),
         _ => None,
@@ -117,7 +141,7 @@ async fn a_new_child_is_told_what_the_old_one_was() {
     let level = ClientNotification::LogLevel("error".to_owned());
     world.kernel.tell(SERVER, caller.session(), level).await.unwrap();
     world.read(&caller, ReadKind::Subscribe, json!({"uri": "test://1"})).await;
-    world.failure(&caller, "crash", json!({"code": 1})).await;
+    world.loss(&caller, "crash", json!({"code": 1})).await;
     let seen = world.seen(&caller).await;
     assert_eq!(seen["subscribed"], json!(["test://1"]));
     assert_eq!(seen["levels"], json!(["error"]));
@@ -141,7 +165,7 @@ async fn lines_that_are_no_messages_are_skipped() {
 async fn a_child_that_writes_nothing_but_garbage_is_ended() {
     let world = World::with(eager(&[])).await;
     let caller = native();
-    let reason = world.failure(&caller, "garbage", json!({"lines": 1_000})).await;
+    let reason = world.loss(&caller, "garbage", json!({"lines": 1_000})).await;
     assert_eq!(reason, "the server ended: it wrote 100 lines in a row that are no messages");
     world.value(&caller, "count", json!({})).await;
 }
@@ -156,7 +180,7 @@ async fn a_line_that_is_too_long_fails_every_call_that_waits() {
     let other = native();
     let (hanging, huge) = tokio::join!(world.call(&caller, "hang", json!({})), async {
         until("the call", async || world.seen(&other).await["hanging"][0].as_u64()).await;
-        let huge = world.failure(&other, "huge", json!({"megabytes": 100})).await;
+        let huge = world.loss(&other, "huge", json!({"megabytes": 100})).await;
         caller.cancel();
         huge
     });

@@ -111,7 +111,7 @@ async fn what_a_child_started_ends_with_it() {
     let folder = Folder::new();
     let world = World::with(stubborn(&folder)).await;
     let helper: u32 = folder.read("helper").trim().parse().unwrap();
-    let reason = world.failure(&native(), "crash", json!({"code": 4})).await;
+    let reason = world.loss(&native(), "crash", json!({"code": 4})).await;
     assert_eq!(reason, "the server ended: exit status 4");
     until("the helper's end", async || (!is_alive(helper)).then_some(())).await;
 }

@@ -268,6 +268,19 @@ impl World {
         self.value(caller, tool, arguments).await["structuredContent"].take()
     }
 
+    /// Why the end of a tool is not known.
+    pub(crate) async fn loss(
+        &self,
+        caller: &Arc<TestCaller>,
+        tool: &str,
+        arguments: Value,
+    ) -> String {
+        match self.call(caller, tool, arguments).await {
+            Outcome::Incomplete { reason, .. } => reason,
+            other => panic!("expected {tool} to be lost, found {other:?}"),
+        }
+    }
+
     /// Why a tool gives nothing.
     pub(crate) async fn failure(
         &self,
@@ -312,7 +325,7 @@ impl World {
         )
     }
 
-    async fn logged(&self) -> Vec<LoggedReceipt> {
+    pub(crate) async fn logged(&self) -> Vec<LoggedReceipt> {
         let log = log_id(self.kernel.public_key());
         let entries = self.kernel.store().entries(&log, 1, 10_000).await.unwrap();
         entries.iter().map(|entry| LoggedReceipt::from_slice(&entry.body).unwrap()).collect()

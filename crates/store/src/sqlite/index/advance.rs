@@ -192,6 +192,7 @@ pub(super) const fn outcome_number(outcome: ReceiptOutcome) -> i64 {
         ReceiptOutcome::Deny => 1,
         ReceiptOutcome::Cancelled => 2,
         ReceiptOutcome::Incomplete => 3,
+        ReceiptOutcome::Failed => 4,
     }
 }
 

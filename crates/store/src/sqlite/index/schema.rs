@@ -17,7 +17,7 @@ use crate::files;
 const APPLICATION: i64 = 0x4368_6958;
 
 /// The schema that this program knows; an index of another is made again.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// How many indexes in a row are told apart.
 const GENERATIONS: u16 = 4095;
