@@ -18,7 +18,6 @@ use chio_mcp_adapter::ComingClient;
 use chio_policy::capabilities::DefaultCapability;
 use chio_policy::own::Own;
 use chio_store::{Location, OpenStore};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
@@ -43,9 +42,12 @@ use crate::text;
 use crate::token_issuer::TokenIssuer;
 use crate::trust::{check_kernel, trust_store};
 
-/// The most open files that a server asks for. Its children have the same limit, and some of them
-/// walk through all of it.
-const MOST_FILES: u64 = 16_384;
+mod process;
+
+pub(crate) use process::{open_files, run_server, shutdown_on_signal};
+
+use process::KILLED;
+
 /// How long running calls may take to end when the process is told to.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long they may take when the client that started this process has left, or ends it: it waits
@@ -55,8 +57,6 @@ const SHORT_REST: Duration = Duration::from_millis(900);
 const SHORT_STOP: Duration = Duration::from_millis(200);
 /// How long a start may still take when the client has closed its end.
 const LATE_START: Duration = Duration::from_secs(1);
-/// How long processes may take to be killed that were being started.
-const KILLED: Duration = Duration::from_millis(100);
 /// How long answers of calls that have ended may take to be written before their streams end.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
@@ -571,57 +571,6 @@ async fn close(edges: &[Arc<dyn Edge>]) {
         closing.spawn(async move { edge.close().await });
     }
     closing.join_all().await;
-}
-
-/// Cancelled when the process is told to end. A second word ends it at once.
-pub(crate) fn shutdown_on_signal() -> Result<CancellationToken> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    let shutdown = CancellationToken::new();
-    let told = shutdown.clone();
-    tokio::spawn(async move {
-        for told_before in [false, true] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if told_before {
-                std::process::exit(130);
-            }
-            told.cancel();
-        }
-    });
-    Ok(shutdown)
-}
-
-/// Takes more open files, as far as the system grants them: each connection is one, and the usual
-/// first limit is less than the connections that a listener takes.
-fn raise_file_limit() {
-    let granted = getrlimit(Resource::Nofile);
-    let wanted = granted.maximum.map_or(MOST_FILES, |most| most.min(MOST_FILES));
-    if granted.current.is_some_and(|current| current < wanted) {
-        // Where it stays as it is, connections wait.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..granted });
-    }
-}
-
-/// How many files this process may have open.
-pub(crate) fn open_files() -> usize {
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_FILES);
-    usize::try_from(most).unwrap_or(usize::MAX)
-}
-
-/// Runs a server on every core, and leaves without waiting for threads that wait for input.
-pub(crate) fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T> {
-    raise_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let result = runtime.block_on(server);
-    // What is still there is dropped, and processes of servers are killed by that.
-    runtime.shutdown_timeout(KILLED);
-    result
 }
 
 #[cfg(test)]

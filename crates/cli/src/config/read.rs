@@ -533,7 +533,7 @@ mod tests {
             ),
             (
                 "servers: [{id: demo}]\nlisteners: {http: {origins: [\"*\"]}}",
-                "chio.yaml:2:29: `listeners.http.origins`: expected an origin such as",
+                "chio.yaml:2:30: `listeners.http`: expected an origin such as",
             ),
             (
                 "servers: [{id: demo}]\nlisteners: {s: {socket: s, origins: [\"https://a.b\"]}}",

@@ -1,6 +1,7 @@
 //! An edge that this program does not know, served over HTTP and over byte streams because it is in
 //! the list.
 
+use std::io::Sink;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,16 +34,14 @@ async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Openin
         ..Plan::new(Location::from(&StoreUrl::Memory), policies, "")
     };
     let folder = Folder::new();
-    let mut io = Io {
-        input: None,
-        output: &mut std::io::sink(),
-        errors: &mut std::io::sink(),
-        folder: folder.root(),
-        now: 0,
-        own: Arc::default(),
-    };
-    let (runtime, opening, _) = plan.start(&mut io).await.unwrap();
+    let (mut output, mut errors) = (std::io::sink(), std::io::sink());
+    let (runtime, opening, _) =
+        plan.start(&mut io(&folder, &mut output, &mut errors)).await.unwrap();
     (runtime, opening)
+}
+
+fn io<'a>(folder: &'a Folder, output: &'a mut Sink, errors: &'a mut Sink) -> Io<'a> {
+    Io { input: None, output, errors, folder: folder.root(), now: 0, own: Arc::default() }
 }
 
 #[track_caller]
@@ -58,7 +57,9 @@ async fn an_edge_of_the_list_is_served_over_http() {
     let access = AccessConfig::Anonymous("default".to_owned());
     let (mut runtime, opening) =
         start(ListenerConfig::http(address, access), Settings::default()).await;
-    let served = opening.open(&mut runtime, None).await.unwrap();
+    let mut served = opening.open(&mut runtime, None).await.unwrap();
+    let (folder, mut output, mut errors) = (Folder::new(), std::io::sink(), std::io::sink());
+    served.listen(&io(&folder, &mut output, &mut errors), &runtime, true).await.unwrap();
     let (edge, url, is_http) = served.addresses().next().unwrap();
     assert_eq!((edge.name, is_http), ("words", true));
     assert!(url.ends_with("/words"), "{url}");

@@ -177,7 +177,7 @@ const FEW: u64 = 20_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unbounded {
     Spent,
-    /// Parts are applied too deep within each other.
+    /// Parts are applied too deep within each other, or within themselves under `unevaluatedProperties`.
     TooDeep,
 }
 
@@ -419,6 +419,8 @@ struct Cost {
     mark: u64,
     /// How deep the pair lies that it came back to, where it came back to one above it.
     back_to: usize,
+    /// A part that is applied to the same value applies itself.
+    circular: bool,
 }
 
 /// What is known of a pair.
@@ -443,18 +445,25 @@ impl Walk<'_, '_> {
         let key = (place, seen.identity());
         match self.known.get(&key) {
             Some(Known::Done(cost)) => return Ok(*cost),
-            Some(Known::Open(depth)) => return Ok(Cost { valid: 1, mark: 1, back_to: *depth }),
+            Some(Known::Open(depth)) => {
+                return Ok(Cost { valid: 1, mark: 1, back_to: *depth, circular: true });
+            }
             None => {}
         }
         self.deepest = self.deepest.max(depth);
         let node = self.nodes.get(place).filter(|_| depth < MAX_DEPTH).ok_or(Unbounded::TooDeep)?;
         self.work.charge_each(node.edges.len() + 1, 4)?;
         self.known.insert(key, Known::Open(depth));
-        let mut cost = Cost { valid: own(node, seen), mark: 1, back_to: usize::MAX };
+        let mut cost =
+            Cost { valid: own(node, seen), mark: 1, back_to: usize::MAX, circular: false };
         for (reach, to) in &node.edges {
             self.add(reach, *to, seen, depth + 1, &mut cost)?;
         }
         if node.unevaluated {
+            // What asks which members were looked at does not notice that it comes back.
+            if cost.circular {
+                return Err(Unbounded::TooDeep);
+            }
             cost.valid = cost.valid.saturating_add(cost.mark);
         }
         if cost.back_to >= depth {
@@ -483,6 +492,7 @@ impl Walk<'_, '_> {
             cost.mark = cost.mark.saturating_add(part.valid);
             if *reach == Reach::Here {
                 cost.mark = cost.mark.saturating_add(part.mark);
+                cost.circular |= part.circular;
             }
             Ok(())
         };

@@ -164,6 +164,9 @@ fn parts_that_apply_themselves_come_to_an_end() {
         assert!(steps(&schema, &json!({"next": {"next": {}}})).unwrap() <= FEW, "{schema}");
     }
     assert_eq!(steps(&pairs(300, |part| part), &json!("x")), Err(Unbounded::TooDeep));
+    let again = json!({"allOf": [{"anyOf": [{"$ref": "#"}], "allOf": [{"$ref": "#"}]}],
+        "unevaluatedProperties": {}});
+    assert_eq!(steps(&again, &json!({})), Err(Unbounded::TooDeep));
     // As many ways as there are orders of twelve.
     let others: Vec<Value> = (0..12).map(|to| json!({"$ref": format!("#/$defs/d{to}")})).collect();
     let parts: Map<String, Value> =
