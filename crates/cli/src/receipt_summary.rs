@@ -203,7 +203,11 @@ mod tests {
             kind,
             read(json!({"outcome": "error", "message": "no", "denial": {"guard": "kernel"},
                 "principal": {"name": "alice", "tenant": "acme"}})),
-            ["deny", "files/read_resource file:///a", "by alice  kernel: no"],
+            [
+                "deny",
+                "files/read_resource file:///a",
+                "by alice  kernel: no (unknown whether it ran)",
+            ],
         );
         check(
             OperationKind::Complete,

@@ -63,9 +63,11 @@ fn the_endings_of_calls_have_their_own_words_and_exit_codes() {
     wire.send_call("1", &token, "sleep", json!({"ms": 60_000}));
     assert!(wire.is_alive());
     drop(wire);
-    let receipts = chio_testkit::process::until("five receipts", || {
+    let mut receipts = chio_testkit::process::until("five receipts", || {
         Some(world.receipts("endings-1")).filter(|receipts| receipts.len() == 5)
     });
+    // As they were signed, the newest last.
+    receipts.reverse();
     let executions: Vec<_> = receipts.iter().map(|it| it.execution().unwrap().name()).collect();
     assert_eq!(executions, ["completed", "not_begun", "failed", "begun", "begun"]);
     assert_eq!(receipts[0].metadata.as_ref().unwrap().get("execution"), None);

@@ -57,7 +57,8 @@ fn receipts_are_found_by_every_filter() {
         ("--server moon".to_owned(), 0),
         ("--tool echo".to_owned(), 2),
         ("--outcome allow".to_owned(), 4),
-        ("--outcome deny".to_owned(), 2),
+        ("--outcome deny".to_owned(), 1),
+        ("--outcome failed".to_owned(), 1),
         ("--outcome cancelled".to_owned(), 1),
         ("--outcome incomplete".to_owned(), 0),
         ("--since 1h".to_owned(), 7),
@@ -75,9 +76,11 @@ fn receipts_are_found_by_every_filter() {
         assert_eq!(world.rows(&filter).len(), expected, "{filter}");
     }
     let run = world.line("receipt list --data s --outcome deny").ends(0);
-    assert_eq!(run.stdout.lines().count(), 2, "{run:#?}");
-    let run = run.says("demo/now").says("not in the token's scope");
-    run.says("there is no note of this name");
+    assert_eq!(run.stdout.lines().count(), 1, "{run:#?}");
+    run.says("demo/now").says("not in the token's scope");
+    let run = world.line("receipt list --data s --outcome failed").ends(0);
+    assert_eq!(run.stdout.lines().count(), 1, "{run:#?}");
+    run.says("  failed  ").says("there is no note of this name");
     world.line("receipt list --data s --tool fly").ends(0).says("none");
 }
 

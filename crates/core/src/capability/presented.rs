@@ -20,8 +20,9 @@ struct Inner {
 }
 
 impl PresentedToken {
-    /// What stands for a token that came and could not be read, under the id that it claims: it
-    /// grants nothing, and nothing signs it.
+    /// What stands for a token that came and could not be read, under the id that it claims. It
+    /// grants nothing, and a kernel denies it for its [`Self::problem`], before it looks at anything
+    /// else of it.
     pub fn unreadable(claimed_id: &str, problem: String) -> Self {
         let nobody = PublicKey::from_ed25519([0; PUBLIC_KEY_LEN]);
         let never = Validity { issued_at: 0, expires_at: 0 };

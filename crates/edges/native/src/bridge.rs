@@ -47,10 +47,6 @@ impl NativeBridge {
 
 /// Why a request cannot be run as it is, if so.
 fn refusal(request: &ToolCallRequest<PresentedToken>, has_own_id: bool) -> Option<Denial> {
-    if let Some(problem) = request.capability_token.problem() {
-        let reason = format!("expected a capability token, found something else: {problem}");
-        return Some(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
-    }
     if !has_own_id {
         let reason = "expected an id that no running call of this connection has";
         return Some(denial("native.request_id", reason.to_owned()));

@@ -56,6 +56,11 @@ impl Inner {
         agent: &PublicKey,
         now: u64,
     ) -> Result<Arc<KnownToken>, Denial> {
+        // SECURITY: whatever stands in its place, what could not be read is no token.
+        if let Some(problem) = token.problem() {
+            let reason = format!("expected a capability token, found something else: {problem}");
+            return Err(Denial::by_kernel(ErrorCode::CapabilityDenied, reason));
+        }
         token.check_issuer(&self.trusted_issuers).map_err(|error| deny_token(&error))?;
         let remembered = self.cache.get(token);
         if remembered.is_none() {

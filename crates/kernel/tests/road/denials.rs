@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chio_core::capability::{
     CapabilityToken, CapabilityToken as Token, Constraint, ContentReviewTier, Operation,
-    OperationClass, ToolGrant, Validity,
+    OperationClass, PresentedToken, ToolGrant, Validity,
 };
 use chio_core::hash::sha256_hex;
 use chio_core::receipt::RedactionMode;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::support::tokens::{HOUR, constrained, draft, issuer, scope, token};
 use crate::support::world::{Ended, assert_denied, denial};
-use crate::support::{NOW, Setup, World, grant};
+use crate::support::{NOW, SERVER, Setup, World, grant};
 
 /// Signs what no lawful signer would.
 fn forced(token: Token) -> Token {
@@ -172,6 +172,20 @@ async fn a_grant_that_asks_for_a_proof_of_possession_denies() {
     let not = ToolGrant { dpop_required: Some(false), ..grant("echo") };
     let ended = world.run_with(&[not], "echo", json!(1)).await;
     assert!(matches!(ended.outcome, Outcome::Value(_)));
+}
+
+// What stands for it has the keys of nobody, and no kernel may come to trust them.
+#[tokio::test]
+async fn what_could_not_be_read_as_a_token_is_denied_whatever_else_is_true_of_it() {
+    let unreadable = || PresentedToken::unreadable("cap-1", "no object".to_owned());
+    let nobody = unreadable().issuer.clone();
+    let world = Setup::default().config(|it| it.trusted_issuers.push(nobody)).start().await;
+    let request_id = world.kernel.new_request_id();
+    let call = ToolCall::new(request_id, unreadable(), SERVER, "effect", json!(1));
+    let ended = world.run(call).await;
+    assert_denied(&ended, Code::CapabilityDenied, "found something else: no object");
+    let metadata = ended.receipt.metadata.as_ref().unwrap();
+    assert_eq!((metadata.get("attribution"), world.runs("effect")), (None, 0));
 }
 
 #[tokio::test]
