@@ -1,10 +1,15 @@
 //! What is logged while a test runs.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
-use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
+
+/// Where there is only one subscriber, `tracing` asks that of the thread that comes first to a place of
+/// the code, and remembers that it wants nothing from there. So there is always another.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
@@ -45,6 +50,7 @@ impl CapturedLog {
         let format = format.with_level(false).with_target(false);
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
         let subscriber = subscriber.with_max_level(level);
+        LazyLock::force(&ANOTHER);
         let guard = set_default(subscriber.event_format(format).finish());
         Self { written, _guard: guard }
     }

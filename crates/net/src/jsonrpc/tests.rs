@@ -92,10 +92,7 @@ fn the_first_check_that_fails_decides_and_says_who_is_told() {
         (r#"{"jsonrpc":"2.0","id":"\ud800","method":"m"}"#, "-32600 under null"),
         ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}", "-32700 under null"),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, "-32600 under null"),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"\u0061":2}}"#,
-            "-32600 under 1",
-        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"\u0061":2}}"#, "-32600 under 1"),
         ("7", "-32600 under null"),
         ("null", "-32600 under null"),
         (r#""m""#, "-32600 under null"),
