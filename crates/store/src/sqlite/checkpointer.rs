@@ -47,8 +47,10 @@ pub(crate) struct Checkpointer {
 /// What is known of the write-ahead log.
 struct Log {
     database: PathBuf,
-    /// Its length in bytes when the thread last looked.
+    /// Its length in bytes when the thread last looked, less what had been written by then.
     length: AtomicI64,
+    /// The bytes that were written so far: what comes while the thread is at work counts as well.
+    written: AtomicI64,
     /// The length at which it is long.
     long: AtomicI64,
     /// Held by the thread that moves it, since two at once would only get in each other's way.
@@ -72,6 +74,7 @@ impl Checkpointer {
         let log = Arc::new(Log {
             database: database.to_owned(),
             length: AtomicI64::default(),
+            written: AtomicI64::default(),
             long: AtomicI64::new(long_log(database)),
             moving: Mutex::default(),
         });
@@ -96,14 +99,17 @@ impl Checkpointer {
         if signal.written < stride {
             return;
         }
-        signal.unwaited = signal.unwaited.saturating_add(mem::take(&mut signal.written));
+        let written = mem::take(&mut signal.written);
+        signal.unwaited = signal.unwaited.saturating_add(written);
+        let written =
+            self.log.written.fetch_add(written, Ordering::Relaxed).saturating_add(written);
         if signal.cut != long {
             // On a large disk the log keeps its length: to make it longer again would take time.
             let cut = if long < LONG_LOG { long } else { -1 };
             let _ = writer.pragma_update_and_check(None, "journal_size_limit", cut, |_| Ok(()));
             signal.cut = long;
         }
-        let length = self.log.length.load(Ordering::Relaxed);
+        let length = self.log.length.load(Ordering::Relaxed).saturating_add(written);
         if length >= 2 * long && signal.unwaited >= LONG_STRIDE * stride {
             signal.unwaited = 0;
             self.log.move_to_end(writer, "PRAGMA wal_checkpoint(RESTART)");
@@ -133,7 +139,7 @@ impl Log {
         let _alone = self.moving.lock();
         // If it fails, the log stays, and the next stride tries again.
         let _ = writer.query_row(how, [], |_| Ok(()));
-        self.length.store(0, Ordering::Relaxed);
+        self.length.store(-self.written.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -147,10 +153,11 @@ fn long_log(database: &Path) -> i64 {
 fn serve(calls: &Receiver<()>, log: &Log, connection: &Connection) {
     while calls.recv().is_ok() {
         let _alone = log.moving.lock();
+        let written = log.written.load(Ordering::Relaxed);
         let frames = connection.query_row(PASSIVE, [], |row| row.get::<_, i64>(1));
         // Minus one when another process was at it.
         let length = frames.unwrap_or(0).max(0).saturating_mul(PAGE);
-        log.length.store(length, Ordering::Relaxed);
+        log.length.store(length.saturating_sub(written), Ordering::Relaxed);
         log.long.store(long_log(&log.database), Ordering::Relaxed);
     }
     // The last to close the database leaves no log behind, if it may write and has ever looked. What
