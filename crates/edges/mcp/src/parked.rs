@@ -177,7 +177,12 @@ impl<'a> Joined<'a> {
         if !shared.parked.used.load(Ordering::Acquire) || !is_plain(request) {
             return None;
         }
-        let entries = shared.parked.table.list(owner(session), shared.orchestrator.now());
+        // What no longer holds gets nothing, and its denial from the kernel.
+        let (token, now) = (&request.token, shared.orchestrator.now());
+        if shared.orchestrator.is_revoked(token) || now >= token.expires_at {
+            return None;
+        }
+        let entries = shared.parked.table.list(owner(session), now);
         if entries.is_empty() {
             return None;
         }

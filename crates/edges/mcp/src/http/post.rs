@@ -61,7 +61,7 @@ async fn answer_message(
             if !session.version.has_batches() {
                 return Err(rejected(Rejected::batch()));
             }
-            endpoint.count(&client, batch::requests(&messages))?;
+            endpoint.count(&client, batch::counted(&messages))?;
             let proof = proof.map_err(|error| refused(error.into()))?;
             let credentials = Credentials { capability: principal.capability, proof };
             return run_batch(endpoint, &session, messages, (credentials, held)).await;

@@ -10,9 +10,12 @@ use super::{Credentials, handle_notification, handle_request};
 use crate::events::StreamId;
 use crate::session::McpSession;
 
-/// How many of these messages are requests.
-pub(crate) fn requests(batch: &[Result<Message, Rejected>]) -> usize {
-    batch.iter().filter(|message| matches!(message, Ok(Message::Request(_)))).count()
+/// How many of these messages the kernel may be asked about.
+pub(crate) fn counted(batch: &[Result<Message, Rejected>]) -> usize {
+    let asks = |message: &&Result<Message, Rejected>| {
+        matches!(message, Ok(Message::Request(_) | Message::Notification(_)))
+    };
+    batch.iter().filter(asks).count()
 }
 
 /// Handles the messages of a batch in their order. The requests run at the same time; their responses

@@ -125,7 +125,7 @@ fn batches_of_other_versions_and_other_sizes_are_refused() {
 }
 
 #[test]
-fn each_request_of_a_batch_counts_against_the_rate() {
+fn each_message_of_a_batch_counts_against_the_rate() {
     let settings = Settings::default().with("rate", Some(SettingValue::Number(10)));
     let world = Beginning { tools: Tools::Demo, settings, ..Beginning::default() }.start();
     let session = open(&world);
@@ -136,6 +136,9 @@ fn each_request_of_a_batch_counts_against_the_rate() {
     let refused = session.send(Request::post(&json!(batch))).is(429);
     assert!(refused.header("retry-after").is_some());
     assert_eq!(world.calls().len(), 8);
+    // So does each notification.
+    let told = vec![json!({"jsonrpc": "2.0", "method": "notifications/vendor/x"}); 20];
+    session.send(Request::post(&json!(told))).is(429);
 }
 
 #[test]
