@@ -94,7 +94,7 @@ impl Inbound {
         }
     }
 
-    /// Reads one message, or a batch of at most so many.
+    /// Reads one message, or a batch of at most `most` messages.
     ///
     /// # Errors
     /// As [`Self::read`], and when a batch has no message or too many. What is wrong with one message
