@@ -116,7 +116,7 @@ pub(crate) fn how_to_approve(command: Option<&str>) -> String {
 pub(crate) fn waiting_result(approval: &ApprovalRequest, command: Option<&str>) -> Value {
     let until = rfc3339(approval.expires_at);
     let guidance = "Call the same tool again with the same arguments: that goes on with this very \
-                    call, and gives its result. It runs once, however often it is asked for.";
+                    call, and gives its result. Ask once at a time: two at once are two calls.";
     let words = format!(
         "This call has not run. A person has to approve it first ({}): {}.\nUntil {until}: {guidance}",
         approval.reason,
