@@ -8,6 +8,7 @@ mod install;
 pub(crate) mod receipts;
 pub(crate) mod script;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -65,6 +66,15 @@ pub(crate) fn as_step(parts: &[Part]) -> Outcome {
         say!("  {row}");
     }
     judge(&steps)
+}
+
+/// Installs what parts need, beside other work; the parts tell what could not be installed.
+pub(crate) fn install(parts: impl Iterator<Item = &'static Part>) {
+    let rig = Rig::new();
+    let needs: BTreeSet<&str> = parts.flat_map(|part| part.needs).copied().collect();
+    for need in needs {
+        let _ = install::ready(&rig, need);
+    }
 }
 
 fn judge(steps: &Steps) -> Outcome {

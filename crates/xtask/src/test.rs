@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Context, Result};
 
@@ -47,6 +48,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     steps.run("advisories", deps::advisories);
     steps.run("node", node);
 
+    // Packages come over the network while the compiler is at work.
+    let installing = thread::spawn(|| suites::install(mcp::PARTS.iter().chain(a2a::PARTS)));
     let built = steps.command("build", cargo(BUILD));
     let mut docs = cargo(DOCS);
     docs.env("RUSTDOCFLAGS", "-D warnings");
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             steps.skip(name, "the build failed");
         }
     }
+    let _ = installing.join();
     for (name, parts) in [("mcp suites", mcp::PARTS), ("a2a suites", a2a::PARTS)] {
         if built {
             steps.run(name, || Ok(suites::as_step(parts)));
