@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         ("tests", cargo(TESTS)),
         ("doc tests", cargo(DOC_TESTS)),
         ("docs", docs),
-        ("fuzz", cargo(fuzz::SMOKE)),
+        ("fuzz", fuzz::smoke()),
         ("benches", cargo(BENCHES)),
     ];
     for (name, mut command) in rest {
@@ -83,9 +83,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 
 /// An empty file for the tests that skip.
 fn fresh_skips() -> Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    // Cargo takes a relative folder from where it runs, which for our steps is the root.
-    let target = tree::root().join(target);
+    let target = tree::target();
     let skips = target.join("test-skips.txt");
     fs::create_dir_all(&target).and_then(|()| fs::write(&skips, "")).context("no target folder")?;
     Ok(skips)
