@@ -21,17 +21,19 @@ const BEAT: Duration = Duration::from_secs(1);
 const SHORT: usize = 12;
 
 /// The receipts of a kernel, as far as they are shown.
-pub(crate) struct Lines {
+pub(crate) struct Lines<F> {
     receipts: Receiver<DurableReceipt>,
+    /// Gives the bytes of a receipt by its place in the log.
+    logged: F,
     /// How many were shown in this second.
     shown: u64,
     /// How many were not shown since that was last told.
     missed: u64,
 }
 
-impl Lines {
-    pub(crate) const fn new(receipts: Receiver<DurableReceipt>) -> Self {
-        Self { receipts, shown: 0, missed: 0 }
+impl<F: AsyncFn(u64) -> Option<Vec<u8>>> Lines<F> {
+    pub(crate) const fn new(receipts: Receiver<DurableReceipt>, logged: F) -> Self {
+        Self { receipts, logged, shown: 0, missed: 0 }
     }
 
     /// Prints while something else goes on, and then what is left.
@@ -47,11 +49,11 @@ impl Lines {
                 biased;
                 // When enough are shown, the rest of the second costs not even a wake.
                 Some(receipt) = self.next(), if self.shown < MOST_IN_A_SECOND => {
-                    self.print(io, &receipt)?;
+                    self.print(io, receipt).await?;
                 }
                 ended = &mut other => break ended,
                 _ = beat.tick() => {
-                    self.print_rest(io)?;
+                    self.print_rest(io).await?;
                     self.shown = 0;
                 }
             }
@@ -59,7 +61,7 @@ impl Lines {
                 io.flush()?;
             }
         };
-        self.print_rest(io)?;
+        self.print_rest(io).await?;
         ended
     }
 
@@ -75,10 +77,10 @@ impl Lines {
     }
 
     /// Prints what waits, as far as it may be shown in this second, and how many may not.
-    fn print_rest(&mut self, io: &mut Io<'_>) -> Result<()> {
+    async fn print_rest(&mut self, io: &mut Io<'_>) -> Result<()> {
         loop {
             match self.receipts.try_recv() {
-                Ok(receipt) => self.print(io, &receipt)?,
+                Ok(receipt) => self.print(io, receipt).await?,
                 Err(TryRecvError::Lagged(missed)) => self.missed += missed,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
@@ -89,26 +91,27 @@ impl Lines {
         }
     }
 
-    fn print(&mut self, io: &mut Io<'_>, receipt: &DurableReceipt) -> Result<()> {
+    async fn print(&mut self, io: &mut Io<'_>, receipt: DurableReceipt) -> Result<()> {
         if self.shown == MOST_IN_A_SECOND {
             self.missed += 1;
             return Ok(());
         }
         self.shown += 1;
-        line(receipt).map_or(Ok(()), |line| io.say(line))
+        let body = (self.logged)(receipt.seq).await;
+        body.and_then(|body| line(&body, receipt.at)).map_or(Ok(()), |line| io.say(line))
     }
 }
 
 /// What is printed of a receipt: when, what, how it ended, its id, how long it took, and who called.
-fn line(durable: &DurableReceipt) -> Option<String> {
-    let receipt = LoggedReceipt::from_slice(&durable.body).ok()?;
+fn line(body: &[u8], at: u64) -> Option<String> {
+    let receipt = LoggedReceipt::from_slice(body).ok()?;
     let Summary { verdict, mut what, note } = Summary::of(&receipt);
     if matches!(receipt, LoggedReceipt::Child(_)) {
         what.insert_str(0, "  ");
     }
     let time = time_of_day(receipt.timestamp());
     let id: String = shortened(receipt.id());
-    let took = receipt.request_id().and_then(made_at).map(|made| durable.at.saturating_sub(made));
+    let took = receipt.request_id().and_then(made_at).map(|made| at.saturating_sub(made));
     let took = took.map_or_else(String::new, |ms| format!("{ms} ms"));
     Some(format!("{time}  {verdict:<10}  {what:<28}  {id}  {took:>7}  {note}"))
 }
@@ -146,14 +149,16 @@ mod tests {
         };
         let signing = async move {
             for seq in 1..=count {
-                let mut receipt = receipt.clone();
-                receipt["id"] = seq.to_string().into();
-                let body = receipt.to_string().into_bytes().into();
-                sender.send(DurableReceipt { body, seq, at: 1_700_000_000_000 }).unwrap();
+                sender.send(DurableReceipt { seq, at: 1_700_000_000_000 }).unwrap();
             }
             Ok(())
         };
-        Lines::new(receiver).print_during(&mut io, signing).await.unwrap();
+        let logged = async |seq: u64| {
+            let mut receipt = receipt.clone();
+            receipt["id"] = seq.to_string().into();
+            Some(receipt.to_string().into_bytes())
+        };
+        Lines::new(receiver, logged).print_during(&mut io, signing).await.unwrap();
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
     }
 

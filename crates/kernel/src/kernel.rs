@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use chio_core::capability::{CapabilityToken, Patterns, PresentedToken};
+use chio_core::checkpoint::log_id;
 use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::manifest::{ToolDefinition, ToolManifest};
 use chio_core::protocol::DiscoveryProtocol;
@@ -143,6 +144,16 @@ impl ChioKernel {
     /// misses the oldest, and is told how many.
     pub fn receipts(&self) -> broadcast::Receiver<DurableReceipt> {
         self.inner.log.subscribe()
+    }
+
+    /// The canonical bytes of the receipt at a place of this kernel's log.
+    ///
+    /// # Errors
+    /// When the store does not answer, or has none there.
+    pub async fn logged(&self, seq: u64) -> StoreResult<Vec<u8>> {
+        let found = self.inner.store.entries(&log_id(self.public_key()), seq, 1).await?;
+        let found = found.into_iter().find(|entry| entry.seq == seq).map(|entry| entry.body);
+        found.ok_or_else(|| StoreError::Unavailable(format!("the log has no entry {seq}")))
     }
 
     /// Adds a tool server. Its manifest says under which name.

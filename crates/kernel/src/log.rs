@@ -19,16 +19,14 @@ use crate::store::{Appended, Entry, Ledger, LogStore, Store, StoreError, StoreRe
 
 /// How many entries or checkpoints are read at once.
 const PAGE: usize = 1000;
-/// How many receipts a subscriber may fall behind before it misses some. A receipt may have
-/// megabytes of arguments.
+/// How many receipts a subscriber may fall behind before it misses some.
 const MAX_BEHIND: usize = 64;
 
-/// A receipt that has become durable.
-#[derive(Debug, Clone)]
+/// A receipt that has become durable. The log has it: a copy for each call would cost calls more than
+/// most subscribers read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurableReceipt {
-    /// Its canonical bytes.
-    pub body: Arc<[u8]>,
-    /// Its place in the kernel's log, from 1.
+    /// Its place in the kernel's log, from 1; see [`ChioKernel::logged`](crate::ChioKernel::logged).
     pub seq: u64,
     /// When it had become durable, in milliseconds since 1970.
     pub at: u64,
@@ -91,17 +89,15 @@ impl ReceiptLog {
         self.receipts.subscribe()
     }
 
-    /// Appends an entry, remembers its leaf for the next checkpoint, and hands it to subscribers.
+    /// Appends an entry, remembers its leaf for the next checkpoint, and tells subscribers.
     pub(crate) async fn append(&self, entry: Entry) -> StoreResult<Appended> {
         let leaf = leaf_hash(&entry.body);
-        let copy = (self.receipts.receiver_count() > 0).then(|| Arc::from(&*entry.body));
         let appended = self.ledger.append(entry).await?;
         if let Appended::At(seq) = appended {
             self.note(seq, leaf);
-            if let Some(body) = copy {
+            if self.receipts.receiver_count() > 0 {
                 // It only fails when the last subscriber has left meanwhile.
-                let _ =
-                    self.receipts.send(DurableReceipt { body, seq, at: self.clock.unix_millis() });
+                let _ = self.receipts.send(DurableReceipt { seq, at: self.clock.unix_millis() });
             }
         }
         Ok(appended)

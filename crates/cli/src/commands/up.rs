@@ -81,7 +81,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         served.listen(io, &runtime, true).await?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
         io.flush()?;
-        Lines::new(receipts).print_during(io, runtime.serve(served, shutdown)).await?;
+        let kernel = runtime.kernel.clone();
+        let logged = async move |seq| kernel.logged(seq).await.ok();
+        Lines::new(receipts, logged).print_during(io, runtime.serve(served, shutdown)).await?;
         io.say("ended: everything that ran is in the log")
     })
 }

@@ -27,7 +27,7 @@ async fn assert_whole_log(world: &World, handed: &[DurableReceipt]) {
             LoggedReceipt::Call(call) => canonical::to_vec(call),
             LoggedReceipt::Child(child) => canonical::to_vec(child),
         };
-        assert_eq!(*receipt.body, *body.unwrap());
+        assert_eq!(world.kernel.logged(seq).await.unwrap(), body.unwrap());
     }
 }
 
