@@ -85,7 +85,7 @@ and failed; 4 it was given to its tool, and its end is not known; 5 it was cance
 #[command(name = "chio", version, after_help = NOTES, max_term_width = 80)]
 pub(crate) struct CommandLine {
     /// Show times in the time zone of this machine, and read those without a zone so
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     local_time: bool,
     #[command(subcommand)]
     command: Command,

@@ -41,12 +41,32 @@ pub(crate) fn set(text: &str, section: &str, name: &str, value: &str) -> Result<
         return inserted(text, &object(text, 0)?, section, &value);
     };
     match found.members.iter().find(|member| member.name == name) {
-        Some(member) => Ok(replaced(text, member.value.clone(), value)),
+        Some(member) => {
+            let value = reindented(value, &indent_of(&found, text));
+            Ok(replaced(text, member.value.clone(), &value))
+        }
         None => {
             let value = reindented(value, &indent_of(&found, text));
             inserted(text, &found, name, &value)
         }
     }
+}
+
+/// The text with a value as it is written in the place of that of a member of a member.
+///
+/// # Errors
+/// When the text is no object, or there is no such member.
+pub(crate) fn replace(
+    text: &str,
+    section: &str,
+    name: &str,
+    written: &str,
+) -> Result<String, String> {
+    let found = section_of(text, section)?;
+    let mut members = found.iter().flat_map(|section| &section.members);
+    let member = members.find(|member| member.name == name);
+    let member = member.ok_or_else(|| format!("expected the member `{name}`"))?;
+    Ok(replaced(text, member.value.clone(), written))
 }
 
 /// The text without a member of a member.
@@ -232,7 +252,7 @@ fn reindented(text: &str, indent: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{get, remove, set};
+    use super::{get, remove, replace, set};
 
     #[test]
     fn a_member_is_put_in_and_taken_out_and_the_rest_stays_as_it_is_written() {
@@ -252,6 +272,11 @@ mod tests {
             assert_eq!(get(&gone, "s", "n").unwrap(), None, "{gone}");
             assert_eq!(get(&gone, "s", "x"), get(before, "s", "x"));
         }
+        let original = "{\"s\": {\n    \"n\": {\n      \"a\": 1\n    }\n}}";
+        let wrapped = set(original, "s", "n", "{\n  \"b\": 2\n}").unwrap();
+        assert_eq!(wrapped, original.replace("\"a\": 1", "\"b\": 2"));
+        let written = get(original, "s", "n").unwrap().unwrap();
+        assert_eq!(replace(&wrapped, "s", "n", written).unwrap(), original);
         assert_eq!(set("", "s", "n", "7").unwrap(), "{\n  \"s\": {\n    \"n\": 7\n  }\n}\n");
         let added = set("{\n  \"a\": 1\n}\n", "s", "n", "7").unwrap();
         assert_eq!(added, "{\n  \"a\": 1,\n  \"s\": {\n    \"n\": 7\n  }\n}\n");

@@ -137,21 +137,15 @@ fn document(held: &Held) -> Value {
 fn row(held: &Held, id: String) -> Row {
     let token = &held.token;
     let holder = held.principal.clone().unwrap_or_else(|| text::short_id(&token.subject.to_hex()));
-    let mut note = Vec::new();
+    let mut note = vec![grants(&token.scope)];
     if !held.is_own {
         note.push(format!("from {}", text::short_id(&token.issuer.to_hex())));
     }
     if let Some(link) = token.delegation_chain.last() {
         note.push(format!("handed on by {}", text::short_id(&link.delegator.to_hex())));
     }
-    let cells = vec![
-        iso(token.expires_at),
-        held.state.to_owned(),
-        id,
-        text::fitted(&holder, 16),
-        grants(&token.scope),
-    ];
-    Row { cells, note: note.join(", ") }
+    let cells = vec![iso(token.expires_at), held.state.to_owned(), id, text::fitted(&holder, 16)];
+    Row { cells, note: note.join("; ") }
 }
 
 /// What a scope grants, in short.

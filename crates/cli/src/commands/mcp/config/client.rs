@@ -155,20 +155,19 @@ impl Client {
 
     /// The text of the client's file with this server.
     pub(super) fn with(self, text: &str, name: &str, server: &Value) -> Result<String> {
-        let written = self.written(name, server)?;
-        self.with_written(text, name, &written).map_err(anyhow::Error::msg).context(NOT_CHANGED)
+        let (section, written) = (self.section(), self.written(name, server)?);
+        let changed = match self {
+            Self::Codex => toml_text::set(text, section, name, &written),
+            _ => json_text::set(text, section, name, &written),
+        };
+        changed.map_err(anyhow::Error::msg).context(NOT_CHANGED)
     }
 
-    /// The same with a server as it is written.
-    pub(super) fn with_written(
-        self,
-        text: &str,
-        name: &str,
-        written: &str,
-    ) -> Result<String, String> {
+    /// The same with the server that was there before, as it was written.
+    pub(super) fn put_back(self, text: &str, name: &str, written: &str) -> Result<String, String> {
         match self {
             Self::Codex => toml_text::set(text, self.section(), name, written),
-            _ => json_text::set(text, self.section(), name, written),
+            _ => json_text::replace(text, self.section(), name, written),
         }
     }
 

@@ -63,7 +63,7 @@ pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> 
     let before_text = before.as_deref().unwrap_or_default();
     let replaced = find(client, before_text, name)?;
     let changed = match replaced {
-        Some(written) => client.with_written(&text, name, written),
+        Some(written) => client.put_back(&text, name, written),
         None => client.without(&text, name),
     };
     put(io, file, &changed.map_err(anyhow::Error::msg).context(NOT_CHANGED)?)?;
