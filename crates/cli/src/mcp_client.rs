@@ -15,6 +15,8 @@ use crate::outcome::Refused;
 
 /// The version that is asked for.
 const VERSION: &str = "2025-11-25";
+/// How the MCP edge begins to say that a tool is not listed.
+const UNKNOWN_TOOL: &str = "unknown tool";
 /// How many names are told that are near to an unknown one.
 const MOST_NEAR: usize = 3;
 /// How many pages a list may have.
@@ -88,7 +90,7 @@ impl McpClient {
         let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}});
         let answer = self.exchange.request_or_cancel("tools/call", params, told).await;
         match answer {
-            Err(error) if error.is::<Refused>() => {
+            Err(error) if error.to_string().contains(UNKNOWN_TOOL) => {
                 Err(self.unknown(server, tool, &name).await.unwrap_or(error))
             }
             answer => answer,

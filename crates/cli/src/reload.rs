@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use chio_core::crypto::PublicKey;
 use chio_core::hash::sha256_hex;
 use chio_kernel::{ChioKernel, KernelConfig};
@@ -77,6 +77,24 @@ impl Reload {
         store: &OpenStore,
         said: &mut Vec<u8>,
     ) -> Result<(Policies, KernelConfig)> {
+        let (config, mut trusted) = self.read_file(said)?;
+        trusted.trusted_approvers.extend(self.client_user.clone());
+        trust_store(&mut trusted, store).await?;
+        check_kernel(&trusted, kernel.public_key())?;
+        let source = policies.in_force.source.renamed(&config.policy);
+        let trial = config.shadow_policy.as_ref().map(|reference| match &policies.on_trial {
+            Some(trial) => trial.source.renamed(reference),
+            None => Source::new(reference, &config.folder, &self.own),
+        });
+        let loaded = Policies::load(source, trial).await;
+        let loaded = loaded.map_err(|(reference, unusable)| {
+            anyhow!("the policy `{reference}`: {}", unusable.lines().join("; "))
+        });
+        Ok((loaded.context("no policy is taken")?, trusted))
+    }
+
+    /// Reads the file, with the files of keys that it names.
+    fn read_file(&self, said: &mut Vec<u8>) -> Result<(Config, KernelConfig)> {
         let mut io = Io {
             input: None,
             output: &mut std::io::sink(),
@@ -93,20 +111,8 @@ impl Reload {
         if !changed.is_empty() {
             bail!("{} changed, which takes a new start", chio_yaml::listed(&changed, "and"));
         }
-        let mut trusted = config.kernel.config(&mut io)?;
-        trusted.trusted_approvers.extend(self.client_user.clone());
-        trust_store(&mut trusted, store).await?;
-        check_kernel(&trusted, kernel.public_key())?;
-        let source = policies.in_force.source.renamed(&config.policy);
-        let trial = config.shadow_policy.as_ref().map(|reference| match &policies.on_trial {
-            Some(trial) => trial.source.renamed(reference),
-            None => Source::new(reference, &config.folder, &self.own),
-        });
-        let loaded = Policies::load(source, trial).await;
-        let loaded = loaded.map_err(|(reference, unusable)| {
-            anyhow::anyhow!("the policy `{reference}`: {}", unusable.lines().join("; "))
-        });
-        Ok((loaded.context("no policy is taken")?, trusted))
+        let trusted = config.kernel.config(&mut io)?;
+        Ok((config, trusted))
     }
 }
 

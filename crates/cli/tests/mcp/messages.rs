@@ -30,7 +30,7 @@ fn a_call_says_as_whom_it_acts_and_which_tools_are_near() {
     let run = world.line("call demo ecko").ends(1).complains("unknown tool: `demo` has no `ecko`");
     run.complains("did you mean `echo`?");
     let run = world.line("call demo note_pet").ends(1);
-    run.complains("did you mean `note_put` or `note_get`?");
+    run.complains("did you mean `note_put`, `note_get` or `note_count`?");
     world.line("call demo zzzzzz").ends(1).complains("`chio tools list`");
     world.line("call dmo now").ends(1).complains("did you mean `demo`?");
     world.line("tools list --server dmo").ends(1).complains("did you mean `demo`?");
@@ -137,7 +137,7 @@ fn a_token_that_has_ended_says_since_when() {
     world.line(issue).ends(0);
     let run = world.line("native call --token token.json demo now").ends(1);
     run.complains("it expired 2023-11-14T23:15:00Z, ");
-    world.line("receipt list --outcome deny").ends(0).says("it expired 2023-11-14T23:15:00Z");
+    world.line("receipt list --outcome deny").ends(0).tells("it expired 2023-11-14T23:15:00Z");
     world.line("capability list --all").ends(0).says("expired");
 }
 

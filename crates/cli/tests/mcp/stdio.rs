@@ -127,7 +127,7 @@ fn a_question_inside_of_a_call_stands_below_it_in_the_trace() {
     let trace = world.line(&format!("receipt trace {} --data s", receipt_of(&result))).ends(0);
     let lines: Vec<&str> = trace.stdout.lines().skip(2).collect();
     assert!(lines[0].contains("fixture/test_elicitation"), "{trace:#?}");
-    assert!(lines[1].contains("└─ create elicitation"), "{trace:#?}");
+    assert!(lines[2].contains("└─ create elicitation"), "{trace:#?}");
     world.line("receipt list --data s").ends(0).says("    create elicitation");
 }
 

@@ -312,7 +312,7 @@ fn a_mark_that_was_changed_or_is_another_kernels_is_refused_until_it_is_accepted
 fn the_audit_says_what_it_cannot_show() {
     let world = closed();
     let said = world.line("log audit --data s").ends(0).says("1 kernel");
-    said.says("shows only with --extends");
+    said.tells("shows only with --extends");
     fs::remove_file(world.folder.path("s/kernels/0/mark")).unwrap();
     world.line("log audit --data s").ends(0).says("none here");
     // The next start makes one, and says that nothing before it is shown by it.

@@ -43,7 +43,9 @@ struct Inspected<'a> {
     delegation_depth: usize,
     unsupported_profile: Option<&'static str>,
     /// Whether it was revoked, and what was spent of each grant; none where no store was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     revoked: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<Vec<Value>>,
 }
 

@@ -55,6 +55,7 @@ struct Report {
     chain_valid: bool,
     issuer_trusted: bool,
     /// Whether it was revoked; none where no store was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     revoked: Option<bool>,
     signature_form: Option<SignatureForm>,
     unsupported_profile: Option<&'static str>,

@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             0 => "none here: what was taken from the end of a log shows only with --extends"
                 .to_owned(),
             some => format!(
-                "{}; what is later, or was put back together with them, shows only with --extends",
+                "{}; what is later, or came back together with them, shows only with --extends",
                 text::count(some, "kernel")
             ),
         },

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn commands_are_broken_before_an_option_and_quoted_for_a_shell() {
         assert_eq!(as_typed(&["key", "new"]), ["$ chio key new"]);
-        let long = "x".repeat(80);
+        let long = "x".repeat(64);
         let lines = as_typed(&["a", "--b", "{c}", "--d", &long, "--e"]);
         assert_eq!(lines, ["$ chio a --b '{c}' \\", &format!("    --d {long} --e")]);
     }
