@@ -17,7 +17,7 @@ use chio_kernel::{
 use chio_mcp_adapter::ComingClient;
 use chio_policy::capabilities::DefaultCapability;
 use chio_policy::own::Own;
-use chio_store::{Location, OpenStore};
+use chio_store::{Location, OpenStore, Slot};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
@@ -262,14 +262,7 @@ impl Runtime {
         let own_keys = OwnKeys::new(own, plan.location.data());
         let store_options = options_anywhere(&plan.location);
         check_kernel(&config, slot.key.public_key())?;
-        if slot.is_copy {
-            tracing::warn!(
-                "the key {} is in use with another store on this machine: one store is a copy \
-                 of the other, and both go on with one log, which no auditor accepts. Stop one of them, \
-                 and let it begin new logs with `chio store accept-restore`",
-                slot.key.public_key()
-            );
-        }
+        warn_of_copy(&slot);
         let public_key = slot.key.public_key().clone();
         let stop = plan.ends_with_client.then_some(SHORT_STOP);
         let (now, own) = (Arc::clone(&clock), Arc::clone(own));
@@ -456,6 +449,18 @@ impl Runtime {
         drop((self.kernel, self.orchestrator, self.edges));
         self.store.close();
         Ok(drained?)
+    }
+}
+
+/// Says that another store has the same log, where that is so.
+fn warn_of_copy(slot: &Slot) {
+    if slot.is_copy {
+        tracing::warn!(
+            "the key {} is in use with another store on this machine: one store is a copy of the \
+             other, and both go on with one log, which no auditor accepts. Stop one of them, and let \
+             it begin new logs with `chio store accept-restore`",
+            slot.key.public_key()
+        );
     }
 }
 

@@ -289,7 +289,7 @@ fn a_tool_is_taken_as_it_is_published() {
         (&["--tool", "t"][..], unknown),
         (&["--tool", "t", "--side-effects", "true"], unknown),
         (&["--tool", "demo/nothing"], unknown),
-        (&["--tool", "demo/now"], "  allow   argument-schema\n"),
+        (&["--tool", "demo/now"], "allow  argument-schema\n"),
         (&["--tool", "demo/now"], "call        demo/now\n"),
         (&["--tool", "a/b/c"], "call        a/b/c\n"),
         (&["--tool", "a/b", "--server", "s"], "call        s/a/b\n"),

@@ -184,7 +184,7 @@ fn an_export_is_listed_and_shown_as_a_store_is() {
     let listed = world.line("receipt list --bundle all.json --outcome deny").ends(0);
     let listed = listed.says("VERDICT").says("demo/note_put").says("    secret-leak: ");
     assert!(!listed.stdout.contains("demo/now"), "{}", listed.stdout);
-    let id = rows(&of_bundle)[0].2["id"].as_str().unwrap()[..12].to_owned();
+    let id = rows(&of_bundle)[0].2["id"].as_str().unwrap().get(..12).unwrap().to_owned();
     world
         .line(&format!("receipt show {id} --bundle all.json"))
         .ends(0)

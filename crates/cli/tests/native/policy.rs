@@ -222,7 +222,7 @@ fn a_policy_on_trial_is_recorded_and_stops_nothing() {
     let shown = shown.says(&format!("on trial    {on_trial}\n"));
     let shown = shown.says("judged      5 calls: would deny 2, would ask about 1\n");
     let latest = ids[2].to_string();
-    shown.says(&format!("  {}  demo/now\n", &latest.trim_matches('"')[..12]));
+    shown.says(&format!("  {}  demo/now\n", latest.trim_matches('"').get(..12).unwrap()));
     // As with receipts, one can ask about a part of them.
     let part = world.line("policy shadowed --data s --tool now --json").ends(0).json();
     assert_eq!(part["policies"][0]["calls"], 2);

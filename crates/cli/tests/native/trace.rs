@@ -87,7 +87,7 @@ fn a_trace_is_found_by_its_name_a_receipt_or_a_request() {
     }
     let drawn = world.line(&format!("receipt trace {request_id} --data s")).ends(0);
     let drawn = drawn.says(&format!("trace       {trace_id}\n")).says("  demo/echo");
-    let drawn = drawn.says("native").says(&response.receipt.id[..12]);
+    let drawn = drawn.says("native").says(response.receipt.id.get(..12).unwrap());
     assert_eq!(drawn.stdout.lines().count(), 3);
     for unknown in ["nothing", "req-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11", &"ab".repeat(32)] {
         let run = world.line(&format!("receipt trace {unknown} --data s")).ends(1);
@@ -123,7 +123,7 @@ fn what_a_trusted_kernel_speaks_for_stands_below_its_parent_and_a_claim_stands_a
         (&Value::Null, &json!(true))
     );
     let drawn = world.line(&format!("receipt trace {claim} --data s")).ends(0);
-    drawn.says(&format!("  not here    {parent}\n")).says("as the caller says");
+    drawn.says("  not here\n").says(&format!("    {parent}\n")).says("as the caller says");
     world.audit();
 }
 

@@ -97,11 +97,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let shown = rows.iter().zip(ids).map(|((_, it), id)| row(it, id, io.now));
     let shown: Vec<Row> = shown.collect();
     Table::of(&HEADS, 1, &shown).write(io, shown)?;
-    match next {
-        Some(cursor) => io.say(format_args!("more: add --cursor {cursor}"))?,
-        None => {}
-    }
-    Ok(())
+    next.map_or(Ok(()), |cursor| io.say(format_args!("more: add --cursor {cursor}")))
 }
 
 /// A row for scripts.
