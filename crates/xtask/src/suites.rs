@@ -19,16 +19,8 @@ use crate::steps::{Outcome, Steps};
 use crate::{Usage, tree};
 
 /// With an example, which makes the features those that tests are built with: nothing is built twice.
-const BUILD: &[&str] = &[
-    "build",
-    "--workspace",
-    "--bin",
-    "chio",
-    "--bin",
-    "mcp-fixture",
-    "--example",
-    "throughput",
-];
+const BUILD: &[&str] =
+    &["build", "--workspace", "--bin", "chio", "--bin", "mcp-fixture", "--example", "throughput"];
 
 /// Where everything is.
 pub(crate) struct Rig {

@@ -18,7 +18,8 @@ const CHOOSE: &str = "`listen: 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
 Runs the servers, the policy and the edges of chio.yaml (`chio init` writes one) until it is told to
-end (Ctrl-C), then finishes what runs. `chio doctor` tells what is wrong before. Each call is a line.
+end (Ctrl-C), then finishes what runs. `chio doctor` tells what is wrong before. Each call is a line
+on standard output, which has to be read.
 
 The policy is taken anew when its files change. SIGHUP has chio.yaml read again: policies, approvals,
 trusted_kernels and deadline are taken together; a file that is broken, or with another store, servers,

@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Take it out of this file again [default without a value: the client's own]
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "write")]
     undo: Option<Option<PathBuf>>,
+    /// Print JSON about what was changed
+    #[arg(long)]
+    json: bool,
     /// The command that starts the server, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -71,7 +74,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         None => server_name::of_command(command),
     };
     if let Some(file) = &args.undo {
-        return merge::undo(io, args.client, &args.file(io, file.as_deref())?, &name);
+        let done = merge::undo(io, args.client, &args.file(io, file.as_deref())?, &name)?;
+        return done.tell(io, args.json);
     }
     if command.is_empty() {
         bail!("expected the COMMAND that starts the server after `--`");
@@ -79,7 +83,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     let server = args.server(io, &name)?;
     match &args.write {
         Some(file) => {
-            merge::write(io, args.client, &args.file(io, file.as_deref())?, (&name, &server))
+            let file = args.file(io, file.as_deref())?;
+            merge::write(io, args.client, &file, (&name, &server))?.tell(io, args.json)
         }
         None => {
             io.bytes(args.client.document(&name, &server)?.as_bytes())?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::client::{Client, NOT_CHANGED};
 use crate::files::{Access, shown};
@@ -17,13 +17,39 @@ const BEFORE: &str = ".before-chio";
 /// The largest file that is changed, in bytes.
 const MOST: u64 = 16 << 20;
 
+/// What was changed.
+pub(super) struct Done {
+    file: PathBuf,
+    server: String,
+    /// What became of the server.
+    what: &'static str,
+    /// The file that keeps how it was before.
+    before: Option<PathBuf>,
+}
+
+impl Done {
+    /// Says so.
+    pub(super) fn tell(&self, io: &mut Io<'_>, as_json: bool) -> Result<()> {
+        let Self { file, server, what, before } = self;
+        let before = before.as_ref().map(|before| before.display().to_string());
+        if as_json {
+            let file = file.display().to_string();
+            return io
+                .json(&json!({"file": file, "server": server, "now": what, "before": before}));
+        }
+        io.field("written to", file.display())?;
+        io.field("server", format_args!("{server}, {what}"))?;
+        before.map_or(Ok(()), |before| io.field("before", before))
+    }
+}
+
 /// Puts a server into a file, or in the place of the one of its name.
 pub(super) fn write(
     io: &mut Io<'_>,
     client: Client,
     file: &Path,
     (name, server): (&str, &Value),
-) -> Result<()> {
+) -> Result<Done> {
     let text = read(file)?.unwrap_or_default();
     let there = find(client, &text, name)?;
     // What is ours already needs no keeping.
@@ -43,16 +69,12 @@ pub(super) fn write(
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", shown(folder)))?;
     }
     put(io, file, &changed)?;
-    io.field("written to", file.display())?;
-    io.field("server", name)?;
-    if replaced {
-        io.field("before", kept(file).display())?;
-    }
-    io.say("start the client again; --undo in place of --write takes it back")
+    let before = replaced.then(|| kept(file));
+    Ok(Done { file: file.to_owned(), server: name.to_owned(), what: "starts through chio", before })
 }
 
 /// Takes a server out of a file, and puts back the one that it replaced.
-pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> Result<()> {
+pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> Result<Done> {
     let text = read(file)?.ok_or_else(|| anyhow!("there is no {}", shown(file)))?;
     let there = find(client, &text, name)?;
     if !there.is_some_and(is_ours) {
@@ -71,9 +93,8 @@ pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> 
         fs::remove_file(kept(file))
             .with_context(|| format!("cannot remove {}", shown(&kept(file))))?;
     }
-    io.field("changed", file.display())?;
     let what = if replaced.is_some() { "as it was before" } else { "taken out" };
-    io.field("server", format_args!("{name}, {what}"))
+    Ok(Done { file: file.to_owned(), server: name.to_owned(), what, before: None })
 }
 
 /// A file as a whole, in place of the one that is there.
