@@ -99,6 +99,8 @@ pub(crate) struct Access {
     pub(crate) note: Option<String>,
     /// A token that commands on this machine may use.
     pub(crate) bearer: Option<Zeroizing<String>>,
+    /// As whom they then call, in words.
+    pub(crate) caller: Option<String>,
 }
 
 impl AccessConfig {
@@ -118,6 +120,7 @@ impl AccessConfig {
                         .with_context(|| format!("cannot take the token of `{name}`"))?;
                     // The first is for the commands of users who may read it here.
                     access.bearer.get_or_insert(token);
+                    access.caller.get_or_insert_with(|| name.clone());
                 }
                 if let Some(jwt) = jwt {
                     let scopes = jwt.scopes.clone();
@@ -184,7 +187,8 @@ impl Access {
             file.display()
         );
         let access = Self::default().with_token(io, &token, None)?;
-        Ok(Self { note: Some(note), bearer: Some(token), ..access })
+        let caller = Some(format!("the holder of {}", file.display()));
+        Ok(Self { note: Some(note), bearer: Some(token), caller, ..access })
     }
 
     /// The same, and a token of a principal, whose name is derived from the token if absent.
@@ -205,7 +209,8 @@ fn anonymous(io: &mut Io<'_>, value: &str) -> Result<Access> {
         let token: CapabilityToken = io.read_json(Path::new(value), "a capability token")?;
         Anonymous::Token(token.into())
     };
-    Ok(Access { anonymous, ..Access::default() })
+    let caller = Some("a client without a token".to_owned());
+    Ok(Access { anonymous, caller, ..Access::default() })
 }
 
 /// Reads the one line of a token file.

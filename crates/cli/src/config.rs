@@ -1,6 +1,7 @@
 //! `chio.yaml`: what `chio serve` runs, read strictly, with the place of everything that is wrong.
 
 mod access;
+mod kernel;
 mod read;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use chio_core::crypto::PublicKey;
 use chio_edge::Settings;
 use chio_store::Location;
 use chio_yaml::Problem;
 
+use self::kernel::KernelSettings;
 use crate::access::AccessConfig;
 use crate::edges::EDGES;
 use crate::files::shown;
@@ -42,8 +43,8 @@ pub(crate) struct Config {
     /// Those that an edge is on.
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) edges: Vec<EdgeConfig>,
-    /// Kernels elsewhere whose statements about where a call comes from are trusted.
-    pub(crate) trusted_kernels: Vec<PublicKey>,
+    /// Whom the kernel trusts, and how long it waits.
+    pub(crate) kernel: KernelSettings,
     /// The folder of the file, where all its paths begin.
     pub(crate) folder: PathBuf,
 }
@@ -103,7 +104,7 @@ impl Config {
             servers: vec![demo::server(location.data())],
             edges: default_edges(&listeners),
             listeners,
-            trusted_kernels: Vec::new(),
+            kernel: KernelSettings::default(),
             location,
             folder: folder.to_owned(),
         }

@@ -27,6 +27,9 @@ pub(crate) struct EndpointFile {
     /// The bearer token of the edge by which commands call tools, where one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
+    /// As whom commands call tools, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) caller: Option<String>,
     /// The tool servers that are offered, in order.
     #[serde(default)]
     pub(crate) servers: Vec<String>,
@@ -46,7 +49,8 @@ pub(crate) struct ReadFile {
 impl EndpointFile {
     /// A file of this process, without edges.
     pub(crate) fn new(servers: Vec<String>) -> Self {
-        Self { token: None, servers, process: std::process::id(), edges: BTreeMap::new() }
+        let (process, edges) = (std::process::id(), BTreeMap::new());
+        Self { token: None, caller: None, servers, process, edges }
     }
 
     /// The file in a data directory, if it can be read.

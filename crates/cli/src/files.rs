@@ -10,6 +10,7 @@ use chio_core::registry::ErrorCode;
 use chio_core::strict::{self, StrictError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::io::Io;
@@ -32,6 +33,9 @@ pub(crate) struct Out {
     /// Replace the file if it exists
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
+    /// Print JSON, also about what was written to a file
+    #[arg(long)]
+    json: bool,
 }
 
 impl Out {
@@ -46,13 +50,22 @@ impl Out {
             return io.json(document);
         };
         io.write_file(path, text::json(document)?.as_bytes(), Access::Ordinary, self.force)?;
+        self.tell(io, name, path)
+    }
+
+    /// Says what was written, and where.
+    fn tell(&self, io: &mut Io<'_>, name: (&str, &str), path: &Path) -> Result<()> {
+        if self.json {
+            let (kind, file) = (name.0.replace(' ', "_"), path.display().to_string());
+            return io.json(&json!({(kind): name.1, "written_to": file}));
+        }
         io.field(name.0, name.1)?;
         io.field("written to", path.display())
     }
 
     /// Whether it is written to a file, so that there is room for words.
-    pub(crate) fn is_to_file(&self) -> bool {
-        self.out.as_deref().is_some_and(|path| !is_dash(path))
+    pub(crate) fn has_room_for_words(&self) -> bool {
+        !self.json && self.out.as_deref().is_some_and(|path| !is_dash(path))
     }
 
     /// As [`Self::write`], of a document that is written piece by piece. A file that is not finished
@@ -78,8 +91,7 @@ impl Out {
         });
         let _ = fs::remove_file(&beside);
         written.with_context(|| format!("cannot write {}", shown(path)))?;
-        io.field(name.0, name.1)?;
-        io.field("written to", path.display())
+        self.tell(io, name, path)
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use chio_policy::own::Own;
 use serde::Serialize;
 
+use crate::look::Look;
 use crate::text;
 
 /// Columns of the names in front of values.
@@ -28,6 +29,8 @@ pub(crate) struct Io<'a> {
     pub(crate) now: u64,
     /// What no governed call may touch: among others, every file that the command reads.
     pub(crate) own: Arc<Own>,
+    /// How lines look on standard output.
+    pub(crate) look: Look,
 }
 
 impl Io<'_> {
@@ -37,9 +40,32 @@ impl Io<'_> {
         writeln!(self.output, "{}", text::plain(line.trim_end())).context(NO_OUTPUT)
     }
 
+    /// Writes a line with a word in the colour of what it tells.
+    pub(crate) fn say_verdict(&mut self, before: &str, verdict: &str, after: &str) -> Result<()> {
+        if !self.look.has_colour {
+            return self.say(format_args!("{before}{verdict}{after}"));
+        }
+        let painted = self.look.painted(&text::plain(verdict));
+        let (before, after) = (text::plain(before), text::plain(after.trim_end()));
+        writeln!(self.output, "{before}{painted}{after}").context(NO_OUTPUT)
+    }
+
+    /// Writes the result of a check, in the colour of what it tells.
+    pub(crate) fn result(&mut self, verdict: &str, more: &str) -> Result<()> {
+        self.say_verdict(&format!("{:NAME_WIDTH$}", "result"), verdict, more)
+    }
+
     /// Writes a name and its value to standard output, values one below the other.
+    /// Running text goes on in the next line where there is no more room.
     pub(crate) fn field(&mut self, name: &str, value: impl Display) -> Result<()> {
-        self.say(format_args!("{name:NAME_WIDTH$}{value}"))
+        let value = value.to_string();
+        let (room, is_indented) = (self.look.width - NAME_WIDTH, value.starts_with(' '));
+        if is_indented || value.chars().count() <= room || value.contains('\n') {
+            return self.say(format_args!("{name:NAME_WIDTH$}{value}"));
+        }
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        let mut lines = names.zip(text::wrapped(&value, room));
+        lines.try_for_each(|(name, line)| self.say(format_args!("{name:NAME_WIDTH$}{line}")))
     }
 
     /// Writes a name and its values, a line each.
@@ -77,6 +103,19 @@ impl Io<'_> {
     /// Writes out what is still held back.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.output.flush().context(NO_OUTPUT)
+    }
+}
+
+#[cfg(test)]
+impl<'a> Io<'a> {
+    /// Without input, at the beginning of time.
+    pub(crate) fn for_tests(
+        output: &'a mut dyn Write,
+        errors: &'a mut dyn Write,
+        folder: &'a Path,
+    ) -> Self {
+        let (own, look) = (Arc::default(), Look::default());
+        Self { input: None, output, errors, folder, now: 0, own, look }
     }
 }
 

@@ -12,6 +12,15 @@ use crate::io::Io;
 
 /// More than any key file holds, blanks and all.
 const MAX_LEN: usize = 1024;
+/// What a file begins with that has a public key: bare digits are a secret.
+const PUBLIC: &str = "chio-public-key ";
+/// The ending of files that have a public key, however that is written.
+const PUBLIC_ENDING: &str = "pub";
+
+/// A public key as a file has it.
+pub(crate) fn public_line(key: &PublicKey) -> String {
+    format!("{PUBLIC}{key}\n")
+}
 
 impl Io<'_> {
     /// Reads a key file, or a key from standard input for `-`.
@@ -30,8 +39,23 @@ impl Io<'_> {
         let text = text.with_context(|| format!("{} is not a key file", shown(path)))?;
         self.own.protect(&self.folder.join(path), true);
         self.own.withhold(text);
+        if text.starts_with(PUBLIC) {
+            bail!("{} has a public key, and the secret one is needed to sign", shown(path));
+        }
         let key = Keypair::from_seed_hex(text);
         key.with_context(|| format!("{} is not a key file", shown(path)))
+    }
+
+    /// The public key in a file that has one and no secret.
+    fn public_key_in(&self, path: &Path) -> Option<PublicKey> {
+        // It may be a secret all the same.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_LEN));
+        let limit = u64::try_from(MAX_LEN).ok()?;
+        self.open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+        let text = std::str::from_utf8(&bytes).ok()?.trim();
+        let is_named_so = path.extension().is_some_and(|ending| ending == PUBLIC_ENDING);
+        let key = text.strip_prefix(PUBLIC).or_else(|| Some(text).filter(|_| is_named_so));
+        PublicKey::from_hex(key?.trim()).ok()
     }
 
     /// Writes a key file that only its owner can read.
@@ -45,7 +69,7 @@ impl Io<'_> {
         self.write_file(path, &content, Access::Private, replace)
     }
 
-    /// Reads a public key: as it is written, or the public half of a key file.
+    /// Reads a public key: as it is written, as a file has it, or the public half of a key file.
     pub(crate) fn public_key(&mut self, option: &str, text: &str) -> Result<PublicKey> {
         if let Ok(key) = PublicKey::from_hex(text) {
             return Ok(key);
@@ -54,8 +78,14 @@ impl Io<'_> {
         if !is_dash(path) && !self.folder.join(path).exists() {
             // The text is not repeated: it may be a secret with a slip of the pen.
             bail!(
-                "expected a public key (64 hex digits) or a key file for {option}, found neither"
+                "expected a public key (64 hex digits), a file with one or a key file for \
+                 {option}, found none of them"
             );
+        }
+        if !is_dash(path)
+            && let Some(key) = self.public_key_in(path)
+        {
+            return Ok(key);
         }
         let key = self.read_key(path).with_context(|| format!("cannot take {option}"))?;
         Ok(key.public_key().clone())

@@ -174,7 +174,11 @@ impl Listener {
 
     /// Sees whether it can listen on a socket for byte streams later. Whether the folder of a Unix
     /// socket is there counts only when `all_folders` are: it may be the store's, which is made first.
-    pub(crate) async fn check_streams(&self, all_folders: bool) -> Result<()> {
+    pub(crate) async fn check_streams(
+        &self,
+        all_folders: bool,
+        in_use: AddressInUse<'_>,
+    ) -> Result<()> {
         let Bound::Socket { endpoint, .. } = &self.bound else { return Ok(()) };
         let is_there = match endpoint {
             Endpoint::Unix(path) => {
@@ -186,8 +190,10 @@ impl Listener {
         if !is_there && !all_folders {
             return Ok(());
         }
-        let free = StreamListener::check(endpoint).await;
-        free.with_context(|| format!("cannot listen on {endpoint}"))
+        let Err(error) = StreamListener::check(endpoint).await else { return Ok(()) };
+        let running = self.url("").and_then(|socket| in_use.running(&socket));
+        let other = || anyhow::Error::from(error).context(format!("cannot listen on {endpoint}"));
+        Err(running.unwrap_or_else(other))
     }
 
     /// Listens on a socket for byte streams.
@@ -291,10 +297,11 @@ impl Listener {
         }
     }
 
-    /// Sets what anonymous clients may do.
-    pub(crate) fn set_anonymous(&mut self, anonymous: Anonymous) {
+    /// Sets what anonymous clients may do, and who they are in words.
+    pub(crate) fn set_anonymous(&mut self, anonymous: Anonymous, caller: &str) {
         if let Bound::Http { access: Some(access), .. } = &mut self.bound {
             access.anonymous = anonymous;
+            access.caller = Some(caller.to_owned());
         }
     }
 
@@ -392,6 +399,24 @@ fn reserved(address: SocketAddr) -> std::io::Result<TcpSocket> {
 }
 
 impl AddressInUse<'_> {
+    /// What to say where the chio that runs on the data directory has a socket in it: another address
+    /// alone is of no help.
+    fn running(self, socket: &str) -> Option<anyhow::Error> {
+        let data = self.data?;
+        let running = EndpointFile::running_in(data)?;
+        let has_it = running.edges.values().any(|at| at == socket);
+        let (process, shown) = (running.process, data.display());
+        let at = running.calls().unwrap_or_default();
+        has_it.then(|| {
+            anyhow!(
+                "the chio that runs here already, process {process}, is at {at} and works on \
+                 {shown}: call its tools with `chio call`, or end it with `kill {process}`; \
+                 another one beside it needs a data directory and an address of its own (`chio up \
+                 --data DIR --listen 127.0.0.1:0`; `data` and `listen` in chio.yaml)"
+            )
+        })
+    }
+
     fn unless_other(self, address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::AddrInUse => self.error(address),
@@ -401,8 +426,8 @@ impl AddressInUse<'_> {
 
     /// Which process has the address, and what to do.
     fn error(self, address: SocketAddr) -> anyhow::Error {
-        let own = self.data.and_then(EndpointFile::running_in);
         let (port, choose) = (address.port(), self.choose);
+        let own = self.data.and_then(EndpointFile::running_in);
         match own.filter(|own| own.is_at(address)) {
             Some(own) => anyhow!(
                 "{address} is taken by the chio that runs here already, process {}; {choose}",

@@ -12,13 +12,16 @@ use crate::date::time_of_day;
 use crate::io::Io;
 use crate::receipt_summary::Summary;
 use crate::request_id::made_at;
+use crate::table::{Row, Table};
+use crate::text;
 
 /// How many are shown in a second. No operator reads more, and each costs time that calls need.
 const MOST_IN_A_SECOND: u64 = 50;
 /// How often those that were only counted are told.
 const BEAT: Duration = Duration::from_secs(1);
-/// How much of an id tells receipts apart for people.
-const SHORT: usize = 12;
+/// The columns of a line.
+const HEADS: [&str; 5] = ["TIME", "VERDICT", "RECEIPT", "TOOK", "WHAT"];
+const WIDTHS: [usize; 5] = [8, 10, 13, 8, 0];
 
 /// The receipts of a kernel, as far as they are shown.
 pub(crate) struct Lines<F> {
@@ -29,11 +32,18 @@ pub(crate) struct Lines<F> {
     shown: u64,
     /// How many were not shown since that was last told.
     missed: u64,
+    table: Table,
 }
 
 impl<F: AsyncFn(u64) -> Option<Vec<u8>>> Lines<F> {
-    pub(crate) const fn new(receipts: Receiver<DurableReceipt>, logged: F) -> Self {
-        Self { receipts, logged, shown: 0, missed: 0 }
+    pub(crate) fn new(receipts: Receiver<DurableReceipt>, logged: F) -> Self {
+        let table = Table::fixed(&HEADS, 1, WIDTHS);
+        Self { receipts, logged, shown: 0, missed: 0, table }
+    }
+
+    /// Prints what the columns are.
+    pub(crate) fn head(&self, io: &mut Io<'_>) -> Result<()> {
+        self.table.head(io)
     }
 
     /// Prints while something else goes on, and then what is left.
@@ -98,27 +108,24 @@ impl<F: AsyncFn(u64) -> Option<Vec<u8>>> Lines<F> {
         }
         self.shown += 1;
         let body = (self.logged)(receipt.seq).await;
-        body.and_then(|body| line(&body, receipt.at)).map_or(Ok(()), |line| io.say(line))
+        let row = body.and_then(|body| row(&body, receipt.at));
+        row.map_or(Ok(()), |row| self.table.row(io, row))
     }
 }
 
-/// What is printed of a receipt: when, what, how it ended, its id, how long it took, and who called.
-fn line(body: &[u8], at: u64) -> Option<String> {
+/// What is printed of a receipt: when, how it ended, its id, how long it took, what it is about, and
+/// who called.
+fn row(body: &[u8], at: u64) -> Option<Row> {
     let receipt = LoggedReceipt::from_slice(body).ok()?;
     let Summary { verdict, mut what, note } = Summary::of(&receipt);
     if matches!(receipt, LoggedReceipt::Child(_)) {
         what.insert_str(0, "  ");
     }
     let time = time_of_day(receipt.timestamp());
-    let id: String = shortened(receipt.id());
     let took = receipt.request_id().and_then(made_at).map(|made| at.saturating_sub(made));
     let took = took.map_or_else(String::new, |ms| format!("{ms} ms"));
-    Some(format!("{time}  {verdict:<10}  {what:<28}  {id}  {took:>7}  {note}"))
-}
-
-/// The beginning of an id, after the word before it.
-fn shortened(id: &str) -> String {
-    id.strip_prefix("child-rcpt-").unwrap_or(id).chars().take(SHORT).collect()
+    let id = text::short_id(receipt.id());
+    Some(Row { cells: vec![time, verdict.to_owned(), id, took, what], note })
 }
 
 #[cfg(test)]
@@ -139,14 +146,7 @@ mod tests {
         let (sender, receiver) = broadcast::channel(behind);
         let receipt: Value = golden::load("receipt")["deny"]["receipt"].clone();
         let (mut output, mut errors) = (Vec::new(), Vec::new());
-        let mut io = Io {
-            input: None,
-            output: &mut output,
-            errors: &mut errors,
-            folder: Path::new(""),
-            now: 0,
-            own: std::sync::Arc::default(),
-        };
+        let mut io = Io::for_tests(&mut output, &mut errors, Path::new(""));
         let signing = async move {
             for seq in 1..=count {
                 sender.send(DurableReceipt { seq, at: 1_700_000_000_000 }).unwrap();
@@ -159,7 +159,9 @@ mod tests {
             Some(receipt.to_string().into_bytes())
         };
         Lines::new(receiver, logged).print_during(&mut io, signing).await.unwrap();
-        String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
+        let text = String::from_utf8(output).unwrap();
+        // Below a denial stands why.
+        text.lines().filter(|line| !line.starts_with("    kernel: ")).map(str::to_owned).collect()
     }
 
     #[tokio::test]

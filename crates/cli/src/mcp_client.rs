@@ -3,15 +3,22 @@
 mod exchange;
 mod place;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use chio_mcp_edge::server_prefix;
+use chio_yaml::{hint, nearest};
 use serde_json::{Map, Value, json};
 
 use exchange::Exchange;
 pub(crate) use place::{Place, PlaceArgs};
 
+use crate::outcome::Refused;
+
 /// The version that is asked for.
 const VERSION: &str = "2025-11-25";
+/// How the MCP edge begins to say that a tool is not listed.
+const UNKNOWN_TOOL: &str = "unknown tool";
+/// How many names are told that are near to an unknown one.
+const MOST_NEAR: usize = 3;
 /// How many pages a list may have.
 const MOST_PAGES: usize = 1000;
 
@@ -81,17 +88,50 @@ impl McpClient {
         let name = self.name_of(server, tool).await?;
         // Without a token of progress, the client is not told that a call waits.
         let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}});
-        self.exchange.request("tools/call", params, told).await
+        let answer = self.exchange.request_or_cancel("tools/call", params, told).await;
+        match answer {
+            Err(error) if error.to_string().contains(UNKNOWN_TOOL) => {
+                Err(self.unknown(server, tool, &name).await.unwrap_or(error))
+            }
+            answer => answer,
+        }
+    }
+
+    /// What to say of a tool that is not listed, with those that are near; none where it is listed.
+    async fn unknown(&mut self, server: &str, tool: &str, name: &str) -> Option<anyhow::Error> {
+        let listed = self.tools().await.ok()?;
+        let names = listed.iter().filter_map(|it| it.get("name").and_then(Value::as_str));
+        let names: Vec<&str> = names.collect();
+        if names.contains(&name) {
+            return None;
+        }
+        let parts = names.iter().map(|name| self.parts_of(name));
+        let of_server = parts.filter(|(of, _)| of.is_none_or(|of| of == server));
+        let tools: Vec<&str> = of_server.map(|(_, tool)| tool).collect();
+        let near: Vec<&str> = nearest(tool, &tools).into_iter().take(MOST_NEAR).collect();
+        let hint = match near.as_slice() {
+            [] => "`chio tools list` lists those that there are".to_owned(),
+            near => format!("did you mean {}?", chio_yaml::listed(near, "or")),
+        };
+        let problem = format!("unknown tool: `{server}` has no `{tool}` that you may call; {hint}");
+        Some(Refused::new(problem).into())
+    }
+
+    /// Refuses a server that is not among those of the endpoint, where those are known.
+    pub(crate) fn check_server(&self, server: &str) -> Result<()> {
+        if self.servers.is_empty() || self.servers.iter().any(|known| known == server) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.servers.iter().map(String::as_str).collect();
+        let hint = hint(server, &known);
+        Err(Refused::new(format!("there is no server `{server}` here{hint}")).into())
     }
 
     /// What the endpoint calls a tool of a server: with several servers, `server__tool`.
     async fn name_of(&mut self, server: &str, tool: &str) -> Result<String> {
         let several = format!("{}__{tool}", server_prefix(server));
         if !self.servers.is_empty() {
-            if !self.servers.iter().any(|known| known == server) {
-                let known = self.servers.join("`, `");
-                return Err(anyhow!("there is no server `{server}` here; there is `{known}`"));
-            }
+            self.check_server(server)?;
             return Ok(if self.servers.len() > 1 { several } else { tool.to_owned() });
         }
         let of_server = format!("{}__", server_prefix(server));

@@ -62,6 +62,11 @@ impl Source {
         Self { reference, base, state: Arc::new(State::of(Arc::clone(own))) }
     }
 
+    /// Another policy in its place, whose guards go on with what these have counted.
+    pub(crate) fn renamed(&self, reference: &str) -> Self {
+        Self { reference: reference.to_owned(), ..self.clone() }
+    }
+
     /// Whether it is what is in force unless the operator names another.
     pub(crate) fn is_default(&self) -> bool {
         self.reference == DEFAULT
@@ -161,6 +166,13 @@ impl Policies {
         let policies = Self { in_force, on_trial, capabilities, asks_client };
         policies.renewed();
         Ok(policies)
+    }
+
+    /// Takes other policies in the place of these: who has been told what they hand out is told what
+    /// the others do.
+    pub(crate) fn replace(&mut self, others: Self) {
+        (self.in_force, self.on_trial) = (others.in_force, others.on_trial);
+        self.renewed();
     }
 
     /// What the kernel judges by.

@@ -15,12 +15,14 @@ use std::time::{Duration, Instant, SystemTime};
 use chio_core::hash::sha256;
 use chio_kernel::ChioKernel;
 use chio_policy::Policy;
+use chio_store::OpenStore;
 use chio_yaml::Problem;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::policies::{Held, Policies, Source, Unusable};
+use crate::reload::Reload;
 
 /// How often the files are looked at.
 const BEAT: Duration = Duration::from_secs(1);
@@ -32,10 +34,12 @@ const ATTEMPTS: usize = 4;
 /// How much of a file is looked at, in bytes; no file of a policy may be so large.
 const MOST: u64 = 16 << 20;
 
-/// Watches as long as the kernel serves.
+/// Watches as long as the kernel serves. A configuration, if there is one, is read again as well on a
+/// hangup signal, and then all of it is taken or nothing.
 pub(crate) async fn watch(
     policies: &mut Policies,
-    kernel: &ChioKernel,
+    (kernel, store): (&ChioKernel, &OpenStore),
+    reload: Option<&Reload>,
     mut hangup: Signal,
     shutdown: &CancellationToken,
 ) -> Infallible {
@@ -50,6 +54,23 @@ pub(crate) async fn watch(
         // A terminal that is closed hangs up as well; then no operator is left to end the kernel.
         if asked && at_terminal && !std::io::stderr().is_terminal() {
             shutdown.cancel();
+        }
+        if let Some(reload) = reload.filter(|_| asked) {
+            let file = reload.name();
+            match reload.take(policies, kernel, store).await {
+                Ok(()) => {
+                    in_force = Watched::new("policy", &policies.in_force);
+                    on_trial =
+                        policies.on_trial.as_ref().map(|it| Watched::new("shadow policy", it));
+                    let policy = policies.in_force.summary();
+                    tracing::info!("{file} reloaded: policy {policy}");
+                }
+                Err(problems) => {
+                    tracing::error!("{file} not reloaded, everything stays as it is:");
+                    problems.iter().for_each(|problem| tracing::error!("  {problem}"));
+                }
+            }
+            continue;
         }
         let mut renewed = in_force.look(&mut policies.in_force, kernel, asked).await;
         if let (Some(watched), Some(held)) = (&mut on_trial, &mut policies.on_trial) {

@@ -3,6 +3,7 @@
 use chio_core::principal::NamedPrincipal;
 use chio_core::receipt::{ChildReceipt, Decision, Execution, LoggedReceipt, TerminalState};
 
+use crate::reasons::readable;
 use crate::text;
 
 /// How much of the name of a resource or prompt is shown, in characters.
@@ -30,13 +31,18 @@ pub(crate) fn by(principal: Option<&NamedPrincipal<'_>>, then: &str) -> String {
 
 impl Summary {
     pub(crate) fn of(receipt: &LoggedReceipt) -> Self {
-        let (verdict, what, why) = Self::told(receipt);
+        let (verdict, what, why) = Self::parts(receipt);
         let then = if why.is_empty() { "" } else { "  " };
         let note = by(receipt.principal().as_ref(), then) + &why;
         Self { verdict, what, note }
     }
 
     /// How it ended, what it is about, and why it did not go well.
+    pub(crate) fn parts(receipt: &LoggedReceipt) -> (&'static str, String, String) {
+        let (verdict, what, why) = Self::told(receipt);
+        (verdict, what, readable(&why))
+    }
+
     fn told(receipt: &LoggedReceipt) -> (&'static str, String, String) {
         let execution = receipt.execution();
         match receipt {
@@ -134,7 +140,8 @@ fn of_child(child: &ChildReceipt) -> String {
     let (Some(read), Some(server)) = (member(child, "/read"), member(child, "/server")) else {
         return text::words(&child.operation_kind);
     };
-    let about = ["uri", "name", "ref/uri", "ref/name"]
+    // A method that is no part of MCP is read by its name, and so is a notification.
+    let about = ["uri", "name", "ref/uri", "ref/name", "method"]
         .iter()
         .find_map(|name| member(child, &format!("/parameters/{name}")));
     let about =
@@ -213,6 +220,11 @@ mod tests {
             OperationKind::Complete,
             read(json!({"read": "complete", "parameters": {"ref": {"name": "p"}}})),
             ["completed", "files/complete p", ""],
+        );
+        check(
+            OperationKind::Complete,
+            read(json!({"read": "method", "parameters": {"method": "acme/search", "params": {}}})),
+            ["completed", "files/method acme/search", ""],
         );
         check(
             OperationKind::CreateElicitation,

@@ -2,7 +2,7 @@
 //! its listeners and edges. `up`, `serve`, `mcp serve`, `a2a serve` and `native serve` differ only
 //! in the [`Plan`] that they make.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +17,26 @@ use chio_kernel::{
 use chio_mcp_adapter::ComingClient;
 use chio_policy::capabilities::DefaultCapability;
 use chio_policy::own::Own;
-use chio_store::{Location, OpenStore};
+use chio_store::{Location, OpenStore, Slot};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::admission::{FixedSubject, PolicyAdmission, everything_of};
+use crate::admission::{FixedSubject, PolicyAdmission};
 use crate::adoption;
 use crate::approving::{ByClientUser, client_user};
 use crate::client_input::ClientInput;
-use crate::endpoint_file::{CALLS, EndpointFile, WrittenFile};
 use crate::io::Io;
 use crate::key_watch::watch_keys;
 use crate::listeners::{AddressInUse, Admits, Listener, ListenerConfig};
+use crate::live::Lines;
 use crate::own_keys::OwnKeys;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
+use crate::reload::Reload;
 use crate::servers::{self, ServerContext, ToolServer};
 use crate::store_args::options_anywhere;
 use crate::text;
@@ -43,8 +44,10 @@ use crate::token_issuer::TokenIssuer;
 use crate::trust::{check_kernel, trust_store};
 
 mod process;
+mod served;
 
 pub(crate) use process::{open_files, run_server, shutdown_on_signal};
+pub(crate) use served::{Opening, Served};
 
 use process::KILLED;
 
@@ -76,6 +79,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) starting: Option<String>,
     /// Whether other commands find this process even while another one runs on the store.
     pub(crate) is_main: bool,
+    /// Whether each call is a line on standard output, and the end a word.
+    pub(crate) tells_calls: bool,
+    /// The configuration that is read again on a hangup signal.
+    pub(crate) reload: Option<Reload>,
     /// Whether a data directory is used that was not made here.
     pub(crate) adopt: bool,
     /// Whether an MCP client has started this process, and speaks to it on standard input: what ends
@@ -129,6 +136,8 @@ impl<'a> Plan<'a> {
             choose_address,
             starting: None,
             is_main: false,
+            tells_calls: false,
+            reload: None,
             adopt: false,
             ends_with_client: false,
             input: None,
@@ -149,14 +158,18 @@ impl<'a> Plan<'a> {
         }
         let in_use = AddressInUse { choose: self.choose_address, data: data.as_deref() };
         let mut listeners = Vec::new();
-        for config in &self.listeners {
+        // Sockets first: where one is taken, another address is no way out.
+        let is_http = |it: &&ListenerConfig| it.carrier() == Carrier::Http;
+        let (over_http, others): (Vec<_>, Vec<_>) = self.listeners.iter().partition(is_http);
+        for config in others.into_iter().chain(over_http) {
             let listener = Listener::reserve(io, config, in_use)?;
-            listener.check_streams(false).await?;
+            listener.check_streams(false, in_use).await?;
             listeners.push(listener);
         }
+        listeners.sort_by_key(|it| self.listeners.iter().position(|config| config.name == it.name));
         let store = OpenStore::open(&self.location, Arc::new(SystemClock::default())).await?;
         for listener in &listeners {
-            listener.check_streams(true).await?;
+            listener.check_streams(true, in_use).await?;
         }
         for listener in listeners.iter_mut().filter(|listener| listener.needs_access()) {
             listener.set_access(Access::own(io, data.as_deref())?);
@@ -176,11 +189,11 @@ impl<'a> Plan<'a> {
     pub(crate) fn run(self, io: &mut Io<'_>) -> Result<()> {
         run_server(async {
             let shutdown = shutdown_on_signal()?;
-            let is_main = self.is_main;
+            let (is_main, tells_calls) = (self.is_main, self.tells_calls);
             let mut plan = self;
             plan.input = plan.ends_with_client.then(ClientInput::open);
             let input_ended = plan.input.as_ref().map(|input| input.ended.clone());
-            let (mut runtime, opening, _) = tokio::select! {
+            let (mut runtime, opening, receipts) = tokio::select! {
                 started = plan.start(io) => started?,
                 () = shutdown.cancelled() => {
                     tokio::time::sleep(KILLED).await;
@@ -197,147 +210,16 @@ impl<'a> Plan<'a> {
             // Before it is announced: clients may act on the announcement at once.
             served.listen(io, &runtime, is_main).await?;
             served.announce();
-            runtime.serve(served, shutdown).await
+            match tells_calls {
+                true => runtime.serve_and_tell(io, served, shutdown, receipts).await,
+                false => runtime.serve(served, shutdown).await,
+            }
         })
     }
 }
 
 /// The receipts of a kernel, from its start on.
 type Receipts = broadcast::Receiver<DurableReceipt>;
-
-/// Listeners and edges that are not served yet.
-pub(crate) struct Opening {
-    pub(crate) listeners: Vec<Listener>,
-    edges: Vec<EdgeConfig>,
-    data: Option<PathBuf>,
-    /// How another address is chosen.
-    choose: String,
-}
-
-/// Listeners with the edges that are on them.
-pub(crate) struct Served {
-    listeners: Vec<(Listener, Vec<ServedEdge>)>,
-    data: Option<PathBuf>,
-    choose: String,
-    /// Tells other commands where this process can be reached.
-    file: Option<WrittenFile>,
-}
-
-struct ServedEdge {
-    config: EdgeConfig,
-    edge: Arc<dyn Edge>,
-}
-
-impl Opening {
-    /// Starts the edges. `fallback` is issued where the policy has no default capabilities; without
-    /// one, a capability for everything that the servers have.
-    pub(crate) async fn open(
-        self,
-        runtime: &mut Runtime,
-        fallback: Option<DefaultCapability>,
-    ) -> Result<Served> {
-        let fallback = fallback.unwrap_or_else(|| everything_of(&runtime.servers));
-        let mut listeners = Vec::new();
-        for listener in self.listeners {
-            let mut edges = Vec::new();
-            for config in self.edges.iter().filter(|edge| edge.listener == listener.name) {
-                let context = runtime.edge_context(&listener, config.kind, &fallback).await?;
-                let edge = (config.kind.start)(context, &config.settings);
-                let edge = edge.map_err(|error| anyhow!("edge `{}`: {error}", config.kind.name))?;
-                runtime.edges.push(Arc::clone(&edge));
-                edges.push(ServedEdge { config: config.clone(), edge });
-            }
-            listeners.push((listener, edges));
-        }
-        Ok(Served { listeners, data: self.data, choose: self.choose, file: None })
-    }
-}
-
-impl Served {
-    /// Logs where clients find each edge, and how they authenticate.
-    fn announce(&self) {
-        for (listener, edges) in &self.listeners {
-            for ServedEdge { config, .. } in edges {
-                match listener.address(config.kind.path) {
-                    Some(address) => tracing::info!("{}{address}", config.announcement),
-                    None => tracing::info!("serving standard input and output"),
-                }
-            }
-            if let Some(note) = listener.access().and_then(|access| access.note.as_ref()) {
-                tracing::info!("{note}");
-            }
-        }
-    }
-
-    /// Listens, when everything is there, and tells other commands where. Only the main process of a
-    /// store replaces the file of another one that runs.
-    pub(crate) async fn listen(
-        &mut self,
-        io: &Io<'_>,
-        runtime: &Runtime,
-        is_main: bool,
-    ) -> Result<()> {
-        for (listener, _) in &mut self.listeners {
-            listener.listen_for_streams().await?;
-            listener.keep_back(&io.own);
-        }
-        let mut file = EndpointFile::new(runtime.servers.clone());
-        for (listener, edges) in &self.listeners {
-            for ServedEdge { config, .. } in edges {
-                let Some(url) = listener.url(config.kind.path) else { continue };
-                file.edges.insert(config.kind.name.to_owned(), url);
-                if config.kind.name == CALLS {
-                    let bearer = listener.access().and_then(|access| access.bearer.as_ref());
-                    file.token = bearer.map(|token| token.to_string());
-                }
-            }
-        }
-        let in_use = AddressInUse { choose: &self.choose, data: self.data.as_deref() };
-        let mut listeners = self.listeners.iter_mut().map(|(listener, _)| listener);
-        let mut listen = || listeners.try_for_each(|listener| listener.listen_for_http(in_use));
-        match &self.data {
-            Some(data)
-                if file.calls().is_some()
-                    && (is_main || EndpointFile::running_in(data).is_none()) =>
-            {
-                // SECURITY: the file, which names the token, gets its name only when no other process
-                // can listen there; and at once, for clients that see the port.
-                self.file = Some(file.write_in(io, data, &mut listen)?);
-                Ok(())
-            }
-            _ => listen(),
-        }
-    }
-
-    /// Each edge that has an address, with it, and whether that is over HTTP.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static EdgeKind, String, bool)> {
-        self.listeners.iter().flat_map(|(listener, edges)| {
-            edges.iter().filter_map(|served| {
-                let kind = served.config.kind;
-                Some((kind, listener.address(kind.path)?, listener.is_http()))
-            })
-        })
-    }
-
-    /// Serves until `shutdown`, or until standard input ends.
-    async fn serve(self, shutdown: CancellationToken) {
-        let (mut serving, closing) = (JoinSet::new(), CancellationToken::new());
-        for (listener, edges) in self.listeners {
-            let edges = edges.into_iter().map(|served| served.edge).collect();
-            serving.spawn(listener.serve(edges, closing.clone()));
-        }
-        let mut served = pin!(serving.join_all());
-        tokio::select! {
-            _ = &mut served => {}
-            () = shutdown.cancelled() => {
-                // SECURITY: before another process can listen there, and be sent the token.
-                drop(self.file);
-                closing.cancel();
-                served.await;
-            }
-        }
-    }
-}
 
 /// A running kernel and what it stands on.
 pub(crate) struct Runtime {
@@ -356,6 +238,7 @@ pub(crate) struct Runtime {
     /// Starts servers that are not there.
     starting: JoinSet<()>,
     ends_with_client: bool,
+    reload: Option<Reload>,
 }
 
 impl Runtime {
@@ -379,14 +262,7 @@ impl Runtime {
         let own_keys = OwnKeys::new(own, plan.location.data());
         let store_options = options_anywhere(&plan.location);
         check_kernel(&config, slot.key.public_key())?;
-        if slot.is_copy {
-            tracing::warn!(
-                "the key {} is in use with another store on this machine: one store is a copy \
-                 of the other, and both go on with one log, which no auditor accepts. Stop one of them, \
-                 and let it begin new logs with `chio store accept-restore`",
-                slot.key.public_key()
-            );
-        }
+        warn_of_copy(&slot);
         let public_key = slot.key.public_key().clone();
         let stop = plan.ends_with_client.then_some(SHORT_STOP);
         let (now, own) = (Arc::clone(&clock), Arc::clone(own));
@@ -410,6 +286,8 @@ impl Runtime {
         for server in absent {
             starting.spawn(servers::start_later(server, context.clone(), kernel.clone()));
         }
+        let client_key = client_user.as_ref().map(|key| key.public_key().clone());
+        let reload = plan.reload.map(|reload| reload.trusting(client_key));
         let runtime = Self {
             orchestrator: Arc::new(CrossProtocolOrchestrator::new(&kernel).detached()),
             kernel,
@@ -422,6 +300,7 @@ impl Runtime {
             store_options,
             starting,
             ends_with_client: plan.ends_with_client,
+            reload,
         };
         Ok((runtime, receipts))
     }
@@ -500,11 +379,28 @@ impl Runtime {
         })
     }
 
+    /// As [`Self::serve`], with a line for each call, and a word at the end.
+    pub(crate) async fn serve_and_tell(
+        self,
+        io: &mut Io<'_>,
+        served: Served,
+        shutdown: CancellationToken,
+        receipts: Receipts,
+    ) -> Result<()> {
+        let kernel = self.kernel.clone();
+        let logged = async move |seq| kernel.logged(seq).await.ok();
+        let lines = Lines::new(receipts, logged);
+        lines.head(io)?;
+        io.flush()?;
+        lines.print_during(io, self.serve(served, shutdown)).await?;
+        io.say("ended: everything that ran is in the log")
+    }
+
     /// Serves until there is nothing more to serve or the process is told to end, then ends in good
     /// order. Calls that take too long then are cancelled, so that their connections can close.
     pub(crate) async fn serve(mut self, served: Served, shutdown: CancellationToken) -> Result<()> {
         let hangup = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-        let over_http = served.listeners.iter().any(|(listener, _)| listener.access().is_some());
+        let over_http = served.is_over_http();
         let (kernel, edges) = (&self.kernel, &self.edges);
         let patience = self.patience();
         let told = async {
@@ -524,7 +420,9 @@ impl Runtime {
                 let _ = tokio::time::timeout(patience, serving).await;
             }
             () = kernel.lost() => {}
-            never = watch(&mut self.policies, kernel, hangup, &shutdown) => match never {},
+            never = watch(
+                &mut self.policies, (kernel, &self.store), self.reload.as_ref(), hangup, &shutdown
+            ) => match never {},
             never = watch_keys(&self.store) => match never {},
             never = self.own_keys.watch() => match never {},
         }
@@ -553,6 +451,18 @@ impl Runtime {
         drop((self.kernel, self.orchestrator, self.edges));
         self.store.close();
         Ok(drained?)
+    }
+}
+
+/// Says that another store has the same log, where that is so.
+fn warn_of_copy(slot: &Slot) {
+    if slot.is_copy {
+        tracing::warn!(
+            "the key {} is in use with another store on this machine: one store is a copy of the \
+             other, and both go on with one log, which no auditor accepts. Stop one of them, and let \
+             it begin new logs with `chio store accept-restore`",
+            slot.key.public_key()
+        );
     }
 }
 

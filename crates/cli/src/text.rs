@@ -1,6 +1,7 @@
 //! Text for people: nothing in it steers a terminal, no matter who wrote it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use anyhow::Result;
@@ -82,6 +83,48 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     }
 }
 
+/// A text that is cut, and says so, where it has more than this many characters.
+pub(crate) fn fitted(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    shortened(text, width.saturating_sub(1))
+}
+
+/// Digits of an id that tell things apart for people.
+const ID_DIGITS: usize = 12;
+/// The form of a UUID: how many digits stand between its dashes.
+const UUID: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// The beginning of an id by which people and commands know it: its first digits, after the word that
+/// says what it is. A name that an operator chose is shown as it is.
+pub(crate) fn short_id(id: &str) -> String {
+    let id = id.strip_prefix("child-rcpt-").unwrap_or(id);
+    let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (name, last) = id.rsplit_once('-').map_or(("", id), |(name, last)| (name, last));
+    if last.len() >= 4 * ID_DIGITS && is_hex(last) {
+        let dash = if name.is_empty() { "" } else { "-" };
+        return format!("{name}{dash}{}", last.chars().take(ID_DIGITS).collect::<String>());
+    }
+    let parts: Vec<&str> = id.split('-').collect();
+    let Some(before) = parts.len().checked_sub(UUID.len()) else { return id.to_owned() };
+    let mut digits = parts.iter().skip(before).zip(UUID);
+    if !digits.all(|(part, length)| part.len() == length && is_hex(part)) {
+        return id.to_owned();
+    }
+    parts.get(..before + 2).unwrap_or_default().join("-")
+}
+
+/// The short forms of ids, and those that have the same short form in full.
+pub(crate) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let mut seen = HashMap::new();
+    for id in ids.clone() {
+        *seen.entry(short_id(id)).or_insert(0_usize) += 1;
+    }
+    let alone = |short: &String| seen.get(short) == Some(&1);
+    ids.map(|id| Some(short_id(id)).filter(alone).unwrap_or_else(|| id.to_owned())).collect()
+}
+
 /// Running text in lines of at most this many characters, where its words allow it.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -95,6 +138,16 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// As [`wrapped`], with longer words cut into pieces.
+pub(crate) fn filled(text: &str, width: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    for line in wrapped(text, width) {
+        let letters: Vec<char> = line.chars().collect();
+        pieces.extend(letters.chunks(width.max(1)).map(|piece| piece.iter().collect::<String>()));
+    }
+    pieces
 }
 
 /// A word as a shell takes it.
@@ -111,13 +164,41 @@ pub(crate) fn quoted(word: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{count, json, name, plain, words};
+    use super::{count, filled, fitted, json, name, plain, short_id, short_ids, words};
 
     #[test]
     fn what_steers_a_terminal_is_shown_instead() {
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
         assert_eq!(plain("a\u{202e}b\u{9b}c\u{2067}"), "a\\u{202e}b\\u{9b}c\\u{2067}");
         assert_eq!(plain("ordinary: äöü 中 😀"), "ordinary: äöü 中 😀");
+    }
+
+    #[test]
+    fn an_id_is_known_by_its_first_digits() {
+        let hash = "109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a";
+        for (id, expected) in [
+            (hash, "109bfb253f65"),
+            ("appr-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11", "appr-019ace00-7d1c"),
+            ("child-rcpt-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11", "019ace00-7d1c"),
+            (&format!("local-log-{hash}"), "local-log-109bfb253f65"),
+            ("cap-notes", "cap-notes"),
+            ("my-own-name-of-five-parts", "my-own-name-of-five-parts"),
+            ("", ""),
+        ] {
+            assert_eq!(short_id(id), expected);
+        }
+        let twins =
+            ["a-019ace00-7d1c-7b2e-9f0a-3b1f6f3a2c11", "a-019ace00-7d1c-7b2e-9f0a-000000000000"];
+        assert_eq!(
+            short_ids(twins.into_iter().chain([hash])),
+            [twins[0], twins[1], "109bfb253f65"]
+        );
+    }
+
+    #[test]
+    fn long_text_is_cut_or_wrapped_to_its_columns() {
+        assert_eq!((&*fitted("abcd", 4), &*fitted("abcde", 4)), ("abcd", "abc…"));
+        assert_eq!(filled("a bb cccccc", 4), ["a bb", "cccc", "cc"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 mod coverage;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -158,7 +158,7 @@ impl ReceiptBundle {
         }
         let trusted = self.trusted_kernels(trust, &mut report);
         for checkpoint in &self.checkpoints {
-            check_checkpoint(checkpoint, &trusted, &mut report);
+            check_checkpoint(checkpoint, &mut report);
         }
         let checkpoints = self.by_number();
         for evidence in &self.consistency {
@@ -172,7 +172,7 @@ impl ReceiptBundle {
         let ends = self.ends();
         for entry in &self.entries {
             let end = ends.get(entry.receipt.kernel_key()).copied();
-            check_entry(entry, &trusted, (&checkpoints, end), &mut report);
+            check_entry(entry, (&checkpoints, end), &mut report);
         }
         if report.pending > 0 && !trust.allow_pending {
             let pending = report.pending;
@@ -181,7 +181,33 @@ impl ReceiptBundle {
             ));
         }
         self.check_repeats(&mut report);
+        self.check_trust(&trusted, &mut report);
         report
+    }
+
+    /// The kernels that signed must be trusted. Those that are not are told once for each set of
+    /// authorities that certified them, however much they signed.
+    fn check_trust(&self, trusted: &[PublicKey], report: &mut BundleReport) {
+        let signers = self.entries.iter().map(|entry| entry.receipt.kernel_key());
+        let signers = signers.chain(self.checkpoints.iter().map(|it| &it.body.kernel_key));
+        let strangers: BTreeSet<&PublicKey> =
+            signers.filter(|key| !trusted.contains(key)).collect();
+        let mut by_authority: BTreeMap<Vec<&PublicKey>, Vec<&PublicKey>> = BTreeMap::new();
+        for kernel in strangers {
+            let its = self.certificates.iter().filter(|it| it.kernel_key == *kernel);
+            let authorities: BTreeSet<&PublicKey> = its.map(|it| &it.authority).collect();
+            by_authority.entry(authorities.into_iter().collect()).or_default().push(kernel);
+        }
+        for (authorities, kernels) in by_authority {
+            let found = match authorities.is_empty() {
+                true => "nothing certifies it".to_owned(),
+                false => format!("it is certified by {}", named(&authorities)),
+            };
+            let kernels = named(&kernels);
+            report.problems.push(format!(
+                "no trusted authority vouches for the kernel that signed, {kernels}: {found}"
+            ));
+        }
     }
 
     /// Each receipt, position in a log and checkpoint must occur once.
@@ -280,6 +306,10 @@ impl ReceiptBundle {
     }
 }
 
+fn named(keys: &[&PublicKey]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// Checkpoints by log and number.
 type Numbered<'a> = HashMap<(String, u64), &'a KernelCheckpoint>;
 
@@ -303,7 +333,6 @@ fn check_consistency(
 /// Checks a receipt against all checkpoints, and the last place of its log that they cover.
 fn check_entry(
     entry: &BundleEntry,
-    trusted: &[PublicKey],
     (checkpoints, end): (&Numbered<'_>, Option<u64>),
     report: &mut BundleReport,
 ) {
@@ -312,9 +341,6 @@ fn check_entry(
     let mut problems = Vec::new();
     if let Err(error) = receipt.verify() {
         problems.push(error.to_string());
-    }
-    if !trusted.contains(receipt.kernel_key()) {
-        problems.push("no trusted authority vouches for the kernel that signed".to_owned());
     }
     if log_id(receipt.kernel_key()) != entry.log_id {
         problems.push("it is not of the log that it is said to be in".to_owned());
@@ -350,18 +376,11 @@ fn check_inclusion(
     Err(format!("it is not entry {} under checkpoint {number}", entry.seq))
 }
 
-fn check_checkpoint(
-    checkpoint: &KernelCheckpoint,
-    trusted: &[PublicKey],
-    report: &mut BundleReport,
-) {
+fn check_checkpoint(checkpoint: &KernelCheckpoint, report: &mut BundleReport) {
     report.checkpoints += 1;
     let key = &checkpoint.body.kernel_key;
     let name = format!("checkpoint {} of {}", checkpoint.body.checkpoint_seq, log_id(key));
     if let Err(error) = checkpoint.check_signature() {
         report.problems.push(format!("{name}: {error}"));
-    }
-    if !trusted.contains(key) {
-        report.problems.push(format!("{name}: no trusted authority vouches for its kernel"));
     }
 }

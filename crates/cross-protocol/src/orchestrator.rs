@@ -113,7 +113,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
         });
         let now = self.kernel.clock().unix_seconds();
         let chain = &context.chain_id;
-        let counts = self.kernel.trusted_kernels().contains(&token.signer)
+        let counts = self.kernel.trusts_kernel(&token.signer)
             && token.context == *context
             && token.subject == request.agent
             && audience
@@ -197,7 +197,7 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     /// Whether the word of this kernel elsewhere counts here.
     #[must_use]
     pub fn trusts_kernel(&self, key: &PublicKey) -> bool {
-        self.kernel.trusted_kernels().contains(key)
+        self.kernel.trusts_kernel(key)
     }
 
     /// A new session of a principal.

@@ -202,12 +202,15 @@ fn examine_certificate(summary: &LogSummary, store_id: &str, trust: &AuditTrust)
         }
     }
     if !found.certified && !trust.kernels.contains(&summary.kernel_key) {
-        let problem = if summary.certificates.is_empty() {
-            "no authority vouches for this kernel"
-        } else {
-            "certificate: it is of an authority that is not trusted"
+        let authorities = summary.certificates.iter().map(|it| format!("`{}`", it.authority));
+        let problem = match authorities.collect::<Vec<_>>() {
+            none if none.is_empty() => "no authority vouches for this kernel".to_owned(),
+            some => format!(
+                "certificate: expected an authority that is trusted, found {}",
+                some.join(", ")
+            ),
         };
-        found.blame(problem.to_owned());
+        found.blame(problem);
     }
     if chio_core::checkpoint::log_id(&summary.kernel_key) != summary.log_id {
         found.blame("the log is not named after its kernel's key".to_owned());

@@ -55,3 +55,25 @@ with_defaults! {
         pub max_output_bytes: usize = 8 << 20,
     }
 }
+
+/// What of a configuration may change while a kernel runs.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    pub(crate) approvers: Vec<PublicKey>,
+    pub(crate) allow_self_approval: bool,
+    pub(crate) approval_timeout: Duration,
+    pub(crate) kernels: Vec<PublicKey>,
+    pub(crate) deadline: Duration,
+}
+
+impl From<&KernelConfig> for Trust {
+    fn from(config: &KernelConfig) -> Self {
+        Self {
+            approvers: config.trusted_approvers.clone(),
+            allow_self_approval: config.allow_self_approval,
+            approval_timeout: config.approval_timeout,
+            kernels: config.trusted_kernels.clone(),
+            deadline: config.limits.deadline,
+        }
+    }
+}

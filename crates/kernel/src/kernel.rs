@@ -19,7 +19,7 @@ use crate::cache::TokenCache;
 use crate::call::{Denial, Evaluation, ToolCall};
 use crate::caller::{Caller, Session};
 use crate::clock::{Clock, Randomness, random_name, unique_name};
-use crate::config::KernelConfig;
+use crate::config::{KernelConfig, Trust};
 use crate::detach_on_drop::DetachOnDrop;
 use crate::error::KernelError;
 use crate::log::{DurableReceipt, ReceiptLog};
@@ -35,6 +35,7 @@ use crate::store::{Ledger, SharedStore, StoreError, StoreResult};
 use crate::tool_server::ToolServerConnection;
 
 mod start;
+mod trust;
 
 pub use start::RecoveredKernel;
 
@@ -81,6 +82,7 @@ pub struct ToolProtocols {
 /// What every handle shares.
 pub(crate) struct Inner {
     pub(crate) config: KernelConfig,
+    trust: RwLock<Arc<Trust>>,
     pub(crate) trusted_issuers: Vec<PublicKey>,
     pub(crate) key: Keypair,
     pub(crate) ledger: Arc<dyn Ledger>,
@@ -407,11 +409,6 @@ impl ChioKernel {
         Some(self.inner.server(server_id)?.tool(tool_name)?.definition)
     }
 
-    /// Kernels elsewhere whose word for where a call comes from counts.
-    pub fn trusted_kernels(&self) -> &[PublicKey] {
-        &self.inner.config.trusted_kernels
-    }
-
     /// The remembered tokens of a subject that a call could use now.
     ///
     /// # Errors
@@ -453,7 +450,7 @@ impl ChioKernel {
         let inner = &self.inner;
         // First the token: what is said of a stop is said only to an agent with a good one.
         inner.verify_token(token, agent, inner.clock.unix_seconds()).await?;
-        inner.revocations.check_running(inner.clock.monotonic(), inner.config.revocation_max_age)
+        inner.check_running().await
     }
 
     /// Whether exactly this token has been verified here and is remembered.

@@ -101,6 +101,11 @@ impl RevocationView {
         authority.iter().any(|id| seen.revoked.contains(id))
     }
 
+    /// Whether everything is stopped, as far as this kernel has seen.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.seen.read().stopped.is_some()
+    }
+
     /// Denies when everything is stopped, or the view is too old to tell.
     pub(crate) fn check_running(&self, now: Duration, max_age: Duration) -> Result<(), Denial> {
         let seen = self.seen.read();

@@ -84,15 +84,15 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Ending, Stop> {
-        self.check_open(&call)?;
+        self.check_open(&call).await?;
         let mut decided = self.decide(&call, caller, draft).await?;
         if let Some(approval) = &call.approval {
             self.accept_presented(&call, approval, decided.stated.take(), draft)?;
         } else if let Some(need) = decided.need.take() {
             self.park(&call, &need, decided.stated.take(), caller, draft).await?;
             // Much may have changed while the call waited for an answer.
-            draft.deadline = Instant::now() + self.config.limits.deadline;
-            self.check_open(&call)?;
+            draft.deadline = Instant::now() + self.trust().deadline;
+            self.check_open(&call).await?;
             let problem =
                 |_| Denial::by_kernel(ErrorCode::InternalError, "`_meta` cannot be recorded");
             draft.judge_by(self.pipeline(), &mut call).map_err(problem)?;

@@ -387,6 +387,10 @@ pub trait TokenStore: Send + Sync {
         now: u64,
         limit: usize,
     ) -> StoreResult<Vec<CapabilityToken>>;
+
+    /// At most `limit` known tokens whose ids come after this text, in the order of their ids. A
+    /// short answer is not the end, an empty one is.
+    async fn known_after(&self, id: &str, limit: usize) -> StoreResult<Vec<CapabilityToken>>;
 }
 
 /// One log of a store.

@@ -271,6 +271,14 @@ impl TokenStore for MemoryStore {
         held.sort_by(|a, b| (b.issued_at, &b.id).cmp(&(a.issued_at, &a.id)));
         Ok(held.into_iter().take(bounds::rows(limit)).cloned().collect())
     }
+
+    async fn known_after(&self, id: &str, limit: usize) -> StoreResult<Vec<CapabilityToken>> {
+        let state = self.state();
+        let later = state.tokens.values().filter(|token| token.id.as_str() > id);
+        let mut later: Vec<&CapabilityToken> = later.collect();
+        later.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(later.into_iter().take(bounds::rows(limit)).cloned().collect())
+    }
 }
 
 #[async_trait]

@@ -39,7 +39,7 @@ impl StoreUrl {
     pub fn absence(&self) -> Option<&'static str> {
         match self {
             Self::Memory => Some("in memory: everything is gone when it ends"),
-            Self::Sqlite(folder) if !folder.exists() => {
+            Self::Sqlite(folder) if folder.try_exists().is_ok_and(|is_there| !is_there) => {
                 Some("there is none yet; the first start makes it")
             }
             Self::Sqlite(_) => None,

@@ -13,4 +13,4 @@ pub use node::{Name, Node, NodeKind, Place};
 pub use parse::{MAX_BYTES, MAX_DEPTH, MAX_NODES, parse};
 pub use problem::{Problem, Problems};
 pub use section::{Item, Section, no_map};
-pub use words::{hint, listed, shortened, shown};
+pub use words::{hint, listed, nearest, shortened, shown};

@@ -34,11 +34,19 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 /// `; did you mean …?` where a known name is near.
 fn near(name: &str, known: &[&str]) -> Option<String> {
+    let known = nearest(name, known).into_iter().next()?;
+    Some(format!("; did you mean `{known}`?"))
+}
+
+/// The known names that are near, the nearest first.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let lower = name.to_lowercase().replace('-', "_");
-    let near = known.iter().map(|known| (distance(&lower, known), known));
-    let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
-    let is_near = distance <= known.chars().count().div_ceil(3);
-    is_near.then(|| format!("; did you mean `{known}`?"))
+    let distances = known.iter().map(|known| (distance(&lower, known), *known));
+    let is_near =
+        |(distance, known): &(usize, &str)| *distance <= known.chars().count().div_ceil(3);
+    let mut near: Vec<(usize, &str)> = distances.filter(is_near).collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().map(|(_, known)| known).collect()
 }
 
 /// `; did you mean …?` where a known name is near, else which names there are.

@@ -9,20 +9,24 @@ use crate::files::{is_dash, unreadable};
 use crate::io::Io;
 use crate::mcp_client::{McpClient, Notice, PlaceArgs};
 use crate::outcome::Outcome;
+use crate::reasons::readable;
 use crate::store_args::block_on;
 
 const HELP: &str = "\
 Calls a tool through the process that works on .chio (`chio up` or `chio serve`), or through the
-endpoint that is named. What the tool answers goes to standard output, the receipt's id to standard
-error. A denial tells its reason and its receipt. Exit code: 1 denied; 3 the tool ran and failed;
-4 the tool was called and its end is not known; 5 cancelled. A call that needs approval waits until `chio approvals` answers it.
+endpoint that is named. What the tool answers goes to standard output; as whom it was called, and the
+receipt's id, to standard error. A denial tells its reason and its receipt. A call that needs approval
+waits until `chio approvals` answers it; Ctrl-C cancels it.
+
+Exit code: 1 denied; 3 the tool ran and failed; 4 the tool was called and its end is not known;
+5 cancelled.
 
 Examples:
   chio call demo echo '{\"text\": \"hello\"}'
   chio call demo now --json
   echo '{\"text\": \"hello\"}' | chio call demo echo -
-  chio call --url http://127.0.0.1:8931/mcp --bearer-file .chio/mcp.token filesystem list_directory \\
-    '{\"path\": \".\"}'";
+  chio call --url http://127.0.0.1:8931/mcp --bearer-file .chio/mcp.token \\
+    filesystem list_directory '{\"path\": \".\"}'";
 
 /// Call a tool of what runs here
 #[derive(Debug, clap::Args)]
@@ -51,6 +55,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     };
     let arguments: Map<String, Value> = strict::object_from_slice(&text)
         .map_err(|error| unreadable("a JSON object of arguments", &error))?;
+    if let Some(caller) = &place.caller {
+        io.complain("as", caller);
+    }
     let result = block_on(async {
         let mut client = McpClient::connect(&place).await?;
         let mut told = |notice: Notice| tell(io, &notice);
@@ -87,7 +94,7 @@ fn print(io: &mut Io<'_>, result: &Value) -> Result<()> {
     let failed = ToolResult::new(result).is_error();
     let content = result.get("content").and_then(Value::as_array);
     for item in content.into_iter().flatten() {
-        let shown = shown(item);
+        let shown = if failed { readable(&shown(item)) } else { shown(item) };
         for line in shown.lines() {
             if failed {
                 io.complain_at(line);

@@ -86,7 +86,7 @@ impl Checks {
         for (name, finding) in &self.lines {
             io.field(name, finding)?;
         }
-        io.field("result", if valid { "valid" } else { "NOT VALID" })?;
+        io.result(if valid { "valid" } else { "NOT VALID" }, "")?;
         for error in &self.errors {
             io.complain("error", error);
         }

@@ -14,9 +14,13 @@ use crate::outcome::Outcome;
 use crate::runtime::run_server;
 use crate::text;
 
+/// Before what goes on in another line.
+const INDENT: &str = "       ";
+
 const HELP: &str = "\
 Checks chio.yaml, or what `chio up` uses where there is none: the file, the policy, each server (its
-command is started and has to introduce itself), addresses, the data directory and the store.
+command is started and has to introduce itself), addresses, the data directory, the room on its disk,
+the store, and whether everything is stopped there.
 Nothing is changed. A line for each check, and what to do where something is wrong; exit code 1 then.
 
 Examples:
@@ -49,9 +53,14 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     for check in &checks {
         let Check { state, what, found, to_do } = check;
-        io.say(format_args!("{:<5}  {what}: {found}", state.mark()))?;
-        if let Some(to_do) = to_do {
-            io.say(format_args!("       {to_do}"))?;
+        let room = io.look.width - INDENT.len();
+        let found = text::wrapped(&format!("{what}: {found}"), room);
+        let to_do = to_do.iter().flat_map(|to_do| text::wrapped(to_do, room));
+        for (at, line) in found.into_iter().chain(to_do).enumerate() {
+            match at {
+                0 => io.say_verdict("", &format!("{:<5}", state.mark()), &format!("  {line}"))?,
+                _ => io.say(format_args!("{INDENT}{line}"))?,
+            }
         }
     }
     match wrong {

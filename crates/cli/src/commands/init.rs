@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::config::DEFAULT_FILE;
 use crate::files::{Access, shown};
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
@@ -38,6 +42,9 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     fs::create_dir_all(io.folder.join(&args.folder))
         .with_context(|| format!("cannot make {}", shown(&args.folder)))?;
     io.write_file(&file, STARTER.as_bytes(), Access::Ordinary, args.force)?;
+    if args.json {
+        return io.json(&json!({"written_to": file.display().to_string()}));
+    }
     io.field("written to", file.display())?;
     io.say("")?;
     io.say("Next:")?;

@@ -7,12 +7,14 @@ mod find;
 mod list;
 mod row;
 mod show;
+mod source;
 mod tail;
 mod trace;
 mod verify;
 
 pub(super) use bundle::read as read_bundle;
 pub(super) use filter::Filter;
+pub(super) use row::principal_of;
 
 use std::path::Path;
 
@@ -21,6 +23,8 @@ use chio_core::receipt::LoggedReceipt;
 
 use crate::files::unreadable;
 use crate::io::Io;
+use crate::outcome::Refused;
+use crate::text;
 
 const HELP: &str = "\
 A receipt says what was asked and what was decided. The kernel that decided signs it.
@@ -42,8 +46,18 @@ subcommands! {
 
 /// Reads a receipt of the kind that its members show.
 fn read(io: &mut Io<'_>, path: &Path) -> Result<LoggedReceipt> {
-    LoggedReceipt::from_slice(&io.read(path)?)
-        .map_err(|error| unreadable("a receipt", &error).into())
+    let bytes = io.read(path)?;
+    LoggedReceipt::from_slice(&bytes).map_err(|error| {
+        if bundle::is_one(&bytes) {
+            let file = text::quoted(&path.display().to_string());
+            return Refused::new(format!(
+                "this is a bundle of receipts: `chio receipt verify --bundle {file}` checks it, \
+                 `chio receipt list --bundle {file}` lists what is in it"
+            ))
+            .into();
+        }
+        unreadable("a receipt", &error).into()
+    })
 }
 
 /// The kind of a receipt, as `--json` names it.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use chio_kernel::KernelConfig;
 
 use crate::adoption::AdoptArgs;
 use crate::config::{Config, DEFAULT_FILE};
@@ -11,6 +10,7 @@ use crate::edge_args::VersionArgs;
 use crate::io::Io;
 use crate::logging::LogArgs;
 use crate::policy_args::PolicySources;
+use crate::reload::Reload;
 use crate::runtime::Plan;
 
 /// How another address is chosen.
@@ -18,7 +18,12 @@ const CHOOSE: &str = "`listen: 127.0.0.1:0` takes a free port";
 
 const HELP: &str = "\
 Runs the servers, the policy and the edges of chio.yaml (`chio init` writes one) until it is told to
-end (Ctrl-C), then finishes what runs. `chio doctor` tells what is wrong before.
+end (Ctrl-C), then finishes what runs. `chio doctor` tells what is wrong before. Each call is a line
+on standard output, which has to be read.
+
+The policy is taken anew when its files change. SIGHUP has chio.yaml read again: policies, approvals,
+trusted_kernels and deadline are taken together; a file that is broken, or with another store, servers,
+listeners or edges, is told and changes nothing.
 
 Examples:
   chio serve
@@ -46,11 +51,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     args.version.apply(&mut config.edges)?;
     let trial = config.shadow_policy.as_ref();
     let policies = PolicySources::new(&config.policy, trial, &config.folder, &io.own);
+    let reload = Reload::new(&args.config, &config, io);
+    let kernel = config.kernel.config(io)?;
     let plan = Plan {
         servers: config.servers,
         listeners: config.listeners,
         edges: config.edges,
-        kernel: KernelConfig { trusted_kernels: config.trusted_kernels, ..KernelConfig::default() },
+        kernel,
+        tells_calls: true,
+        reload: Some(reload),
         is_main: true,
         adopt: args.adopt.adopt,
         ..Plan::new(config.location, policies, CHOOSE)

@@ -10,11 +10,11 @@ use anyhow::Result;
 use chio_store::Location;
 
 use crate::access::AccessConfig;
+use crate::address;
 use crate::config::{DEFAULT_LISTEN, NATIVE_SOCKET, default_edges};
 use crate::edge_args::VersionArgs;
 use crate::io::Io;
 use crate::listeners::ListenerConfig;
-use crate::live::Lines;
 use crate::runtime::{Plan, run_server, shutdown_on_signal};
 use crate::serve_args::ServeArgs;
 use crate::servers::demo;
@@ -35,7 +35,7 @@ is told and changes nothing. Where the policy has default capabilities, the demo
 
 Examples:
   chio up --data /tmp/chio-demo
-  chio up --listen 127.0.0.1:0
+  chio up --listen 9191
   chio up --policy policy.yaml --shadow-policy strict";
 
 /// Run a kernel with demo tools, state in .chio
@@ -45,8 +45,9 @@ pub(crate) struct Args {
     /// Keep state in this folder
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     data: PathBuf,
-    /// Where MCP and A2A are served; only on this machine, and port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_LISTEN)]
+    /// Where MCP and A2A are served: an address or a port, only on this machine; port 0 takes a free
+    /// one
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address::parse, default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
     #[command(flatten)]
     version: VersionArgs,
@@ -75,15 +76,11 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         let (mut runtime, mut opening, receipts) = plan.start(io).await?;
         let agent = agent::ready(io, &runtime, &args.data).await?;
         for listener in &mut opening.listeners {
-            listener.set_anonymous(agent.anonymous());
+            listener.set_anonymous(agent.anonymous(), "the demo agent");
         }
         let mut served = opening.open(&mut runtime, Some(agent::every_demo_tool())).await?;
         served.listen(io, &runtime, true).await?;
         welcome::print(io, args, &runtime, &served, &agent.tokens)?;
-        io.flush()?;
-        let kernel = runtime.kernel.clone();
-        let logged = async move |seq| kernel.logged(seq).await.ok();
-        Lines::new(receipts, logged).print_during(io, runtime.serve(served, shutdown)).await?;
-        io.say("ended: everything that ran is in the log")
+        runtime.serve_and_tell(io, served, shutdown, receipts).await
     })
 }

@@ -1,16 +1,18 @@
 //! From text to what is to be run.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use chio_core::crypto::PublicKey;
 use chio_edge::{Carrier, EdgeKind, Endpoint, Form, SettingValue, Settings};
 use chio_kernel::store::StoreError;
 use chio_store::{Location, StoreUrl};
 use chio_yaml::{Key, NodeKind, Problem, Problems, Section, listed, parse};
 
 use super::access::{JWT, TOKEN, access, pages};
+use super::kernel::{APPROVALS, KernelSettings};
 use super::{Config, DEFAULT_LISTEN, default_edges, default_listeners};
+use crate::address;
 use crate::edges::EDGES;
 use crate::listeners::{Admits, ListenerConfig, Transport};
 use crate::policies::DEFAULT;
@@ -42,12 +44,15 @@ static TOP: LazyLock<&'static [Key]> = LazyLock::new(|| {
             "[]",
             "who may say where calls come from",
         ),
+        Key::new("approvals", "a map", "as below", "who approves calls, and how long they wait")
+            .of(APPROVALS),
+        Key::new("deadline", "a time such as `10m`", "5m", "how long a tool may take"),
         Key::new("listeners", "a map of maps", "`http` and `socket`", "where clients connect"),
         Key::new("edges", "a map", "all", "what is spoken, and on which listener").of(*EDGE_KEYS),
     ])
 });
 const LISTENER: &[Key] = &[
-    Key::new("listen", "ADDRESS:PORT", "127.0.0.1:9090", "the address of an HTTP listener"),
+    Key::new("listen", "an address or a port", "127.0.0.1:9090", "where an HTTP listener listens"),
     Key::new("socket", "a path", "none", "the Unix socket of a listener for byte streams"),
     Key::new(
         "tokens",
@@ -102,23 +107,11 @@ pub(super) fn config(text: &str, file: &str, folder: &Path) -> Result<Config, Ve
         servers,
         listeners: used(&top, listeners, &edges),
         edges,
-        trusted_kernels: kernels(&top),
+        kernel: KernelSettings::read(&top, folder),
         location,
         folder: folder.to_owned(),
     };
     if problems.is_empty() { Ok(config) } else { Err(problems.into_sorted()) }
-}
-
-/// Kernels elsewhere.
-fn kernels(top: &Section<'_>) -> Vec<PublicKey> {
-    let mut keys = Vec::new();
-    for item in top.texts("trusted_kernels") {
-        match PublicKey::from_hex(item.text) {
-            Ok(key) => keys.push(key),
-            Err(_) => top.problem_at(item.place, "expected a public key in hex"),
-        }
-    }
-    keys
 }
 
 /// The store and its data directory. A store without a scheme is a folder.
@@ -205,15 +198,23 @@ fn transport(section: &Section<'_>, folder: &Path) -> Option<Transport> {
         let endpoint = Endpoint::Unix(folder.join(socket.text));
         return Some(Transport::Socket { endpoint, admits: Admits::Everyone(None) });
     }
-    let address = match section.text("listen").map(|it| it.text.parse()) {
+    let address = match listen(section) {
         None => DEFAULT_LISTEN,
         Some(Ok(address)) => address,
-        Some(Err(_)) => {
-            section.problem("listen", "expected an address such as `127.0.0.1:9090`");
+        Some(Err(expected)) => {
+            section.problem("listen", &expected);
             return None;
         }
     };
     Some(Transport::Http { address, access: access(section, folder), pages: pages(section) })
+}
+
+/// The address of an HTTP listener, where one is named: a port alone may be a number.
+fn listen(section: &Section<'_>) -> Option<Result<SocketAddr, String>> {
+    match section.node("listen").map(|node| &node.kind) {
+        Some(NodeKind::Integer(port)) => Some(address::parse(&port.to_string())),
+        _ => section.text("listen").map(|it| address::parse(it.text)),
+    }
 }
 
 /// The edges that are configured; all of them when none is.

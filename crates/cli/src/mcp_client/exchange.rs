@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{Notice, Place};
 use crate::endpoint_file::ReadFile;
 use crate::outcome::{Outcome, Refused};
+use crate::reasons::readable;
 
 /// How long a call may take: approvals and tools take their time.
 const LONG: Duration = Duration::from_secs(3600);
@@ -118,6 +119,26 @@ impl Exchange {
             whole(answer).await?
         };
         result(message)
+    }
+
+    /// As [`Self::request`], until the operator interrupts it: then the server is told that the answer
+    /// is not wanted any more.
+    pub(super) async fn request_or_cancel(
+        &mut self,
+        method: &str,
+        params: Value,
+        told: &mut dyn FnMut(Notice),
+    ) -> Result<Value> {
+        let id = self.last_id + 1;
+        tokio::select! {
+            answer = self.request(method, params, told) => return answer,
+            interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for signals")?,
+        }
+        let params = json!({"requestId": id, "reason": "interrupted by the operator"});
+        let method = "notifications/cancelled";
+        self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await?;
+        let message = "cancelled: the server was told; `chio receipt list` shows what became of it";
+        Err(Refused::ended(message, Outcome::Cancelled).into())
     }
 
     /// Sends what has no answer.
@@ -244,5 +265,6 @@ fn result(mut message: Value) -> Result<Value> {
         Outcome::Well => Outcome::Invalid,
         ended => ended,
     };
+    let said = readable(said);
     Err(Refused::ended(format!("the server answers {code}: {said}{receipt}"), ended).into())
 }

@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) bearer: Option<String>,
     /// The servers that it offers, where that is known.
     pub(crate) servers: Vec<String>,
+    /// As whom calls are made without a token that was named, where that is known.
+    pub(crate) caller: Option<String>,
     /// What the process says that works on the store; none where another endpoint was named.
     pub(super) said: Option<Arc<ReadFile>>,
 }
@@ -42,7 +44,8 @@ impl PlaceArgs {
                 Some(file) => Some(read_token(io, file)?.to_string()),
                 None => None,
             };
-            return Ok(Place { url: url.clone(), bearer, servers: Vec::new(), said: None });
+            let caller = bearer.is_none().then(|| "a client without a token".to_owned());
+            return Ok(Place { url: url.clone(), bearer, servers: Vec::new(), caller, said: None });
         }
         let data = self.data.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER));
         let Some(said) = EndpointFile::read_in(&io.folder.join(data)) else {
@@ -59,7 +62,7 @@ impl PlaceArgs {
                  and its token with --bearer-file"
             );
         };
-        let EndpointFile { token: bearer, servers, .. } = said.content.clone();
-        Ok(Place { url, bearer, servers, said: Some(Arc::new(said)) })
+        let EndpointFile { token: bearer, servers, caller, .. } = said.content.clone();
+        Ok(Place { url, bearer, servers, caller, said: Some(Arc::new(said)) })
     }
 }

@@ -41,7 +41,7 @@ async fn start(listener: ListenerConfig, settings: Settings) -> (Runtime, Openin
 }
 
 fn io<'a>(folder: &'a Folder, output: &'a mut Sink, errors: &'a mut Sink) -> Io<'a> {
-    Io { input: None, output, errors, folder: folder.root(), now: 0, own: Arc::default() }
+    Io::for_tests(output, errors, folder.root())
 }
 
 #[track_caller]

@@ -81,8 +81,8 @@ fn inspect_shows_every_part_of_a_token_that_was_issued() {
     let run = folder.line("capability inspect t.json").ends(0);
     run.says(&format!("issuer      {}", public(1)))
         .says(&format!("subject     {}", public(2)))
-        .says("valid from  2023-11-14 22:15:00 UTC")
-        .says("until       2023-11-14 23:15:00 UTC")
+        .says("valid from  2023-11-14T22:15:00Z")
+        .says("until       2023-11-14T23:15:00Z")
         .says("now         expired ")
         .says("tool        files/read_file")
         .says("may         invoke")
@@ -196,15 +196,11 @@ fn a_valid_token_is_reported_with_every_member() {
 #[test]
 fn the_window_begins_with_its_first_second_and_ends_before_its_last() {
     for (at, valid, word) in [
-        (1_700_000_099, false, "begins 2023-11-14 22:15:00 UTC, in 1s [capability_expired (2101)]"),
+        (1_700_000_099, false, "begins 2023-11-14T22:15:00Z, in 1s [capability_expired (2101)]"),
         (1_700_000_100, true, "1h left"),
         (1_700_003_699, true, "1s left"),
-        (1_700_003_700, false, "expired 2023-11-14 23:15:00 UTC, just now"),
-        (
-            1_700_014_500,
-            false,
-            "expired 2023-11-14 23:15:00 UTC, 3h ago [capability_expired (2101)]",
-        ),
+        (1_700_003_700, false, "expired 2023-11-14T23:15:00Z, just now"),
+        (1_700_014_500, false, "expired 2023-11-14T23:15:00Z, 3h ago [capability_expired (2101)]"),
     ] {
         let (run, report) = verify(&format!("--trusted-issuer 01.key --at {at}"));
         assert_eq!(report["time_valid"], valid, "{at}");

@@ -84,7 +84,7 @@ fn a_link_leads_to_a_child_token_that_verifies() {
     let run = folder.line("capability inspect child.json").ends(0);
     run.says("handed on 1 time")
         .says(&format!("└─ {}", public(3)))
-        .says("from cap-parent, 2023-11-14 22:15:10 UTC")
+        .says("from cap-parent, 2023-11-14T22:15:10Z")
         .says("- reduce_budget of files/read_file to 3 calls");
     let report = folder.line("capability verify child.json --max-depth 0 --at 1700000130 --json");
     assert_eq!(report.ends(1).json()["chain_valid"], false);

@@ -7,6 +7,7 @@ mod delegation;
 mod golden;
 mod keys;
 mod manifest;
+mod messages;
 mod policy;
 mod receipt;
 mod support;

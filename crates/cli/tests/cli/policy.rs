@@ -214,11 +214,16 @@ fn a_decision_is_explained_guard_by_guard() {
     let run = explain(&["read_file", "--args", r#"{"path": "/workspace/secretname/.env"}"#]);
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(
-        lines[..3],
-        ["policy      small", "call        example/read_file", "  allow   tool-access"]
+        lines[..4],
+        [
+            "policy      small",
+            "call        example/read_file",
+            "SAYS   GUARD",
+            "allow  tool-access"
+        ]
     );
     assert_eq!(lines.last(), Some(&"decision    DENY, by forbidden-path"));
-    assert!(run.stdout.contains("  deny    forbidden-path            "), "{run:#?}");
+    assert!(run.stdout.contains("deny   forbidden-path\n"), "{run:#?}");
     assert!(run.stdout.contains("`**/.env`"), "{run:#?}");
     assert!(!run.stdout.contains("secretname"), "arguments are not printed: {run:#?}");
 
@@ -279,13 +284,12 @@ chio:
 fn a_tool_is_taken_as_it_is_published() {
     let folder = Folder::new();
     folder.write("p.yaml", "hushspec: \"0.1.0\"\nrules:\n  human_in_loop: {approve_above: 20, approve_above_currency: USD}\n");
-    let unknown =
-        "  allow   argument-schema           not judged: no schema was given (--schema)\n";
+    let unknown = "allow  argument-schema  not judged: no schema was given (--schema)\n";
     for (words, says) in [
         (&["--tool", "t"][..], unknown),
         (&["--tool", "t", "--side-effects", "true"], unknown),
         (&["--tool", "demo/nothing"], unknown),
-        (&["--tool", "demo/now"], "  allow   argument-schema\n"),
+        (&["--tool", "demo/now"], "allow  argument-schema\n"),
         (&["--tool", "demo/now"], "call        demo/now\n"),
         (&["--tool", "a/b/c"], "call        a/b/c\n"),
         (&["--tool", "a/b", "--server", "s"], "call        s/a/b\n"),
@@ -328,7 +332,7 @@ fn what_an_output_guard_does_is_explained() {
     let token = ["ghp", "_", "0123456789abcdefghijklmnopqrstuvwxyzAB"].concat();
     let output = format!(r#"{{"text": "{token}"}}"#);
     let words = ["policy", "explain", "default", "--tool", "echo", "--output", &output];
-    let run = folder.run(&words).ends(0).says("  redact  secret-leak (output)");
+    let run = folder.run(&words).ends(0).says("redact  secret-leak (output)");
     let run = run.says("\noutput      {\"text\":\"");
     assert!(run.stdout.ends_with("decision    allow, redacted, by secret-leak\n"), "{run:#?}");
     let words = ["policy", "explain", "default", "--tool", "echo", "--output", r#"{"a": 1}"#];
@@ -385,8 +389,7 @@ fn all_that_stands_in_the_way_is_shown_where_it_is_more_than_one() {
     folder
         .write("cases.yaml", "cases:\n  - {tool: deploy, args: {path: /a/.env}, expect: allow}\n");
     let run = folder.line("policy test small.yaml cases.yaml").ends(1);
-    let run = run.says("      ask     tool-access               `deploy` of");
-    run.says("      deny    forbidden-path            ");
+    run.says("ask   tool-access  `deploy` of").says("deny  forbidden-path\n");
 }
 
 #[test]

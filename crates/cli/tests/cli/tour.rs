@@ -12,7 +12,7 @@ fn the_tour_succeeds_and_leaves_nothing_behind() {
         .says("$ chio capability issue ")
         .says("expected a step that narrows")
         .says("denied by kernel: path_prefix")
-        .says("(nothing)")
+        .says("content     nothing")
         .says("error: signature: ")
         .says("(exit code 1)")
         .says("== Next");

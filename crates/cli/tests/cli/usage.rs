@@ -184,7 +184,7 @@ fn a_command_line_that_is_not_understood_ends_with_2() {
 }
 
 /// Every page of help.
-const PAGES: [&str; 54] = [
+const PAGES: [&str; 57] = [
     "",
     "up",
     "mcp",
@@ -211,7 +211,10 @@ const PAGES: [&str; 54] = [
     "capability inspect",
     "capability verify",
     "capability revoke",
+    "capability list",
     "capability import",
+    "key public",
+    "completions",
     "kernel certify",
     "kernel admit",
     "approvals",
@@ -248,7 +251,9 @@ fn every_help_page_ends_with_0_and_has_an_example() {
         let run =
             folder.line(&format!("{page} --help")).ends(0).says("Usage: chio").says("Example");
         assert!(!run.stdout.contains('\u{1b}'), "no colours without a terminal: {page}");
-        assert!(run.stdout.lines().all(|line| line.chars().count() <= 100), "{page}");
+        // The parser writes the line of usage as it likes.
+        let fits = |line: &str| line.chars().count() <= 80 || line.starts_with("Usage: ");
+        assert!(run.stdout.lines().all(fits), "{page}: {}", run.stdout);
     }
 }
 

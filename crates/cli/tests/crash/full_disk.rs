@@ -79,14 +79,14 @@ fn a_full_disk_lets_revoke_stop_and_start_work_and_no_call() {
     assert_eq!(wire.message(), None, "it cannot be recorded");
     // More than once, beside the kernel that has no room, and without it.
     for id in ["one", "two"] {
-        operate(&world, &format!("capability revoke {id}"));
+        operate(&world, &format!("capability revoke {id} --anyway"));
     }
     operate(&world, "kernel stop --reason full");
     server.kill();
     disk.fill();
-    operate(&world, "capability revoke three");
+    operate(&world, "capability revoke three --anyway");
     let server = world.serve();
-    operate(&world, "capability revoke full-1");
+    operate(&world, "capability revoke full-1 --anyway");
     disk.empty();
     operate(&world, "kernel resume");
     let token = world.token("full-2", vec![grant("echo")]);

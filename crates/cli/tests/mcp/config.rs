@@ -34,6 +34,18 @@ fn each_client_gets_its_own_format() {
             ".vscode/mcp.json",
         ),
         (
+            "claude-code",
+            json!({"mcpServers": {"filesystem": {"type": "stdio", "command": chio, "args": args}}}),
+            ".mcp.json",
+        ),
+        ("windsurf", json!({"mcpServers": plain}), "mcp_config.json"),
+        (
+            "cline",
+            json!({"mcpServers": {"filesystem": {"command": chio, "args": args, "disabled": false}}}),
+            "cline_mcp_settings.json",
+        ),
+        ("jetbrains", json!({"mcpServers": plain}), ".junie/mcp/mcp.json"),
+        (
             "zed",
             json!({"context_servers": {"filesystem": {"command": chio, "args": args, "env": {}}}}),
             "settings.json",
@@ -82,4 +94,77 @@ fn what_is_printed_starts_the_server() {
     client.call("echo", &json!({"text": "from afar"}));
     client.end();
     assert_eq!(world.receipts(".chio").len(), 1);
+}
+
+#[test]
+fn every_path_is_whole_wherever_it_stands() {
+    let world = World::new();
+    world.folder.write("server.py", "");
+    let root = world.folder.root().canonicalize().unwrap().display().to_string();
+    let given =
+        ["./run.sh", "server.py", "--root=./data", ".", "../x", "-y", "@a/b", "plain", "/w"];
+    let words =
+        [&["mcp", "config", "--client", "cursor", "--name", "s", "--"], &given[..]].concat();
+    let found = world.run(&words).ends(0).json();
+    let args = found["mcpServers"]["s"]["args"].as_array().unwrap();
+    let behind: Vec<&str> =
+        args.iter().rev().take(given.len()).rev().filter_map(Value::as_str).collect();
+    let at = |path: &str| format!("{root}/{path}");
+    let expected = [
+        &at("run.sh"),
+        &at("server.py"),
+        &format!("--root={root}/data"),
+        &root,
+        &at("../x"),
+        "-y",
+        "@a/b",
+        "plain",
+        "/w",
+    ];
+    assert_eq!(behind, expected);
+}
+
+#[test]
+fn a_file_of_a_client_is_changed_in_one_place_and_put_back() {
+    let world = World::new();
+    let json = "{\n  // mine\n  \"mcpServers\": {\n    \"filesystem\": {\n      \"command\": \"npx\"\n    \
+                },\n    \"b\": {}\n  }\n}\n";
+    let toml = "# mine\nmodel = \"m\"\n\n[mcp_servers.filesystem]\ncommand = \"npx\"\n";
+    for (client, file, before) in
+        [("cursor", "c.json", json), ("codex", "c.toml", toml), ("cursor", "n.json", "{}\n")]
+    {
+        world.folder.write(file, before);
+        config(&world, &["--client", client, "--write", file]);
+        let written = world.folder.read(file);
+        assert!(written.contains("\"serve\"") && written.contains("filesystem"), "{written}");
+        assert!(written.contains("mine") == before.contains("mine"), "{written}");
+        // To write it once more changes nothing.
+        config(&world, &["--client", client, "--write", file]);
+        assert_eq!(world.folder.read(file), written);
+        config(&world, &["--client", client, "--undo", file]);
+        let after = world.folder.read(file);
+        if before.contains("npx") {
+            assert_eq!(after, before, "{client}");
+        } else {
+            assert!(!after.contains("filesystem"), "{after}");
+        }
+        assert!(!world.folder.path(&format!("{file}.before-chio")).exists());
+        let words = [&["mcp", "config", "--client", client, "--undo", file, "--"], &COMMAND[..]];
+        world.run(&words.concat()).ends(1).complains("has no server `filesystem` that starts");
+    }
+    world.folder.write("broken.json", "{ nonsense");
+    let words =
+        [&["mcp", "config", "--client", "cursor", "--write", "broken.json", "--"], &COMMAND[..]];
+    world.run(&words.concat()).ends(2).complains("was not changed");
+    assert_eq!(world.folder.read("broken.json"), "{ nonsense");
+}
+
+#[test]
+fn a_client_of_this_user_has_its_file_at_home() {
+    let world = World::new();
+    let words = [&["mcp", "config", "--client", "codex", "--write", "--"], &COMMAND[..]].concat();
+    let mut command = world.command(&words);
+    Run::of(command.env("HOME", world.folder.path("home")), b"").ends(0);
+    let written = world.folder.read("home/.codex/config.toml");
+    assert!(written.starts_with("[mcp_servers.filesystem]\ncommand = \""), "{written}");
 }

@@ -244,7 +244,7 @@ fn a_replaced_authority_is_told_by_every_command_and_by_the_process_that_runs() 
     world.line("call demo now").ends(0);
     server.end();
     world.line("up --listen 127.0.0.1:0").ends(2).complains(&words);
-    world.line("doctor").ends(1).says(&words);
+    world.line("doctor").ends(1).tells(&words);
     world.line("log audit").ends(1).says("NOT CLEAN").complains(&words);
     world.folder.write_key(".chio/authority.key", &own);
     world.line("log audit").ends(0);

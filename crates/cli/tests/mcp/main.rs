@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod credentials;
 mod doctor;
+mod messages;
 mod readme;
 mod serve;
 mod starts;

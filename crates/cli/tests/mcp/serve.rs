@@ -1,6 +1,6 @@
 //! `chio init` and `chio serve`.
 
-use chio_testkit::process::{Server, mcp_fixture};
+use chio_testkit::process::{Running, Server, mcp_fixture, until};
 use serde_json::Value;
 
 use crate::support::World;
@@ -105,4 +105,64 @@ fn servers_of_which_none_starts_start_nothing() {
     let run = world.line("serve").ends(2).complains("is not there");
     assert!(!run.stderr.contains("listening"), "{run:#?}");
     assert!(!world.folder.path(".chio/endpoint.json").exists());
+}
+
+#[test]
+fn each_call_is_a_line_and_the_end_a_word() {
+    let world = World::new();
+    world.line("init").ends(0);
+    on_a_free_port(&world);
+    let (mut server, printed) = world.start(&["serve"]);
+    printed.line("VERDICT");
+    world.line("call demo echo {\"text\":\"hello\"}").ends(0);
+    assert!(printed.line("demo/echo").contains("  allow  "), "{}", printed.text());
+    server.end();
+    assert!(printed.text().ends_with("ended: everything that ran is in the log\n"));
+}
+
+#[test]
+fn a_hangup_has_all_of_the_file_taken_or_nothing() {
+    let world = World::new();
+    world.line("key new --out alice.key").ends(0);
+    world.line("key public alice.key --out alice.pub").ends(0);
+    let write = |port: &str, more: &str| {
+        let text = format!(
+            "servers: [{{id: demo}}]\nlisteners: {{http: {{listen: {port}, anonymous: default}}}}\n\
+             edges: {{mcp: {{}}}}\n{more}"
+        );
+        world.folder.write("chio.yaml", text);
+    };
+    write("0", "approvals: {timeout: 60s}\n");
+    let server = serve(&world);
+    let words = ["call", "demo", "needs_approval", "{\"text\": \"may I?\"}"];
+    let approve = || {
+        let call = Running::start(&mut world.command(&words));
+        let id = until("a call to wait", || {
+            let listed = world.line("approvals list --json").ends(0).json();
+            listed["approvals"][0]["request"]["id"].as_str().map(str::to_owned)
+        });
+        let run = world.line(&format!("approvals approve {id} --key alice.key"));
+        if run.code != 0 {
+            world.line(&format!("approvals deny {id}")).ends(0);
+        }
+        drop(call.end());
+        run
+    };
+    approve().ends(1).complains("the kernel does not trust");
+    write("0", "approvals: {approvers: [alice.pub]}\n");
+    server.signal("HUP");
+    until("the file to be taken", || server.stderr().contains("chio.yaml reloaded").then_some(()));
+    approve().ends(0);
+    // A policy that is broken, and a listener that is another: nothing of either file is taken.
+    for (port, more, problem) in [
+        ("0", "policy: none.yaml\n", "none.yaml"),
+        ("9", "approvals: {}\n", "`listeners` changed, which takes a new start"),
+        ("0", "approval: {}\n", "did you mean `approvals`?"),
+    ] {
+        write(port, more);
+        server.signal("HUP");
+        until(problem, || server.stderr().contains(problem).then_some(()));
+        approve().ends(0);
+    }
+    assert_eq!(server.stderr().matches("not reloaded, everything stays as it is").count(), 3);
 }

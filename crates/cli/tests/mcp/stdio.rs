@@ -125,10 +125,10 @@ fn a_question_inside_of_a_call_stands_below_it_in_the_trace() {
     assert!(asked, "{:?}", client.notices);
     client.end();
     let trace = world.line(&format!("receipt trace {} --data s", receipt_of(&result))).ends(0);
-    let lines: Vec<&str> = trace.stdout.lines().skip(1).collect();
+    let lines: Vec<&str> = trace.stdout.lines().skip(2).collect();
     assert!(lines[0].contains("fixture/test_elicitation"), "{trace:#?}");
-    assert!(lines[1].contains("└─ create elicitation"), "{trace:#?}");
-    world.line("receipt list --data s").ends(0).says("  create elicitation");
+    assert!(lines[2].contains("└─ create elicitation"), "{trace:#?}");
+    world.line("receipt list --data s").ends(0).says("    create elicitation");
 }
 
 #[test]
@@ -165,7 +165,8 @@ fn a_read_leaves_a_receipt_that_can_be_read() {
     client.end();
     let listed = world.line("receipt list --data s").ends(0);
     let listed = listed.says("completed").says("fixture/read_resource test://static-text");
-    let id = listed.stdout.split_whitespace().find(|it| it.starts_with("child-rcpt-")).unwrap();
+    let row = listed.stdout.lines().find(|line| line.contains("completed")).unwrap();
+    let id = row.split_whitespace().nth(2).unwrap();
     world.line(&format!("receipt show {id} --data s")).ends(0).says("read resource");
     let trace = world.line(&format!("receipt trace {id} --data s")).ends(0);
     trace.says("fixture/read_resource test://static-text");

@@ -50,6 +50,11 @@ impl World {
         (server, printed)
     }
 
+    /// Starts a command that serves, and keeps what it prints.
+    pub(crate) fn start(&self, words: &[&str]) -> (Server, Printed) {
+        start(&mut self.command(words))
+    }
+
     /// A script that starts the fixture and leaves its process id in `children`.
     pub(crate) fn wrapper(&self) -> String {
         let script =

@@ -16,11 +16,12 @@ fn every_call_is_a_line_with_its_receipt() {
     let (short, _) = receipt.split_at(12);
     let line = printed.line("demo/echo");
     assert!(line.contains("  allow  ") && line.contains(short), "{line}");
-    assert!(line.ends_with(" ms"), "{line}");
+    assert!(line.contains(" ms  "), "{line}");
     let secret = "{\"name\":\"k\",\"text\":\"AKIAQ3EGRT5KLMN2WXYZ\"}";
     world.run(&["call", "demo", "note_put", secret]).ends(1);
     let line = printed.line("demo/note_put");
-    assert!(line.contains("  deny  ") && line.contains("secret-leak: "), "{line}");
+    assert!(line.contains("  deny  "), "{line}");
+    printed.line("    secret-leak: ");
     // What the line shows is enough to find the receipt.
     world.line(&format!("receipt show {short}")).ends(0).says(receipt);
     world.line(&format!("receipt trace {short}")).ends(0).says("mcp");
@@ -40,7 +41,7 @@ fn others_find_it_as_long_as_it_runs() {
     world.line("tools list").ends(0).says("demo echo ").says("Gives a text back.");
     let result = world.line("call demo now --json").ends(0).json();
     assert!(result["structuredContent"]["unix_seconds"].is_number(), "{result}");
-    world.line("call other now").ends(2).complains("there is no server `other` here");
+    world.line("call other now").ends(1).complains("there is no server `other` here");
     world.line("call demo nothing").ends(1).complains("unknown tool");
     world.line("call demo now []").ends(1).complains("this is not a JSON object of arguments");
     server.end();
@@ -71,7 +72,8 @@ fn a_call_that_a_crash_cut_off_is_a_line_of_the_next_start() {
     server.kill();
     let (_server, printed) = world.up(&[]);
     let line = printed.line("demo/needs_approval");
-    assert!(line.contains("  cancelled  ") && line.contains("the kernel stopped"), "{line}");
+    assert!(line.contains("  cancelled  "), "{line}");
+    printed.line("the kernel stopped");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_tool_that_reports_a_failure_and_a_server_that_dies_are_told_apart() {
     let expected = [("deny", "not_begun"), ("allow", "failed"), ("incomplete", "begun")];
     assert_eq!(said, expected.map(|(verdict, it)| (Some(verdict), Some(it))));
     let list = world.line("receipt list --data s").ends(0).says("the tool reports a failure");
-    list.says("secret-leak: ").says("(it had begun)");
+    list.says("secret-leak: ").tells("(it had begun)");
 }
 
 #[test]

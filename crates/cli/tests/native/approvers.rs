@@ -83,9 +83,12 @@ fn the_answer_of_somebody_whom_nobody_trusts_does_not_count() {
     world.folder.write_key("mallory.key", &key(8));
     let _server = world.serve("");
     let (call, id) = parked(&world, "mallory-1");
-    world.line(&format!("approvals approve {id} --key mallory.key --data s")).ends(0);
-    call.end().ends(1).complains("expected a trusted approver");
-    assert_eq!(world.receipts("mallory-1").len(), 1);
+    // Refused at once, and the request still waits for an answer that counts.
+    let run = world.line(&format!("approvals approve {id} --key mallory.key --data s")).ends(1);
+    run.complains(&key(8).public_key().to_hex()).complains("the kernel does not trust");
+    assert!(world.receipts("mallory-1").is_empty());
+    world.line(&format!("approvals approve {id} --data s")).ends(0);
+    call.end().ends(0);
     world.audit();
 }
 
@@ -95,12 +98,15 @@ fn check_own(options: &str, expected: Result<(), &str>) {
     let world = World::new();
     let _server = world.serve(options);
     let (call, id) = parked(&world, "own-1");
-    world.line(&format!("approvals approve {id} --key agent.key --data s")).ends(0);
-    let run = call.end();
-    match expected {
-        Ok(()) => run.ends(0),
-        Err(reason) => run.ends(1).complains(reason),
-    };
+    let run = world.line(&format!("approvals approve {id} --key agent.key --data s"));
+    if let Err(reason) = expected {
+        run.ends(1).complains(reason);
+        world.line(&format!("approvals deny {id} --data s")).ends(0);
+        call.end().ends(1);
+    } else {
+        run.ends(0);
+        call.end().ends(0);
+    }
     assert_eq!(world.receipts("own-1").len(), 1);
     world.audit();
 }
@@ -108,9 +114,9 @@ fn check_own(options: &str, expected: Result<(), &str>) {
 #[test]
 fn the_agent_does_not_approve_its_own_call_unless_trusted_and_told_that_it_may() {
     let trusted = format!("--trusted-approver {}", agent().public_key());
-    check_own("", Err("expected a trusted approver"));
-    check_own("--allow-self-approval", Err("expected a trusted approver"));
-    check_own(&trusted, Err("found that of the caller"));
+    check_own("", Err("the caller's own"));
+    check_own("--allow-self-approval", Err("the caller's own"));
+    check_own(&trusted, Err("the caller's own"));
     check_own(&format!("{trusted} --allow-self-approval"), Ok(()));
 }
 

@@ -170,7 +170,7 @@ fn a_store_is_audited_from_the_authoritys_public_key_alone() {
     world.line(&format!("log audit --data s --authority {authority}")).ends(0).says("clean");
     let stranger = key(66).public_key().to_hex();
     let run = world.line(&format!("log audit --data s --authority {stranger}")).ends(1);
-    run.says("NOT CLEAN").complains("an authority that is not trusted");
+    run.says("NOT CLEAN").complains("expected an authority that is trusted, found");
     let kernel = world.rows("")[0]["receipt"]["kernel_key"].as_str().unwrap().to_owned();
     world.line(&format!("log audit --data s --trusted-key {kernel}")).ends(0);
 }

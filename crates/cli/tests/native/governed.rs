@@ -102,7 +102,7 @@ fn what_costs_as_much_as_the_grant_says_needs_an_approval_of_its_intent() {
     let id = world.waiting("above-1");
     let shown = world.line(&format!("approvals show {id} --data s")).ends(0);
     let shown = shown.says("to see what it says (intent-1)").says(&stated.hash().unwrap());
-    shown.says("asks for approval from 25 units on, the call may cost 25");
+    shown.tells("asks for approval from 25 units on, the call may cost 25");
     world.line(&format!("approvals approve {id} --data s")).ends(0);
     running.end().ends(0);
     let found = recorded(&world, "above-1");

@@ -42,7 +42,7 @@ fn an_authority_elsewhere_vouches_for_a_kernel_and_audits_hold_from_its_key() {
 
     let public = authority.public_key().to_hex();
     let audit = format!("log audit --data s --authority {public}");
-    world.line(&audit).ends(1).complains("an authority that is not trusted");
+    world.line(&audit).ends(1).complains("expected an authority that is trusted, found");
     let stranger = key(66).public_key().to_hex();
     let line = format!("kernel admit certificate.json --data s --authority {stranger}");
     world.line(&line).ends(1).complains("expected a certificate by");

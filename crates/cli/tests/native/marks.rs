@@ -117,7 +117,7 @@ fn another_checkpoint_under_the_same_number_is_noticed() {
 
 #[test]
 fn what_was_revoked_while_no_kernel_ran_is_not_taken_back_by_an_older_copy() {
-    for command in ["capability revoke late", "kernel stop --reason why"] {
+    for command in ["capability revoke late --anyway", "kernel stop --reason why"] {
         let world = closed();
         fs::copy(world.folder.path("s/store.db"), world.folder.path("older.db")).unwrap();
         world.line(&format!("{command} --data s")).ends(0);
@@ -139,7 +139,7 @@ fn put_back() -> World {
     let mut server = world.serve("");
     assert_eq!(verdict(&server, &spent), "allow");
     assert_eq!(verdict(&server, &spent), "deny");
-    world.line("capability revoke revoked --data s").ends(0);
+    world.line("capability revoke revoked --anyway --data s").ends(0);
     server.end();
     world.write_token("spent.json", &spent);
     world.write_token("revoked.json", &revoked);
@@ -293,7 +293,7 @@ fn a_mark_that_was_changed_or_is_another_kernels_is_refused_until_it_is_accepted
         check_refused(&world, &["the mark of kernel 0 cannot be read", why]);
     }
     // What makes things safer is written all the same, and leaves the mark to be looked at.
-    for command in ["capability revoke late", "kernel stop --reason why"] {
+    for command in ["capability revoke late --anyway", "kernel stop --reason why"] {
         let run = world.line(&format!("{command} --data s")).ends(0);
         run.complains("the mark of kernel 0 cannot be read");
         assert_eq!(fs::read(&path).unwrap(), b"");
@@ -312,7 +312,7 @@ fn a_mark_that_was_changed_or_is_another_kernels_is_refused_until_it_is_accepted
 fn the_audit_says_what_it_cannot_show() {
     let world = closed();
     let said = world.line("log audit --data s").ends(0).says("1 kernel");
-    said.says("shows only with --extends");
+    said.tells("shows only with --extends");
     fs::remove_file(world.folder.path("s/kernels/0/mark")).unwrap();
     world.line("log audit --data s").ends(0).says("none here");
     // The next start makes one, and says that nothing before it is shown by it.
@@ -330,7 +330,7 @@ fn budgets_and_revocations_that_were_reset_contradict_receipts() {
     let token = world.token("twice", vec![twice]);
     assert_eq!(verdict(&server, &token), "allow");
     assert_eq!(verdict(&server, &token), "allow");
-    world.line("capability revoke twice --data s").ends(0);
+    world.line("capability revoke twice --anyway --data s").ends(0);
     assert_eq!(verdict(&server, &token), "deny");
     server.end();
     world.audit();
@@ -382,7 +382,7 @@ fn what_is_taken_from_a_store_in_use_ends_its_kernel_and_is_not_signed() {
         let (world, mut server) = World::served();
         let once = ToolGrant { max_invocations: Some(1), ..grant("echo") };
         assert_eq!(verdict(&server, &world.token("spent", vec![once])), "allow");
-        world.line("capability revoke late --data s").ends(0);
+        world.line("capability revoke late --anyway --data s").ends(0);
         let path = world.folder.path("s/kernels/0/mark");
         until("a mark with all of it", || {
             let mark = fs::read_to_string(&path).ok()?;

@@ -112,7 +112,7 @@ fn a_token_whose_ancestor_is_revoked_is_revoked_too() {
 #[test]
 fn a_token_that_was_revoked_before_anybody_met_it_is_denied() {
     let (world, server) = World::served();
-    world.line("capability revoke unseen-1 --data s").ends(0);
+    world.line("capability revoke unseen-1 --anyway --data s").ends(0);
     let token = world.token("unseen-1", vec![grant("echo")]);
     let mut wire = server.connect();
     wire.send_call("1", &token, "echo", json!({"text": "hi"}));

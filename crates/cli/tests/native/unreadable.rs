@@ -95,9 +95,9 @@ fn a_list_and_a_tail_show_them_in_their_place_and_go_on() {
     spoilt.check_rows(&rows);
 
     for line in ["receipt list --data s", "receipt tail --data s --count 4"] {
-        let run = world.line(line).ends(0).says(&spoilt.told(2)).says(&spoilt.told(3));
-        assert_eq!(run.stdout.lines().count(), 4, "{run:#?}");
-        assert_eq!(run.stdout.matches("  allow       demo/echo").count(), 2, "{run:#?}");
+        let run = world.line(line).ends(0).says("entry 2 of").says("entry 3 of");
+        assert_eq!(run.stdout.matches("unreadable").count(), 2, "{run:#?}");
+        assert_eq!(run.stdout.matches("  demo/echo").count(), 2, "{run:#?}");
     }
     // Whether the store holds is another question.
     world.line("log audit --data s").ends(1).complains("entry 2: ");
@@ -122,8 +122,8 @@ fn a_trace_is_drawn_without_them_and_names_them() {
         );
         assert!(lines[1]["unreadable"].is_string());
         let drawn = spoilt.world.line(&format!("receipt trace {id} --data s")).ends(0);
-        let drawn = drawn.says("  allow       demo/echo").says(&spoilt.told(3));
-        assert_eq!(drawn.stdout.lines().count(), 3, "{drawn:#?}");
+        let drawn = drawn.says("demo/echo").says("unreadable").says("entry 3 of");
+        assert_eq!(drawn.stdout.matches("demo/echo").count(), 1, "{drawn:#?}");
     }
     // A request is found behind them.
     let line = format!("receipt trace {} --data s --json", request(second));

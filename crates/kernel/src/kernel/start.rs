@@ -12,6 +12,7 @@ use super::{
     ChioKernel, Inner, KernelParts, MAX_REGISTERED, make_checkpoints, poll_revocations, sweep,
 };
 use crate::cache::TokenCache;
+use crate::config::Trust;
 use crate::error::KernelError;
 use crate::log::{DurableReceipt, ReceiptLog};
 use crate::revocation::RevocationView;
@@ -39,6 +40,7 @@ impl KernelParts {
         let log = ReceiptLog::open(&*store, writes, time, key.public_key(), batch).await?;
         let receipts = log.subscribe();
         let inner = Arc::new(Inner {
+            trust: RwLock::new(Arc::new(Trust::from(&config))),
             trusted_issuers: config.trusted_issuers.clone(),
             pipeline: RwLock::new(Arc::new(pipeline)),
             cache: TokenCache::new(config.token_cache),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chio_core::crypto::PublicKey;
 use chio_core::governance::{
     ApprovalError, ApprovalRecord, ApprovalTerms, ApprovalToken, GovernedTransactionReceipt,
 };
@@ -122,23 +123,17 @@ impl Inner {
         let now = self.clock.unix_seconds();
         let record = ApprovalRecord::new(token).map_err(|error| deny(error.to_string()))?;
         let digest = record.approval_artifact_digest.clone().unwrap_or_default();
-        let subject = &call.token.subject;
-        let terms = ApprovalTerms {
-            now,
-            request_id,
-            intent_hash,
-            subject,
-            approvers: &self.config.trusted_approvers,
-        };
+        let (subject, trust) = (&call.token.subject, self.trust());
+        let terms =
+            ApprovalTerms { now, request_id, intent_hash, subject, approvers: &trust.approvers };
         let checked = token.check(&terms);
-        let barred = self.barred(token, call);
+        let barred = self.barred(&token.approver, call);
         // The receipt records an answer of a trusted approver, be it yes or no.
         let counts = match &checked {
             Ok(()) => true,
             // The check stops at a no before it looks at who signed it.
             Err(ApprovalError::Denied) => {
-                self.config.trusted_approvers.contains(&token.approver)
-                    && token.check_signature().is_ok()
+                trust.approvers.contains(&token.approver) && token.check_signature().is_ok()
             }
             Err(_) => false,
         };
@@ -170,18 +165,18 @@ impl Inner {
     }
 
     /// Why an approver cannot approve this call, even a trusted one.
-    fn barred(&self, token: &ApprovalToken, call: &ToolCall) -> Option<Denial> {
+    fn barred(&self, approver: &PublicKey, call: &ToolCall) -> Option<Denial> {
         // A delegator could have kept the token, and may be the caller by another name.
         let mut chain = call.token.delegation_chain.iter();
-        let is_caller = token.approver == call.token.subject
-            || chain.any(|link| [&link.delegator, &link.delegatee].contains(&&token.approver));
-        if is_caller && !self.config.allow_self_approval {
+        let is_caller = *approver == call.token.subject
+            || chain.any(|link| [&link.delegator, &link.delegatee].contains(&approver));
+        if is_caller && !self.trust().allow_self_approval {
             return Some(deny(
                 "expected an approval by somebody else, found that of the caller, or of one whose \
                  authority the caller has",
             ));
         }
-        (token.approver == *self.key.public_key())
+        (approver == self.key.public_key())
             .then(|| deny("expected an approver's key, found a kernel's"))
     }
 
@@ -197,7 +192,7 @@ impl Inner {
         if draft.read.is_some() {
             return Err(need.unmet("and what only reads cannot wait for it").into());
         }
-        if self.config.trusted_approvers.is_empty() {
+        if self.trust().approvers.is_empty() {
             return Err(need.unmet("and nobody is trusted to give it").into());
         }
         if !caller.can_wait() {
@@ -240,7 +235,7 @@ impl Inner {
 
     /// How long the call waits: as long as its policy says, else as the kernel does.
     fn approval_timeout(&self, draft: &Draft) -> Duration {
-        draft.pipeline.approval_timeout().unwrap_or(self.config.approval_timeout)
+        draft.pipeline.approval_timeout().unwrap_or(self.trust().approval_timeout)
     }
 
     fn request(
@@ -267,7 +262,14 @@ impl Inner {
             expires_at: now.saturating_add(self.approval_timeout(draft).as_secs().max(1)),
             principal: None,
             trace_id: draft.trace_id.clone(),
+            approvers: self.approvers_of(call),
         }
+    }
+
+    /// Who may approve this call.
+    fn approvers_of(&self, call: &ToolCall) -> Vec<PublicKey> {
+        let trusted = self.trust().approvers.clone();
+        trusted.into_iter().filter(|key| self.barred(key, call).is_none()).collect()
     }
 
     async fn wait_for_answer(

@@ -19,7 +19,7 @@ impl Inner {
         draft: &mut Draft,
     ) -> Result<(), KernelError> {
         // Others may run what this kernel cannot take on now.
-        self.check_serving().map_err(KernelError::NotNow)?;
+        self.check_serving().await.map_err(KernelError::NotNow)?;
         let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.record.started_at };
         // The token is not verified yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();

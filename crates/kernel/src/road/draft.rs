@@ -201,7 +201,7 @@ impl Draft {
             read,
             argument_bytes: size.bytes,
             trace_id: call.trace_id.take(),
-            deadline: Instant::now() + kernel.config.limits.deadline,
+            deadline: Instant::now() + kernel.trust().deadline,
             pipeline,
             memo: Arc::default(),
             checked: Checked::Nothing,

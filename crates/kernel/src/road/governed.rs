@@ -113,7 +113,7 @@ impl Inner {
         let mut provenance = CallChainProvenance::new(context.clone(), sources, proof);
         let continuation = intent.continuation().map_err(|error| refused(error.to_string()))?;
         if let Some(token) = continuation {
-            let checked = token.check(context, &current, &self.config.trusted_kernels);
+            let checked = token.check(context, &current, &self.trust().kernels);
             checked.map_err(|error| refused(error.to_string()))?;
             // The nonce of a call that has waited was used when it began to wait.
             if let Some(nonce) = token.nonce.as_ref().filter(|_| !draft.resumed()) {

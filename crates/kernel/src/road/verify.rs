@@ -28,19 +28,19 @@ impl Verified {
 
 impl Inner {
     /// Denies what does not even get as far as its token.
-    pub(super) fn check_open(&self, call: &ToolCall) -> Result<(), Denial> {
+    pub(super) async fn check_open(&self, call: &ToolCall) -> Result<(), Denial> {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
-        self.check_serving()
+        self.check_serving().await
     }
 
     /// Denies when the kernel takes nothing on.
-    pub(super) fn check_serving(&self) -> Result<(), Denial> {
+    pub(super) async fn check_serving(&self) -> Result<(), Denial> {
         if self.running.is_draining() {
             return Err(Denial::by_kernel(ErrorCode::InternalError, "the kernel is shutting down"));
         }
-        self.revocations.check_running(self.clock.monotonic(), self.config.revocation_max_age)
+        self.check_running().await
     }
 
     /// The stage verify.

@@ -44,6 +44,18 @@ pub struct ApprovalRequest {
     /// The trace that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
+    /// Whose answers the kernel takes that asks; none in requests of earlier versions, which do not
+    /// say. The kernel checks an answer all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<PublicKey>,
+}
+
+impl ApprovalRequest {
+    /// Whether the kernel that asks takes answers of this approver, as far as the request says.
+    #[must_use]
+    pub fn takes_answers_of(&self, approver: &PublicKey) -> bool {
+        self.approvers.is_empty() || self.approvers.contains(approver)
+    }
 }
 
 /// How far a request for approval has come.

@@ -341,7 +341,7 @@ async fn a_kernel_that_nobody_vouches_for_is_found() {
     let issue = |store: &str| {
         KernelCertificate::issue(&key(9), known.kernel_key.clone(), store, known.issued_at).unwrap()
     };
-    finds(&world, "an authority that is not trusted", |database| {
+    finds(&world, "expected an authority that is trusted, found `", |database| {
         certify(database, &issue(&known.store_id));
     })
     .await;

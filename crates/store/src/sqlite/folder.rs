@@ -1,6 +1,8 @@
 //! The folder of a database: what is in it.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use chio_core::checkpoint::log_id;
@@ -30,11 +32,16 @@ impl Folder {
     /// The folder at this path, if it holds a store.
     pub(crate) fn existing(path: &Path) -> StoreResult<Self> {
         let folder = Self::at(path);
-        if folder.database().is_file() {
-            return Ok(folder);
-        }
         let shown = folder.path.display();
-        Err(StoreError::Refused(format!("expected a store in `{shown}`, found none")))
+        match folder.database().metadata() {
+            Ok(found) if found.is_file() => Ok(folder),
+            // What this user may not look at may well be there.
+            Err(error) if !is_absence(&error) => Err(StoreError::Refused(format!(
+                "cannot look for a store in `{shown}`: {error}{}",
+                whose(path)
+            ))),
+            _ => Err(StoreError::Refused(format!("expected a store in `{shown}`, found none"))),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -66,5 +73,41 @@ impl Folder {
         let logs = self.path.join("logs");
         make_folder(&logs)?;
         try_lock(&logs.join(format!("{}.lock", log_id(kernel_key))))
+    }
+}
+
+/// Whether there is nothing of this name.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// To whom a folder belongs, where that is another user.
+fn whose(folder: &Path) -> String {
+    let user = rustix::process::geteuid().as_raw();
+    match fs::metadata(folder).map(|found| found.uid()) {
+        Ok(owner) if owner != user => {
+            format!("; it belongs to the user {owner}, and this is {user}: ask that user")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::Folder;
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
+        let root = std::env::temp_dir().join(format!("chio-folder-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        symlink(root.join("loop"), root.join("loop")).unwrap();
+        for (name, expected) in [("none", "found none"), ("loop", "cannot look for a store")] {
+            let refused = Folder::existing(&root.join(name)).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{name}: {refused}");
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 }

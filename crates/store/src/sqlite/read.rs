@@ -109,6 +109,16 @@ pub(crate) fn held_by(
     documents(database, sql, params![subject, clamped(now), rows(limit)])
 }
 
+/// The known tokens after this id.
+pub(crate) fn known_after(
+    database: &Connection,
+    id: &str,
+    limit: usize,
+) -> StoreResult<Vec<CapabilityToken>> {
+    let sql = "SELECT body FROM tokens WHERE id > ?1 ORDER BY id LIMIT ?2";
+    documents(database, sql, params![id, rows(limit)])
+}
+
 fn rows(limit: usize) -> i64 {
     i64::try_from(bounds::rows(limit)).unwrap_or(i64::MAX)
 }

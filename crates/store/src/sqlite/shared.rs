@@ -77,6 +77,11 @@ impl TokenStore for SqliteStore {
         let subject = subject.to_hex();
         self.read(move |database| read::held_by(database, &subject, now, limit)).await
     }
+
+    async fn known_after(&self, id: &str, limit: usize) -> StoreResult<Vec<CapabilityToken>> {
+        let id = id.to_owned();
+        self.read(move |database| read::known_after(database, &id, limit)).await
+    }
 }
 
 #[async_trait]

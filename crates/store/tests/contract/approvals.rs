@@ -44,6 +44,7 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
         expires_at: NOW + 60,
         principal: None,
         trace_id: Some("trace".to_owned()),
+        approvers: Vec::new(),
     }
 }
 

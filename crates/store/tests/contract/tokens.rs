@@ -53,3 +53,22 @@ async fn a_subject_holds_the_tokens_that_are_in_their_window() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn known_tokens_are_read_page_by_page_in_the_order_of_their_ids() {
+    on_each_store(async |world| {
+        let (store, subject) = (world.shared(), Keypair::generate());
+        for id in ["cap-2", "cap-1", "other", "cap-3"] {
+            store.remember(&token(id, &subject, 10, 20)).await.unwrap();
+        }
+        let page = async |after, limit| {
+            let page = store.known_after(after, limit).await.unwrap();
+            page.into_iter().map(|token| token.id).collect::<Vec<_>>()
+        };
+        assert_eq!(page("", 2).await, ["cap-1", "cap-2"]);
+        assert_eq!(page("cap-2", 2).await, ["cap-3", "other"]);
+        assert_eq!(page("cap-", 1).await, ["cap-1"]);
+        assert!(page("other", 2).await.is_empty());
+    })
+    .await;
+}

@@ -173,6 +173,7 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
         expires_at: 100,
         principal: None,
         trace_id: None,
+        approvers: Vec::new(),
     }
 }
 

@@ -60,6 +60,17 @@ impl Run {
         self
     }
 
+    /// The same run, if it wrote this to standard output, wherever its lines end.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn tells(self, text: &str) -> Self {
+        let words: Vec<&str> = self.stdout.split_whitespace().collect();
+        assert!(words.join(" ").contains(text), "expected {text:?} in {self:#?}");
+        self
+    }
+
     /// The same run, if it wrote this to standard error.
     ///
     /// # Panics

@@ -8,6 +8,7 @@ use chio_edge::{SettingValue, Settings};
 
 use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
+use crate::address;
 use crate::commands::mcp::{CHOOSE, LISTEN};
 use crate::edge_args::EdgeArgs;
 use crate::io::Io;
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     agent: A2aAgent,
     /// Serve at this address; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address::parse, default_value = LISTEN)]
     http: SocketAddr,
     /// Where A2A clients reach it, for its cards; needed to serve at every address (0.0.0.0)
     /// [default: the address of --http]

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use chio_core::crypto::Keypair;
+use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_kernel::store::{Answered, Approval, ApprovalRequest, ApprovalState};
 use chio_store::OpenStore;
+use serde_json::json;
 
 use super::find;
 use crate::approving::{Answer, SOON};
-use crate::date::{relative, utc};
+use crate::date::{iso, relative};
 use crate::duration;
 use crate::io::Io;
 use crate::outcome::Refused;
@@ -42,6 +43,9 @@ struct AnswerArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     store: StoreArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Let a call that waits go on
@@ -92,6 +96,7 @@ impl AnswerArgs {
             let shared = store.shared();
             let approval = find::request(&shared, &self.id).await?;
             check_waiting(&approval, now)?;
+            check_trusted(&approval.request, key.public_key())?;
             let token = answer.sign(&approval.request, now, &key)?;
             match shared.answer(&approval.request.id, &token, now).await? {
                 Answered::Recorded => Ok((approval, token)),
@@ -99,6 +104,9 @@ impl AnswerArgs {
                 Answered::Unknown => Err(Refused::new("the request is gone").into()),
             }
         })?;
+        if self.json {
+            return io.json(&json!({"request": approval.request, "answer": token}));
+        }
         report(io, &approval.request, &token)
     }
 
@@ -118,6 +126,21 @@ fn check_waiting(approval: &Approval, now: u64) -> Result<(), Refused> {
         ApprovalState::Pending => Err(over(approval, ApprovalState::Expired, now)),
         state => Err(over(approval, state, now)),
     }
+}
+
+/// Refuses a key whose answers the kernel that asks does not take, before the request is answered by
+/// one that counts for nothing.
+fn check_trusted(request: &ApprovalRequest, key: &PublicKey) -> Result<(), Refused> {
+    if request.takes_answers_of(key) {
+        return Ok(());
+    }
+    let why = if *key == request.subject {
+        "the caller's own, and callers do not approve their own calls here"
+    } else {
+        "one that the kernel does not trust: start it with --trusted-approver, or name the key in \
+         chio.yaml"
+    };
+    Err(Refused::new(format!("expected the key of an approver, found `{key}`, {why}")))
 }
 
 /// The refusal of an answer that comes too late.
@@ -147,7 +170,7 @@ fn report(io: &mut Io<'_>, request: &ApprovalRequest, token: &ApprovalToken) -> 
     io.field("caller", &request.subject)?;
     io.field("approver", &token.approver)?;
     if token.decision == ApprovalDecision::Approved {
-        io.field("holds until", utc(token.expires_at))?;
+        io.field("holds until", iso(token.expires_at))?;
     }
     Ok(())
 }

@@ -4,18 +4,22 @@ use anyhow::Result;
 use chio_kernel::store::{Approval, ApprovalQuery, ApprovalState};
 use serde_json::{Value, json};
 
-use crate::date::{relative, utc};
+use crate::date::{iso, relative};
 use crate::io::Io;
 use crate::receipt_summary::by;
 use crate::store_args::{StoreArgs, block_on};
+use crate::table::{Row, Table};
+use crate::text;
 
 const HELP: &str = "\
-Newest first: when it was asked, how far it has come, the tool, the id, who calls, how long an answer
+Newest first: when it was asked, how far it has come, the id, the tool, who calls, how long an answer
 is waited for, and why it is asked. When there is more, the last line says how to go on.
 
 Examples:
   chio approvals list
   chio approvals list --state any --json";
+
+const HEADS: [&str; 4] = ["ASKED", "STATE", "ID", "TOOL"];
 
 /// List calls that wait for approval
 #[derive(Debug, clap::Args)]
@@ -86,16 +90,14 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         let rows: Vec<Value> = rows.iter().map(document).collect();
         return io.json(&json!({"approvals": rows, "nextCursor": next}));
     }
-    for (_, approval) in &rows {
-        let line = line(approval, io.now);
-        io.say(line)?;
+    if rows.is_empty() {
+        return io.say("none");
     }
-    match next {
-        Some(cursor) => io.say(format_args!("more: add --cursor {cursor}"))?,
-        None if rows.is_empty() => io.say("none")?,
-        None => {}
-    }
-    Ok(())
+    let ids = text::short_ids(rows.iter().map(|(_, it)| it.request.id.as_str()));
+    let shown = rows.iter().zip(ids).map(|((_, it), id)| row(it, id, io.now));
+    let shown: Vec<Row> = shown.collect();
+    Table::of(&HEADS, 1, &shown).write(io, shown)?;
+    next.map_or(Ok(()), |cursor| io.say(format_args!("more: add --cursor {cursor}")))
 }
 
 /// A row for scripts.
@@ -106,10 +108,8 @@ fn document((cursor, approval): &(u64, Approval)) -> Value {
 }
 
 /// A row for people.
-fn line(approval: &Approval, now: u64) -> String {
+fn row(approval: &Approval, id: String, now: u64) -> Row {
     let request = &approval.request;
-    let (time, state, id) = (utc(request.requested_at), approval.state.name(), &request.id);
-    let tool = format!("{}/{}", request.server_id, request.tool_name);
     let until = match approval.state {
         ApprovalState::Pending if now >= request.expires_at => "too late, ",
         ApprovalState::Pending => &*format!("ends {}, ", relative(request.expires_at, now)),
@@ -117,5 +117,11 @@ fn line(approval: &Approval, now: u64) -> String {
     };
     let (asked_by, reason) = (&request.asked_by, &request.reason);
     let by = by(request.principal.as_ref(), ", ");
-    format!("{time}  {state:<10}  {tool:<24}  {id}  {by}{until}{asked_by}: {reason}")
+    let cells = vec![
+        iso(request.requested_at),
+        approval.state.name().to_owned(),
+        id,
+        format!("{}/{}", request.server_id, request.tool_name),
+    ];
+    Row { cells, note: format!("{by}{until}{asked_by}: {reason}") }
 }

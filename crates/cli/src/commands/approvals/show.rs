@@ -6,7 +6,7 @@ use chio_kernel::store::{Approval, ApprovalRequest, ApprovalState};
 use serde_json::Value;
 
 use super::find;
-use crate::date::{relative, utc};
+use crate::date::{iso, relative};
 use crate::io::Io;
 use crate::store_args::{StoreArgs, block_on};
 use crate::text;
@@ -48,8 +48,8 @@ fn show(io: &mut Io<'_>, approval: &Approval) -> Result<()> {
     io.field("approval", &request.id)?;
     io.field("state", state(approval, now))?;
     let distance = relative(request.requested_at, now);
-    io.field("asked", format_args!("{} ({distance})", utc(request.requested_at)))?;
-    io.field("until", utc(request.expires_at))?;
+    io.field("asked", format_args!("{} ({distance})", iso(request.requested_at)))?;
+    io.field("until", iso(request.expires_at))?;
     io.field("why", format_args!("{}: {}", request.asked_by, request.reason))?;
     if let Some(principal) = &request.principal {
         io.field("principal", principal)?;
@@ -66,7 +66,7 @@ fn show(io: &mut Io<'_>, approval: &Approval) -> Result<()> {
     }
     if let Some(answer) = &approval.answer {
         let said = text::name(&answer.decision);
-        let when = utc(answer.issued_at);
+        let when = iso(answer.issued_at);
         io.field("answer", format_args!("{said} {when} by {}", answer.approver))?;
     }
     match &approval.receipt_id {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::scope::{self, Narrowing};
 use super::{TOKEN, new_id};
+use crate::date;
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
@@ -60,10 +61,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     ttl: Option<u64>,
     /// The first second in which they no longer have it
-    #[arg(long, value_name = "UNIX_SECONDS", conflicts_with = "ttl")]
+    #[arg(long, value_name = "TIME", value_parser = date::parse, conflicts_with = "ttl")]
     expires_at: Option<u64>,
     /// When it is handed on [default: now]
-    #[arg(long, value_name = "UNIX_SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = date::parse)]
     at: Option<u64>,
     /// Key file of the issuer: sign the receiver's token as well, and write that instead
     #[arg(long, value_name = "FILE")]

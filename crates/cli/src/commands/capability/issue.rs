@@ -10,6 +10,7 @@ use chio_core::signed::Signed;
 
 use super::scope::{self, Narrowing};
 use super::{TOKEN, import, new_id};
+use crate::date;
 use crate::duration;
 use crate::files::Out;
 use crate::io::Io;
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "delegation")]
     ttl: Option<u64>,
     /// The first second in which the token holds [default: now]
-    #[arg(long, value_name = "UNIX_SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = date::parse)]
     at: Option<u64>,
     /// The name by which the token can be revoked [default: cap- and a UUID]
     #[arg(long)]

@@ -7,18 +7,22 @@ use chio_core::capability::{CapabilityToken, SignatureForm, TokenError, VerifyOp
 use chio_core::registry::ErrorCode;
 use serde::Serialize;
 
+use super::beside::{self, Known};
 use super::{TOKEN, view};
 use crate::commands::checks::{Checks, or_refused};
+use crate::date;
 use crate::io::Io;
 use crate::outcome::Outcome;
+use crate::store_args::StoreArgs;
 
 const HELP: &str = "\
-Checks the signature, the window, the delegation chain and whether the issuer is trusted. A token
-whose issuer nobody vouches for proves nothing, so at least one --trusted-issuer is needed.
-Revocation is not looked up.
+Checks the signature, the window, the delegation chain, whether the issuer is trusted, and whether the
+token was revoked. The store is the one that is named, or the one beside the token; its authority is
+trusted where no --trusted-issuer is named. A token whose issuer nobody vouches for proves nothing.
 
-Example:
-  chio capability verify token.json --trusted-issuer authority.key";
+Examples:
+  chio capability verify token.json
+  chio capability verify token.json --trusted-issuer authority.pub";
 
 /// Check that a token holds
 #[derive(Debug, clap::Args)]
@@ -30,8 +34,10 @@ pub(crate) struct Args {
     /// An issuer that you trust, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
     trusted_issuer: Vec<String>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Check as if it were this time [default: now]
-    #[arg(long, value_name = "UNIX_SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = date::parse)]
     at: Option<u64>,
     /// How often the token may have been handed on [default: any number of times]
     #[arg(long, value_name = "N")]
@@ -48,20 +54,56 @@ struct Report {
     time_valid: bool,
     chain_valid: bool,
     issuer_trusted: bool,
+    /// Whether it was revoked; none where no store was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked: Option<bool>,
     signature_form: Option<SignatureForm>,
     unsupported_profile: Option<&'static str>,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
-    let trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
+    let mut trusted = io.public_keys("--trusted-issuer", &args.trusted_issuer)?;
     let now = args.at.unwrap_or(io.now);
-    let options = VerifyOptions { now, trusted_issuers: &trusted, max_chain_depth: args.max_depth };
     let mut checks = Checks::default();
     let report = match or_refused(io.read_json(&args.file, TOKEN))? {
-        Ok(token) => examine(&token, &options, &mut checks),
+        Ok(token) => {
+            let known = beside::look(io, &args.store, &args.file, &token)?;
+            let of_store = known.as_ref().filter(|_| trusted.is_empty());
+            let of_store = of_store.and_then(|known| known.authority.clone());
+            let by_store = of_store.is_some();
+            trusted.extend(of_store);
+            let options =
+                VerifyOptions { now, trusted_issuers: &trusted, max_chain_depth: args.max_depth };
+            let mut report = examine(&token, &options, &mut checks);
+            report.revoked = revocation(&token, known.as_ref(), by_store, &mut checks);
+            report
+        }
         Err(refused) => checks.unreadable(&refused),
     };
     checks.finish(io, args.json, &report)
+}
+
+/// Whether the token was revoked, as far as a store says.
+fn revocation(
+    token: &CapabilityToken,
+    known: Option<&Known>,
+    by_store: bool,
+    checks: &mut Checks,
+) -> Option<bool> {
+    let Some(Known { store, revoked, .. }) = known else {
+        checks.note("revocation", "not looked up: no store is named, and none is beside the token");
+        return None;
+    };
+    if by_store {
+        checks.note("", format_args!("it is the authority of the store {store}"));
+    }
+    let code = ErrorCode::CapabilityRevoked;
+    let found = match revoked {
+        None => Ok(format!("none, as the store {store} knows")),
+        Some(id) if *id == token.id => Err(format!("the token was revoked [{code}]")),
+        Some(id) => Err(format!("`{id}`, which it comes from, was revoked [{code}]")),
+    };
+    Some(!checks.add("revocation", found))
 }
 
 fn examine(token: &CapabilityToken, options: &VerifyOptions<'_>, checks: &mut Checks) -> Report {
@@ -87,6 +129,7 @@ fn examine(token: &CapabilityToken, options: &VerifyOptions<'_>, checks: &mut Ch
         time_valid,
         chain_valid,
         issuer_trusted,
+        revoked: None,
         signature_form,
         unsupported_profile,
     }

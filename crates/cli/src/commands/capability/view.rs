@@ -11,7 +11,8 @@ use chio_core::money::MonetaryAmount;
 use chio_core::window::WindowError;
 use serde_json::Value;
 
-use crate::date::{relative, span, utc};
+use super::beside::Known;
+use crate::date::{iso, relative, span};
 use crate::io::Io;
 use crate::text;
 
@@ -20,8 +21,8 @@ pub(super) fn show(io: &mut Io<'_>, token: &CapabilityToken) -> Result<()> {
     io.field("capability", &token.id)?;
     io.field("issuer", &token.issuer)?;
     io.field("subject", &token.subject)?;
-    io.field("valid from", utc(token.issued_at))?;
-    io.field("until", utc(token.expires_at))?;
+    io.field("valid from", iso(token.issued_at))?;
+    io.field("until", iso(token.expires_at))?;
     io.field("now", window(token.validity(), io.now))?;
     show_scope(io, &token.scope)?;
     show_chain(io, &token.delegation_chain)?;
@@ -34,6 +35,27 @@ pub(super) fn show(io: &mut Io<'_>, token: &CapabilityToken) -> Result<()> {
     }
     io.field("hash", token.hash()?)?;
     io.field("scope hash", token.scope.hash()?)
+}
+
+/// Shows what a store knows of a token.
+pub(super) fn show_known(io: &mut Io<'_>, token: &CapabilityToken, known: &Known) -> Result<()> {
+    io.field("store", &known.store)?;
+    match &known.revoked {
+        None => io.field("revoked", "no")?,
+        Some(id) if *id == token.id => io.field("revoked", "YES")?,
+        Some(id) => io.field("revoked", format_args!("YES, by `{id}`, which it comes from"))?,
+    }
+    for (grant, spent) in token.scope.grants.iter().zip(&known.spent) {
+        let tool = format!("{}/{}", grant.server_id, grant.tool_name);
+        if let Some(most) = grant.max_invocations {
+            io.field("spent", format_args!("{tool}: {} of {most} calls", spent.invocations))?;
+        }
+        if let Some(most) = &grant.max_total_cost {
+            let (units, currency) = (most.units, &most.currency);
+            io.field("spent", format_args!("{tool}: {} of {units} {currency}", spent.units))?;
+        }
+    }
+    Ok(())
 }
 
 /// What there is to say about the form of a signature: nothing, of today's.
@@ -49,13 +71,13 @@ pub(super) fn reason(error: &TokenError) -> String {
     match error {
         TokenError::Signature(error) => error.to_string(),
         TokenError::Window(WindowError::NotYetValid { issued_at, now }) => {
-            format!("begins {}, {}", utc(*issued_at), relative(*issued_at, *now))
+            format!("begins {}, {}", iso(*issued_at), relative(*issued_at, *now))
         }
         TokenError::Window(WindowError::Expired { expires_at, now }) if expires_at == now => {
-            format!("expired {}, just now", utc(*expires_at))
+            format!("expired {}, just now", iso(*expires_at))
         }
         TokenError::Window(WindowError::Expired { expires_at, now }) => {
-            format!("expired {}, {}", utc(*expires_at), relative(*expires_at, *now))
+            format!("expired {}, {}", iso(*expires_at), relative(*expires_at, *now))
         }
         error => error.to_string(),
     }
@@ -150,7 +172,7 @@ fn show_chain(io: &mut Io<'_>, links: &[DelegationLink]) -> Result<()> {
     for (depth, link) in links.iter().enumerate() {
         let indent = 3 * depth;
         io.field("", format_args!("{:indent$}└─ {}", "", link.delegatee))?;
-        let facts = format!("from {}, {}", link.capability_id, utc(link.timestamp));
+        let facts = format!("from {}, {}", link.capability_id, iso(link.timestamp));
         let steps = link.attenuations.iter().map(step);
         for line in std::iter::once(facts).chain(steps) {
             io.field("", format_args!("{:indent$}   {line}", ""))?;
@@ -180,7 +202,7 @@ fn step(step: &Attenuation) -> String {
         Attenuation::ReduceTotalCost { server_id, tool_name, max_total_cost } => {
             format!("of {} to {}", of(server_id, tool_name), amount(max_total_cost))
         }
-        Attenuation::ShortenExpiry { new_expires_at } => format!("to {}", utc(*new_expires_at)),
+        Attenuation::ShortenExpiry { new_expires_at } => format!("to {}", iso(*new_expires_at)),
     };
     format!("- {} {what}", step.kind())
 }

@@ -1,5 +1,7 @@
 //! What is looked at, in order.
 
+mod disk;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -54,9 +56,12 @@ pub(super) async fn all(io: &mut Io<'_>, config: &Config) -> Result<Vec<Check>> 
         }
     }
     let (data, store_folder) = (config.data(), config.location.store().folder());
-    checks.extend(data.map(folder));
-    checks.extend(store_folder.filter(|found| data != Some(*found)).map(folder));
-    checks.push(store(&config.location).await);
+    let store_folder = store_folder.filter(|found| data != Some(*found));
+    for place in data.into_iter().chain(store_folder) {
+        checks.push(folder(place));
+        checks.extend(disk::check(place));
+    }
+    checks.extend(store(&config.location).await);
     Ok(checks)
 }
 
@@ -181,22 +186,23 @@ fn is_exposed(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
 }
 
-/// Whether the store can be opened.
-async fn store(location: &Location) -> Check {
+/// Whether the store can be opened, and calls run there.
+async fn store(location: &Location) -> Vec<Check> {
     let what = "store";
     if let Some(absence) = location.store().absence() {
-        return match location.check_unused() {
+        return vec![match location.check_unused() {
             Ok(()) => Check::note(what, absence),
             Err(error) => Check::wrong(what, error.to_string()),
-        };
+        }];
     }
     let url = location.store();
     match OpenStore::open_existing(location, Arc::new(SystemClock::default())).await {
         Ok(store) => {
             let (marks, keys) = (store.check_marks().await, store.check_keys().await);
             let authority = store.authority().await;
+            let stopped = store.shared().revoked_since(u64::MAX).await;
             store.close();
-            match marks.and(keys).and(authority) {
+            let opens = match marks.and(keys).and(authority) {
                 Ok(Some(_)) => Check::fine(what, format!("{url} opens")),
                 Ok(None) => {
                     let known =
@@ -204,8 +210,16 @@ async fn store(location: &Location) -> Check {
                     Check::note(what, format!("{url} opens, but {known}"))
                 }
                 Err(error) => Check::wrong(what, error.to_string()),
-            }
+            };
+            let stopped = stopped.ok().and_then(|it| it.stopped).map(|reason| {
+                Check::wrong(
+                    "calls",
+                    format!("every call is denied, everything is stopped: {reason}"),
+                )
+                .with_advice("`chio kernel resume` ends the stop")
+            });
+            std::iter::once(opens).chain(stopped).collect()
         }
-        Err(error) => Check::wrong(what, error.to_string()),
+        Err(error) => vec![Check::wrong(what, error.to_string())],
     }
 }

@@ -12,7 +12,7 @@ use crate::store_args::{StoreArgs, block_on, refused};
 
 const HELP: &str = "\
 Example:
-  chio kernel admit certificate.json --authority 8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+  chio kernel admit certificate.json --authority authority.pub";
 
 /// Take an authority's certificate of a kernel into the store
 #[derive(Debug, clap::Args)]

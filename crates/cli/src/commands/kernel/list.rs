@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::io::Io;
 use crate::store_args::{StoreArgs, block_on};
+use crate::text;
 
 const HELP: &str = "\
 Example:
@@ -38,7 +39,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         return Ok(());
     }
     io.field("store", id)?;
-    if let Some(key) = authority {
+    let own = authority;
+    if let Some(key) = &own {
         io.field("authority", key)?;
     }
     if let Some(reason) = stopped {
@@ -46,12 +48,18 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     }
     for log in logs {
         io.field("kernel", &log.kernel_key)?;
-        io.field("", &log.log_id)?;
+        io.field("", text::short_id(&log.log_id))?;
         if log.certificates.is_empty() {
             io.field("", "not certified")?;
         }
         for certificate in &log.certificates {
-            io.field("", format_args!("certified by {}", certificate.authority))?;
+            let authority = &certificate.authority;
+            if Some(authority) == own.as_ref() {
+                io.field("", "certified by the authority of the store")?;
+            } else {
+                io.field("", "certified by another authority:")?;
+                io.field("", authority)?;
+            }
         }
         io.field("", format_args!("{} receipts, {} checkpoints", log.entries, log.checkpoints))?;
     }

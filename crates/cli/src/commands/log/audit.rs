@@ -33,7 +33,7 @@ Without --authority the store's own authority key is taken. To check a store tha
 keeps, pass the authority's public key as you know it.
 
 Example:
-  chio log audit --data .chio --authority 8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+  chio log audit --data .chio --authority authority.pub";
 
 /// Re-verify every receipt and checkpoint of a store
 #[derive(Debug, clap::Args)]
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     if own {
         match trust.authorities.first() {
-            Some(key) => io.field("authority", format_args!("{key} (the store's own)"))?,
+            Some(key) => io.list("authority", [&*key.to_hex(), "(the store's own)"])?,
             None => io.field("authority", "none is known: pass the one that you trust")?,
         }
     }
@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
             0 => "none here: what was taken from the end of a log shows only with --extends"
                 .to_owned(),
             some => format!(
-                "{}; what is later, or was put back together with them, shows only with --extends",
+                "{}; what is later, or came back together with them, shows only with --extends",
                 text::count(some, "kernel")
             ),
         },
@@ -139,7 +139,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     let sum =
         format!("{receipts} receipts under {checkpoints} checkpoints in {seconds:.1} s{rate}");
     io.field("checked", sum)?;
-    io.field("result", if valid { "clean" } else { "NOT CLEAN" })?;
+    io.result(if valid { "clean" } else { "NOT CLEAN" }, "")?;
     for problem in report.missing.iter().chain(&report.store) {
         io.complain("error", problem);
     }
@@ -178,9 +178,10 @@ async fn check_extends(
 }
 
 fn show(io: &mut Io<'_>, log: &LogAudit) -> Result<()> {
-    io.field("log", &log.log_id)?;
+    io.field("log", text::short_id(&log.log_id))?;
     let vouched = if log.certified { "certified" } else { "NOT CERTIFIED" };
-    io.field("", format_args!("kernel {} ({vouched})", log.kernel_key))?;
+    io.field("", format_args!("of the kernel ({vouched})"))?;
+    io.field("", &log.kernel_key)?;
     let mut line = format!("{} receipts, {} checkpoints", log.entries, log.checkpoints);
     if log.pending > 0 {
         line.push_str(&format!(", {} after the last checkpoint", log.pending));

@@ -1,6 +1,6 @@
 //! `chio log consistency`: the proof that one checkpoint extends another.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use chio_core::checkpoint::KernelCheckpoint;
 use chio_core::merkle::ConsistencyProof;
 use chio_kernel::proof;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// The later checkpoint, by number [default: the last]
     #[arg(long, value_name = "NUMBER")]
     to: Option<u64>,
-    /// The log [default: the only one]
+    /// The log, of whose name the beginning will do [default: the only one]
     #[arg(long, value_name = "LOG_ID")]
     log: Option<String>,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
 async fn prove(store: &SharedStore, args: &Args) -> Result<Document> {
     let logs = store.logs().await?;
     let log = match (&args.log, logs.as_slice()) {
-        (Some(id), logs) => logs.iter().find(|log| log.log_id == *id),
+        (Some(id), logs) => logs.iter().find(|log| log.log_id.starts_with(id)),
         (None, [only]) => Some(only),
         (None, _) => {
             let found = logs.len();
@@ -68,7 +68,8 @@ async fn prove(store: &SharedStore, args: &Args) -> Result<Document> {
             return Err(Refused::new(message).into());
         }
     };
-    let log = log.context("there is no log of that name")?;
+    let unknown = || Refused::new("there is no log of that name: see `chio kernel list`");
+    let log = log.ok_or_else(unknown)?;
     let to = args.to.unwrap_or(log.checkpoints);
     let read = async |number: u64| -> Result<KernelCheckpoint> {
         let found = store.checkpoints(&log.log_id, number, 1).await?.pop();

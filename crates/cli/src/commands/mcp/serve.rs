@@ -10,6 +10,7 @@ use chio_mcp_adapter::Sharing;
 
 use crate::a2a_agent::A2aAgent;
 use crate::access::{AccessArgs, AccessConfig};
+use crate::address;
 use crate::admission::Anonymous;
 use crate::duration;
 use crate::edge_args::EdgeArgs;
@@ -49,7 +50,13 @@ Examples:
 pub(crate) struct Args {
     /// Serve over HTTP at this address, on the path /mcp; port 0 takes a free one [default without
     /// a value: 127.0.0.1:8931]
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = LISTEN)]
+    #[arg(
+        long,
+        value_name = "[ADDRESS:]PORT",
+        value_parser = address::parse,
+        num_args = 0..=1,
+        default_missing_value = LISTEN
+    )]
     http: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessArgs,

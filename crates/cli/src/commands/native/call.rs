@@ -19,6 +19,7 @@ use super::endpoint::EndpointArgs;
 use crate::files::{Access, is_dash, unreadable};
 use crate::io::Io;
 use crate::outcome::{Outcome, Refused};
+use crate::reasons::readable;
 use crate::store_args::block_on;
 use crate::text;
 
@@ -30,8 +31,11 @@ const STILL: &str = "no answer yet; if the call needs approval, `chio approvals 
 
 const HELP: &str = "\
 Prints what the tool returned and, on standard error, which receipt was signed for it; the receipt
-is checked to be whole. Exit code: 1 denied; 3 the tool ran and failed; 4 the tool was called and
-its end is not known; 5 cancelled. A call that needs approval waits until `chio approvals` answers it; Ctrl-C calls it off.
+is checked to be whole. A call that needs approval waits until `chio approvals` answers it; Ctrl-C
+calls it off.
+
+Exit code: 1 denied; 3 the tool ran and failed; 4 the tool was called and its end is not known;
+5 cancelled.
 
 Examples:
   chio native call --token token.json demo echo '{\"text\": \"hello\"}'
@@ -159,7 +163,13 @@ async fn call(args: &Args, io: &mut Io<'_>, request: ToolCallRequest) -> Result<
                 if !came.get() {
                     io.borrow_mut().complain("waiting", STILL);
                 }
-                calling.await
+                // The kernel sees the end of the connection, and cancels what runs.
+                tokio::select! {
+                    response = calling => response,
+                    _ = tokio::signal::ctrl_c() => {
+                        return Err(Refused::ended("called off", Outcome::Cancelled).into());
+                    }
+                }
             }
         }
     };
@@ -202,7 +212,7 @@ fn report(args: &Args, io: &mut Io<'_>, response: &ToolCallResponse) -> Result<O
         ToolCallResult::Err { error } => {
             let detail = match &response.receipt.decision {
                 Some(Decision::Deny { reason, guard }) => {
-                    format!("{guard}: {reason}")
+                    format!("{guard}: {}", readable(reason))
                 }
                 _ => String::new(),
             };

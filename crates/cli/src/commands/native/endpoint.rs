@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use chio_edge::Endpoint;
 use chio_native_edge::NativeClient;
 
+use crate::address;
 use crate::config::NATIVE_SOCKET;
 use crate::io::Io;
 use crate::store_args::DEFAULT_FOLDER;
@@ -18,7 +19,7 @@ pub(super) struct EndpointArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "tcp")]
     unix: Option<PathBuf>,
     /// The TCP address that the kernel listens at
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address::parse)]
     tcp: Option<SocketAddr>,
 }
 

@@ -1,12 +1,15 @@
 //! `chio native list`: the capabilities that a kernel knows the caller by.
 
 use anyhow::Result;
+use chio_core::capability::CapabilityToken;
 use serde_json::json;
 
 use super::endpoint::EndpointArgs;
-use crate::date::relative;
+use crate::date::iso;
 use crate::io::Io;
 use crate::store_args::block_on;
+use crate::table::{Row, Table};
+use crate::text;
 
 const HELP: &str = "\
 A kernel lists the capabilities of the peer that the connection is bound to (`chio native serve
@@ -33,11 +36,12 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         return io.json(&json!({"capabilities": capabilities}));
     }
     if capabilities.is_empty() {
-        io.say("none")?;
+        return io.say("none");
     }
-    for token in capabilities {
-        let ends = relative(token.expires_at, io.now);
-        io.say(format_args!("{}  ends {ends}, {} grants", token.id, token.scope.grants.len()))?;
-    }
-    Ok(())
+    let row = |token: &CapabilityToken| {
+        let grants = text::count(token.scope.grants.len(), "grant");
+        Row { cells: vec![iso(token.expires_at), token.id.clone(), grants], note: String::new() }
+    };
+    let rows: Vec<Row> = capabilities.iter().map(row).collect();
+    Table::of(&["UNTIL", "ID", "GRANTS"], 0, &rows).write(io, rows)
 }

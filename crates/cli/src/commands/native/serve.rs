@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chio_edge::{Endpoint, Settings};
 
+use crate::address;
 use crate::duration;
 use crate::io::Io;
 use crate::listeners::{Admits, ListenerConfig, SOCKET, Transport};
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
     /// Listen at this TCP address; only loopback, and port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address::parse)]
     tcp: Option<SocketAddr>,
     #[command(flatten)]
     store: StoreArgs,

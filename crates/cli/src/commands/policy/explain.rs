@@ -8,7 +8,7 @@ use chio_policy::example::ExampleCall;
 use chio_policy::judge::{Decision, Judged, Step};
 use serde_json::{Value, json};
 
-use super::test::step_line;
+use super::test::say_steps;
 use crate::io::Io;
 use crate::policies::Source;
 use crate::policy_args::broken;
@@ -56,9 +56,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     }
     io.field("policy", source.name(&policy))?;
     io.field("call", tool)?;
-    for step in &judged.steps {
-        io.say(format_args!("  {}", step_line(step)))?;
-    }
+    say_steps(io, judged.steps.iter())?;
     if let Some(output) = judged.output.as_ref().filter(|it| call.output.as_ref() != Some(*it)) {
         io.field("output", output)?;
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use serde_json::json;
 
 use crate::files::Access;
 use crate::io::Io;
@@ -26,11 +27,17 @@ pub(crate) struct Args {
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
     io.write_file(&args.file, STARTER.as_bytes(), Access::Ordinary, args.force)?;
     let file = args.file.display();
+    if args.json {
+        return io.json(&json!({"written_to": file.to_string()}));
+    }
     io.field("written to", &file)?;
     io.say("")?;
     io.say("Next:")?;

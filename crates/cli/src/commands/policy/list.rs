@@ -9,7 +9,7 @@ use crate::io::Io;
 use crate::text;
 
 /// Columns of a description.
-const WIDTH: usize = 84;
+const WIDTH: usize = 68;
 
 const HELP: &str = "\
 Example:

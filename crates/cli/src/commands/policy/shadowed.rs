@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::commands::receipt::Filter;
 use crate::io::Io;
 use crate::store_args::{StoreArgs, block_on};
+use crate::table::{Row, Table};
 use crate::text;
 
 /// How many receipts are read at once.
@@ -185,11 +186,21 @@ fn show(io: &mut Io<'_>, hash: &str, trial: &Trial) -> Result<()> {
     io.field("judged", format_args!("{calls}: would deny {denied}, would ask about {asked}"))?;
     let outputs = format!("would deny {held_back}, would redact {redacted}");
     io.field("", format_args!("outputs: {outputs}"))?;
-    for ((word, guard, tool), stop) in &trial.stops {
-        let (calls, latest) = (stop.calls, &stop.latest);
-        io.say(format_args!("  {word:14}{calls:>5}  {guard:22}  {tool:24}  latest {latest}"))?;
+    let row = |((word, guard, tool), stop): (&(String, String, String), &Stop)| Row {
+        cells: vec![
+            word.clone(),
+            stop.calls.to_string(),
+            guard.clone(),
+            text::short_id(&stop.latest),
+            tool.clone(),
+        ],
+        note: String::new(),
+    };
+    let rows: Vec<Row> = trial.stops.iter().map(row).collect();
+    if rows.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    Table::of(&["WOULD", "CALLS", "GUARD", "LATEST", "TOOL"], 0, &rows).write(io, rows)
 }
 
 fn document(hash: &str, trial: &Trial) -> Value {

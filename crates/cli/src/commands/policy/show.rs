@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use chio_policy::document::RULESETS;
+use serde_json::json;
 
 use crate::io::Io;
 
@@ -18,6 +19,9 @@ Examples:
 pub(crate) struct Args {
     /// Its name
     name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
@@ -26,5 +30,8 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         let names: Vec<&str> = RULESETS.iter().map(|ruleset| ruleset.name).collect();
         bail!("there is no built-in policy `{name}`, only {}", names.join(", "));
     };
+    if args.json {
+        return io.json(&json!({"name": ruleset.name, "text": ruleset.text}));
+    }
     io.bytes(ruleset.text.as_bytes())
 }

@@ -14,6 +14,7 @@ use crate::io::Io;
 use crate::outcome::Outcome;
 use crate::policy_args::broken;
 use crate::store_args::block_on;
+use crate::table::{Row, Table};
 use crate::text;
 
 const HELP: &str = "\
@@ -138,20 +139,21 @@ fn show(io: &mut Io<'_>, case: &Case, trial: &Trial) -> Result<()> {
     let matter = || trial.judged.steps.iter().filter(|step| step.decision != Decision::Allow);
     // The one that decides has been told.
     if matter().count() > 1 {
-        for step in matter() {
-            io.say(format_args!("      {}", step_line(step)))?;
-        }
+        say_steps(io, matter())?;
     }
     Ok(())
 }
 
-/// What a guard says, on a line.
-pub(super) fn step_line(step: &Step) -> String {
-    let about = if step.about_output { " (output)" } else { "" };
-    let guard = format!("{}{about}", step.guard);
-    let why = step.reason.as_ref().or(step.evidence.as_ref());
-    let word = step.decision.word();
-    format!("{word:8}{guard:26}{}", why.map(String::as_str).unwrap_or_default())
+/// What guards say.
+pub(super) fn say_steps<'a>(io: &mut Io<'_>, steps: impl Iterator<Item = &'a Step>) -> Result<()> {
+    let row = |step: &Step| {
+        let about = if step.about_output { " (output)" } else { "" };
+        let why = step.reason.as_ref().or(step.evidence.as_ref());
+        let cells = vec![step.decision.word().to_owned(), format!("{}{about}", step.guard)];
+        Row { cells, note: why.cloned().unwrap_or_default() }
+    };
+    let rows: Vec<Row> = steps.map(row).collect();
+    Table::of(&["SAYS", "GUARD"], 0, &rows).write(io, rows)
 }
 
 fn row(case: &Case, trial: &Trial) -> Value {

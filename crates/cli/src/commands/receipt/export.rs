@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::bundle::covers;
 use super::filter::Filter;
+use super::find;
 use crate::files::Out;
 use crate::io::Io;
 use crate::outcome::Refused;
@@ -30,8 +31,8 @@ authority's certificates. `chio receipt verify --bundle` needs nothing else but 
 
 Examples:
   chio receipt export --since 1d --out day.json
-  chio receipt export --id 109bfb253f65d6aa1c843c3904f03cf423382305be3d917adae3db6e4833c83a
-  chio receipt verify --bundle day.json --authority authority.key";
+  chio receipt export --id 109bfb253f65 --out one.json
+  chio receipt verify --bundle day.json --authority authority.pub";
 
 /// Write receipts with all that is needed to verify them
 #[derive(Debug, clap::Args)]
@@ -39,7 +40,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// This receipt; can be repeated
+    /// This receipt, of whose id the beginning will do; can be repeated
     #[arg(long, value_name = "RECEIPT_ID")]
     id: Vec<String>,
     /// At most this many
@@ -79,7 +80,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
             writer.finish(&store.store_id().await?)
         })
     })?;
-    if args.out.is_to_file() {
+    if args.out.has_room_for_words() {
         io.list("coverage", coverage.iter().map(covers))?;
     }
     if pending > 0 {
@@ -149,7 +150,7 @@ async fn gather(
 ) -> Result<(Vec<Place>, bool)> {
     let mut places: Vec<Place> = Vec::new();
     for id in &args.id {
-        let Some(row) = store.find(id).await? else {
+        let Some(row) = find::receipt(store, id).await? else {
             return Err(Refused::new(format!("there is no receipt `{id}` in the store")).into());
         };
         places.push(Place::from(&row));

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use chio_kernel::store::{ReceiptOutcome, ReceiptQuery};
 
-use crate::duration;
 use crate::io::Io;
+use crate::{date, duration};
 
 /// Which receipts are meant: those for which all of these hold.
 #[derive(Debug, Default, clap::Args)]
@@ -24,10 +24,10 @@ pub(crate) struct Filter {
     /// Of calls that ended so: `deny` never ran, `failed` ran and its server answered with an error
     #[arg(long, value_enum)]
     outcome: Option<OutcomeName>,
-    /// From this long ago (30s, 15m, 8h, 7d) or Unix second on
+    /// From this time on, or from this long ago (30s, 15m, 8h, 7d) on
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     since: Option<When>,
-    /// Up to this long ago or Unix second
+    /// Up to this time, or up to this long ago
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     until: Option<When>,
     /// That cost at least this many minor units
@@ -63,9 +63,14 @@ enum When {
 
 impl When {
     fn parse(text: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected a time such as 2026-09-24T12:00:00Z or 2026-09-24, how long \
+                                ago, such as 30s, 15m, 8h or 7d, or Unix seconds";
         match text.parse() {
             Ok(seconds) => Ok(Self::At(seconds)),
-            Err(_) => duration::parse(text).map(Self::Ago),
+            Err(_) => match duration::parse(text) {
+                Ok(span) => Ok(Self::Ago(span)),
+                Err(_) => date::parse(text).map(Self::At).map_err(|_| EXPECTED.to_owned()),
+            },
         }
     }
 

@@ -11,21 +11,26 @@ use chio_core::receipt::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::find::{self, is_id};
+use super::find;
+use super::source::SourceArgs;
 use super::{kind, read};
-use crate::date::{relative, utc};
+use crate::date::{iso, relative};
+use crate::files::is_dash;
 use crate::io::Io;
 use crate::outcome::Refused;
-use crate::store_args::{StoreArgs, block_on};
+use crate::reasons::readable;
+use crate::store_args::block_on;
 use crate::text;
 
 const HELP: &str = "\
-Shows what a receipt says; the parameters of the call only by their hash, unless --json is given.
+Shows what a receipt says; the parameters of the call and its content only by their hash (SHA-256),
+unless --json is given. With --bundle, the receipt is looked for in exports in place of the store.
 Whether it holds is for `chio receipt verify` to tell.
 
 Examples:
   chio receipt show receipt.json
-  chio receipt show 109bfb253f65";
+  chio receipt show 109bfb253f65
+  chio receipt show 109bfb253f65 --bundle day.json";
 
 /// Show what a receipt says
 #[derive(Debug, clap::Args)]
@@ -36,7 +41,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE|ID")]
     file: PathBuf,
     #[command(flatten)]
-    store: StoreArgs,
+    source: SourceArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -70,16 +75,21 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
 /// The receipt in the file of this name, or with this id.
 fn look_up(args: &Args, io: &mut Io<'_>) -> Result<LoggedReceipt> {
     let id = args.file.to_string_lossy();
-    if !is_id(&id) || io.folder.join(&args.file).exists() {
+    // What has a folder or an ending in its name is a file, also one that is not there.
+    let is_file = is_dash(&args.file) || id.contains(['/', '.']);
+    if is_file || io.folder.join(&args.file).exists() {
         return read(io, &args.file);
     }
     let row = block_on(async {
-        let store = args.store.open_existing(io).await?.shared();
-        find::receipt(&store, &id).await
+        let source = args.source.open(io).await?;
+        find::receipt(&source.store, &id).await
     })?;
     match row {
         Some(row) => super::row::read(&row),
-        None => Err(Refused::new(format!("there is no receipt `{id}` in the store")).into()),
+        None => Err(Refused::new(format!(
+            "there is no receipt `{id}`: `chio receipt list` shows which there are"
+        ))
+        .into()),
     }
 }
 
@@ -97,9 +107,9 @@ fn show_call(
     }
     show_principal(io, principal)?;
     io.field("capability", &receipt.capability_id)?;
-    io.field("parameters", format_args!("sha256 {}", receipt.action.parameter_hash))?;
-    let nothing = if receipt.content_hash == NO_OUTPUT_HASH { " (nothing)" } else { "" };
-    io.field("content", format_args!("sha256 {}{nothing}", receipt.content_hash))?;
+    io.field("parameters", &receipt.action.parameter_hash)?;
+    let is_nothing = receipt.content_hash == NO_OUTPUT_HASH;
+    io.field("content", if is_nothing { "nothing" } else { &receipt.content_hash })?;
     io.field("policy", &receipt.policy_hash)?;
     let kind = [
         text::words(&receipt.receipt_kind),
@@ -148,7 +158,7 @@ fn show_child(
     io.field("session", &receipt.session_id)?;
     io.field("request", &receipt.request_id)?;
     io.field("inside of", &receipt.parent_request_id)?;
-    io.field("outcome", format_args!("sha256 {}", receipt.outcome_hash))?;
+    io.field("outcome", &receipt.outcome_hash)?;
     io.field("policy", &receipt.policy_hash)?;
     show_metadata(io, receipt.metadata.as_ref())?;
     io.field("signer", &receipt.kernel_key)
@@ -171,8 +181,8 @@ fn decision(receipt: &ChioReceipt) -> String {
     match (&receipt.decision, &receipt.observation_outcome) {
         (Some(Decision::Allow), _) => "allowed".to_owned(),
         (Some(Decision::Deny { reason, guard }), _) => match receipt.execution() {
-            Some(Execution::Failed) => format!("denied, {guard} failed: {reason}"),
-            _ => format!("denied by {guard}: {reason}"),
+            Some(Execution::Failed) => format!("denied, {guard} failed: {}", readable(reason)),
+            _ => format!("denied by {guard}: {}", readable(reason)),
         },
         (Some(Decision::Cancelled { reason }), _) => format!("cancelled: {reason}"),
         (Some(Decision::Incomplete { reason }), _) => format!("incomplete: {reason}"),
@@ -183,7 +193,7 @@ fn decision(receipt: &ChioReceipt) -> String {
 
 fn show_time(io: &mut Io<'_>, timestamp: u64) -> Result<()> {
     let distance = relative(timestamp, io.now);
-    io.field("time", format_args!("{} ({distance})", utc(timestamp)))
+    io.field("time", format_args!("{} ({distance})", iso(timestamp)))
 }
 
 fn show_principal(io: &mut Io<'_>, principal: Option<NamedPrincipal<'_>>) -> Result<()> {

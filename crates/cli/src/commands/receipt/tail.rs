@@ -62,7 +62,10 @@ async fn follow(
     rows.reverse();
     (query.newest_first, query.limit) = (false, PAGE);
     query.cursor = Some(newest.map_or(0, |row| row.cursor));
-    let mut shown = 0;
+    let (mut shown, columns) = (0, row::columns());
+    if !args.json {
+        columns.head(io)?;
+    }
     loop {
         for row in &rows {
             if args.json {
@@ -70,7 +73,7 @@ async fn follow(
                 io.bytes(line.as_bytes())?;
                 io.bytes(b"\n")?;
             } else {
-                io.say(row::line(row))?;
+                columns.row(io, row::row(row))?;
             }
             query.cursor = query.cursor.max(Some(row.cursor));
             shown += 1;

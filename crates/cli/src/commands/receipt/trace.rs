@@ -11,10 +11,12 @@ use chio_kernel::store::ReceiptRow;
 use serde_json::{Value, json};
 
 use super::row;
-use crate::date::utc;
+use crate::date::iso;
 use crate::io::Io;
 use crate::receipt_summary::Summary;
 use crate::store_args::{StoreArgs, block_on};
+use crate::table::{Row, Table};
+use crate::text;
 use look_up::Act;
 use tree::{Found, Line, lines};
 
@@ -92,12 +94,9 @@ fn tell(
         return io.json(&json!({"traceId": trace_id, "receipts": receipts, "cut": cut}));
     }
     io.field("trace", trace_id.unwrap_or("none: it was part of no call"))?;
-    for line in &lines {
-        io.say(drawn(line))?;
-    }
-    for (_, error) in unread {
-        io.say(row::unreadable(error))?;
-    }
+    let rows = lines.iter().map(drawn).chain(unread.iter().map(|(_, it)| row::unreadable(it)));
+    let rows: Vec<Row> = rows.collect();
+    Table::of(&row::HEADS, row::VERDICT, &rows).write(io, rows)?;
     if cut {
         io.say(format_args!(
             "cut: the trace has more than {MOST} receipts; list them with --trace"
@@ -142,22 +141,26 @@ fn document(line: &Line<'_>) -> Value {
 }
 
 /// A line for people.
-fn drawn(line: &Line<'_>) -> String {
+fn drawn(line: &Line<'_>) -> Row {
     let branch = &line.branch;
     let Some(found) = line.found else {
-        let (blank, id) = ("", line.request_id);
+        let id = line.request_id;
         let what = if id.starts_with("sess-") { "session" } else { "not here" };
-        return format!("{blank:23}  {what:<10}  {branch}{id}");
+        let cells = vec![String::new(), what.to_owned(), String::new(), format!("{branch}{id}")];
+        return Row { cells, note: String::new() };
     };
     let summary = Summary::of(&found.receipt);
-    let time = utc(found.receipt.timestamp());
-    let what = format!("{branch}{}", summary.what);
-    let way = found.hops.join(" > ");
     let claim = match &found.parent {
         Some(parent) if parent.is_claim => "made for it as the caller says",
         _ => "",
     };
-    let (id, note) = (found.receipt.id(), summary.note);
-    let between = if claim.is_empty() || note.is_empty() { "" } else { "; " };
-    format!("{time}  {:<10}  {what:<28}  {way:<16}  {id}  {claim}{between}{note}", summary.verdict)
+    let notes = [found.hops.join(" > "), claim.to_owned(), summary.note];
+    let notes: Vec<String> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    let cells = vec![
+        iso(found.receipt.timestamp()),
+        summary.verdict.to_owned(),
+        text::short_id(found.receipt.id()),
+        format!("{branch}{}", summary.what),
+    ];
+    Row { cells, note: notes.join("; ") }
 }

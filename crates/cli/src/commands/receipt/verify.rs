@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use chio_core::bundle::BundleTrust;
 use chio_core::crypto::PublicKey;
 use chio_core::receipt::LoggedReceipt;
@@ -22,8 +22,8 @@ A bundle that `chio receipt export` made is checked as a whole: every receipt, t
 and that an authority that you trust vouches for the kernel that signed.
 
 Examples:
-  chio receipt verify receipt.json --trusted-key kernel.key
-  chio receipt verify --bundle day.json --authority authority.key";
+  chio receipt verify receipt.json --trusted-key kernel.pub
+  chio receipt verify --bundle day.json --authority authority.pub";
 
 /// Check that a receipt holds
 #[derive(Debug, clap::Args)]
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     /// A bundle of receipts
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// An authority that you trust, by public key or key file; can be repeated
-    #[arg(long, value_name = "KEY", requires = "bundle")]
+    /// An authority that you trust, by public key or key file, for a bundle; can be repeated
+    #[arg(long, value_name = "KEY")]
     authority: Vec<String>,
-    /// Accept receipts that no checkpoint covers yet
-    #[arg(long, requires = "bundle")]
+    /// Accept receipts of a bundle that no checkpoint covers yet
+    #[arg(long)]
     allow_pending: bool,
     /// A kernel that you trust, by public key or key file; can be repeated
     #[arg(long, value_name = "KEY")]
@@ -84,7 +84,15 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<Outcome> {
     }
     let path = args.file.clone().unwrap_or_default();
     let mut checks = Checks::default();
-    let report = match or_refused(read(io, &path))? {
+    let read = or_refused(read(io, &path))?;
+    if read.is_ok() && (args.allow_pending || !args.authority.is_empty()) {
+        bail!(
+            "--authority and --allow-pending are for bundles: a receipt alone does not say which \
+             authority vouches for its kernel. `chio receipt export --id ID --out bundle.json` \
+             writes one, to be checked with --bundle; --trusted-key names a kernel that you trust"
+        );
+    }
+    let report = match read {
         Ok(receipt) => examine(&receipt, &trusted, &mut checks),
         Err(refused) => checks.unreadable(&refused),
     };

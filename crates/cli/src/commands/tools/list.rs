@@ -6,12 +6,9 @@ use serde_json::{Value, json};
 use crate::io::Io;
 use crate::mcp_client::{McpClient, PlaceArgs};
 use crate::store_args::block_on;
-use crate::text;
+use crate::table::{Row, Table};
 
-/// How much of a description stands on a line.
-const MAX_ABOUT: usize = 72;
-/// How much of what is wrong with a tool stands on a line.
-const MAX_PROBLEM: usize = 300;
+const HEADS: [&str; 2] = ["TOOL", "ABOUT"];
 
 const HELP: &str = "\
 Asks the process that works on .chio (`chio up` or `chio serve`) over MCP, or the endpoint that is
@@ -45,29 +42,19 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> Result<()> {
         if let Some(server) = &args.server {
             tools.retain(|tool| client.parts_of(name(tool)).0 == Some(server));
             problems.retain(|problem| text_of(problem, "server") == server);
+            client.check_server(server)?;
         }
         Ok((client, tools, problems))
     })?;
     if args.json {
         io.json(&json!({"tools": tools, "problems": problems}))?;
     } else {
-        for tool in &tools {
-            io.say(line(&client, tool))?;
-            let repaired = tool.pointer("/_meta/chio/repaired").and_then(Value::as_array);
-            for repair in repaired.into_iter().flatten().filter_map(Value::as_str) {
-                io.say(format_args!(
-                    "  schema put right: {}",
-                    text::shortened(repair, MAX_PROBLEM)
-                ))?;
-            }
-        }
-        for problem in &problems {
-            let what = format!("{} {}", text_of(problem, "server"), text_of(problem, "tool"));
-            let why = text::shortened(text_of(problem, "problem"), MAX_PROBLEM);
-            io.say(format_args!("{:<28}  not listed: {why}", what.trim_end()))?;
-        }
-        if tools.is_empty() && problems.is_empty() {
+        let listed = tools.iter().map(|tool| row(&client, tool));
+        let rows: Vec<Row> = listed.chain(problems.iter().map(problem_row)).collect();
+        if rows.is_empty() {
             io.say("none")?;
+        } else {
+            Table::of(&HEADS, 0, &rows).write(io, rows)?;
         }
     }
     block_on(async {
@@ -84,12 +71,26 @@ fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A tool on one line, named as `chio call` takes it.
-fn line(client: &McpClient, tool: &Value) -> String {
+/// A tool, named as `chio call` takes it.
+fn row(client: &McpClient, tool: &Value) -> Row {
     let shown_name = match client.parts_of(name(tool)) {
         (Some(server), tool) => format!("{server} {tool}"),
         (None, tool) => tool.to_owned(),
     };
-    let about = text_of(tool, "description").lines().next().unwrap_or_default();
-    format!("{shown_name:<28}  {}", text::shortened(about, MAX_ABOUT))
+    let about = text_of(tool, "description").lines().next().unwrap_or_default().to_owned();
+    let repaired = tool.pointer("/_meta/chio/repaired").and_then(Value::as_array);
+    let repaired = repaired.into_iter().flatten().filter_map(Value::as_str);
+    let repaired: Vec<&str> = repaired.collect();
+    let note = match repaired.as_slice() {
+        [] => String::new(),
+        repairs => format!("schema put right: {}", repairs.join("; ")),
+    };
+    Row { cells: vec![shown_name, about], note }
+}
+
+/// A tool that cannot be called, and why.
+fn problem_row(problem: &Value) -> Row {
+    let what = format!("{} {}", text_of(problem, "server"), text_of(problem, "tool"));
+    let cells = vec![what.trim_end().to_owned(), "not listed".to_owned()];
+    Row { cells, note: text_of(problem, "problem").to_owned() }
 }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
 use uuid::Uuid;
 
 use crate::commands::CommandLine;
 use crate::files::Access;
 use crate::io::Io;
+use crate::look::Look;
 use crate::outcome;
 use crate::text;
 
 /// Columns of running text.
-const WIDTH: usize = 96;
+const WIDTH: usize = 80;
 
 /// A folder and a reader. The folder goes when the stage goes, unless it is to be kept.
 pub(super) struct Stage<'s, 'i> {
@@ -77,7 +77,7 @@ impl<'s, 'i> Stage<'s, 'i> {
         for line in as_typed(&words) {
             self.line(&line)?;
         }
-        let command = CommandLine::try_parse_from(std::iter::once(&"chio").chain(&words))?;
+        let command = CommandLine::read(std::iter::once(&"chio").chain(&words))?;
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         let mut io = Io {
             input: None,
@@ -86,6 +86,7 @@ impl<'s, 'i> Stage<'s, 'i> {
             folder: &self.folder,
             now: self.io.now,
             own: Arc::clone(&self.io.own),
+            look: Look::default(),
         };
         let result = command.run(&mut io);
         let code = outcome::finish(result, &mut io);
@@ -125,6 +126,7 @@ impl<'s, 'i> Stage<'s, 'i> {
             folder: &self.folder,
             now: self.io.now,
             own: Arc::clone(&self.io.own),
+            look: Look::default(),
         })
     }
 
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn commands_are_broken_before_an_option_and_quoted_for_a_shell() {
         assert_eq!(as_typed(&["key", "new"]), ["$ chio key new"]);
-        let long = "x".repeat(80);
+        let long = "x".repeat(64);
         let lines = as_typed(&["a", "--b", "{c}", "--d", &long, "--e"]);
         assert_eq!(lines, ["$ chio a --b '{c}' \\", &format!("    --d {long} --e")]);
     }

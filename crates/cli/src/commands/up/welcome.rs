@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::Args;
 use super::agent::Tokens;
 use crate::io::Io;
+use crate::policies::Held;
 use crate::program;
 use crate::runtime::{Runtime, Served};
 use crate::store_args::DEFAULT_FOLDER;
@@ -42,9 +43,19 @@ pub(super) fn print(
         let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
         io.field("tools", format_args!("{}: {}", manifest.server_id, tools.join(", ")))?;
     }
-    io.field("policy", runtime.policies.in_force.summary())?;
-    if let Some(trial) = &runtime.policies.on_trial {
-        io.field("on trial", trial.summary())?;
+    let policies = [("policy", Some(&runtime.policies.in_force))];
+    for (name, held) in
+        policies.into_iter().chain([("on trial", runtime.policies.on_trial.as_ref())])
+    {
+        // What is to be typed stays on one line.
+        let summary = held.map(Held::summary).unwrap_or_default();
+        match summary.split_once(": chio ") {
+            Some((line, command)) => {
+                io.list(name, [format!("{line}:"), format!("chio {command}")])?
+            }
+            None if summary.is_empty() => {}
+            None => io.field(name, summary)?,
+        }
     }
     for line in tokens.lines() {
         io.field("token", line)?;

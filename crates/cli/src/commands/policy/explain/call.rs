@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use chio_core::calendar::parse_utc;
 use chio_core::crypto::Keypair;
 use chio_core::fidelity::BridgeFidelity;
 use chio_core::governance::ModelMetadata;
@@ -18,6 +17,7 @@ use chio_policy::cases::plain_tool;
 use chio_policy::example::ExampleCall;
 use serde_json::{Map, Value};
 
+use crate::date;
 use crate::files::{is_dash, unreadable};
 use crate::io::Io;
 use crate::strict_input;
@@ -55,8 +55,8 @@ pub(super) struct CallArgs {
     /// Who calls; each name is another agent [default: agent]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// When: 2026-09-24T12:00:00Z or Unix seconds [default: now]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// When [default: now]
+    #[arg(long, value_name = "TIME", value_parser = date::parse)]
     at: Option<u64>,
     /// The tool's input schema, as JSON
     #[arg(long, value_name = "JSON")]
@@ -177,10 +177,4 @@ fn not_blank(text: &str) -> Result<String, String> {
 fn money(text: &str) -> Result<MonetaryAmount, String> {
     MonetaryAmount::parse(text)
         .ok_or_else(|| "expected minor units and a currency, such as `500 USD`".to_owned())
-}
-
-fn time(text: &str) -> Result<u64, String> {
-    let seconds = text.parse().ok().or_else(|| parse_utc(text));
-    seconds
-        .ok_or_else(|| "expected a time such as 2026-09-24T12:00:00Z, or Unix seconds".to_owned())
 }

@@ -7,24 +7,13 @@ use anyhow::Result;
 
 use super::tree::Found;
 use crate::commands::receipt::bundle;
-use crate::files::shown;
 use crate::io::Io;
 use crate::outcome::Refused;
 
 /// Reads what was exported.
 pub(super) fn read(io: &mut Io<'_>, files: &[PathBuf]) -> Result<Vec<Found>> {
-    let mut all = Vec::new();
-    for file in files {
-        let entries = bundle::read(io, file)?.entries;
-        for entry in &entries {
-            // Whose key it is, `chio receipt verify --bundle` tells; that it is what was signed, we do.
-            entry.receipt.verify().map_err(|error| {
-                Refused::new(format!("{}: {}: {error}", shown(file), entry.receipt.id()))
-            })?;
-        }
-        all.extend(entries.into_iter().map(|entry| Found::new(entry.receipt, entry.log_id)));
-    }
-    Ok(all)
+    let entries = bundle::entries(io, files)?;
+    Ok(entries.into_iter().map(|entry| Found::new(entry.receipt, entry.log_id)).collect())
 }
 
 /// The trace that a name is in, and all receipts of the act: those of the trace, and those that
