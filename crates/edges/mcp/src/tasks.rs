@@ -165,7 +165,11 @@ fn ttl(wanted: &Value, usual: Duration, max: Duration) -> Result<Duration, RpcEr
 
 fn status(view: &TaskView) -> Status {
     match view.state {
-        TaskState::Waiting | TaskState::Running | TaskState::Failed => Status::Failed,
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Asking
+        | TaskState::Failed
+        | TaskState::Rejected => Status::Failed,
         // A tool that says that it failed has.
         TaskState::Completed if says_error(view) => Status::Failed,
         TaskState::Completed => Status::Completed,

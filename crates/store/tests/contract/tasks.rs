@@ -60,9 +60,9 @@ async fn end_at(
     end: Option<TaskEnd>,
     closed_at: u64,
 ) {
-    let Entry { body, closes } = closing(number, intent, Vec::new());
+    let Entry { body, closes, .. } = closing(number, intent, Vec::new());
     let closes = closes.map(|closes| Closing { task: end, closed_at, ..closes });
-    ledger.append(Entry { body, closes }).await.unwrap();
+    ledger.append(Entry { closes, ..Entry::new(body) }).await.unwrap();
 }
 
 async fn seen(world: &World, id: &str, now: u64) -> Result<Task, TaskRefused> {

@@ -84,7 +84,7 @@ async fn a_task_that_was_claimed_by_a_killed_process_is_swept() {
     let store = scratch.open().await;
     let survivor = store.take_slot(None).await.unwrap().ledger;
     let shared = store.shared();
-    shared.create_task(task("a"), 1).await.unwrap().unwrap();
+    shared.create_task(task("a"), TaskQuota::of_open(1)).await.unwrap().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_process_that_is_killed_while_it_waits", "--nocapture"])
         .env(CLAIM_FOLDER, scratch.path())

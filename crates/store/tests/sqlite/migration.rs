@@ -135,7 +135,7 @@ async fn an_older_store_keeps_everything_and_learns_the_rest() {
     assert!(matches!(slot.ledger.reserve(fourth()).await.unwrap(), Reserved::Held { .. }));
     assert!(matches!(slot.ledger.reserve(fourth()).await.unwrap(), Reserved::Exhausted { .. }));
     // What is new works.
-    shared.create_task(task("a"), 1).await.unwrap().unwrap();
+    shared.create_task(task("a"), TaskQuota::of_open(1)).await.unwrap().unwrap();
     let all = Opening { waits_for: Some(request("r")), ..claiming("a") };
     assert!(matches!(slot.ledger.open(all).await.unwrap(), Opened::At(_)));
     assert!(shared.approval("r").await.unwrap().is_some());

@@ -44,9 +44,9 @@ pub(super) async fn answer_json_rpc(
             return Ok(respond(RequestId::NULL, Err(error)));
         }
         Err(rejected) => {
-            let response = rejected.into_answer();
-            let reply = response.map(|response| json(StatusCode::OK, response.to_text()));
-            return Ok(reply.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
+            // What is no message is no notification either.
+            let id = rejected.answer_to.unwrap_or(RequestId::NULL);
+            return Ok(respond(id, Err(*rejected.error)));
         }
     };
     // A notification has no response, whatever comes of it.
