@@ -340,6 +340,32 @@ impl DeferredTasks {
         presented: Presented,
         caller: Arc<dyn Caller>,
     ) -> Result<TaskView, TaskError> {
+        self.result_or(None, id, owner, presented, caller).await
+    }
+
+    /// The task's result when it is refused for this reason: a task that waits ends with a receipt that
+    /// says so.
+    ///
+    /// # Errors
+    /// As [`Self::result`].
+    pub async fn refuse(
+        &self,
+        denial: Denial,
+        id: &str,
+        owner: &PublicKey,
+        caller: Arc<dyn Caller>,
+    ) -> Result<TaskView, TaskError> {
+        self.result_or(Some(denial), id, owner, Presented::default(), caller).await
+    }
+
+    async fn result_or(
+        &self,
+        refusal: Option<Denial>,
+        id: &str,
+        owner: &PublicKey,
+        presented: Presented,
+        caller: Arc<dyn Caller>,
+    ) -> Result<TaskView, TaskError> {
         let task = self.find(id, owner).await?;
         if task.state != TaskState::Waiting {
             return self.view(task).await;
@@ -350,11 +376,12 @@ impl DeferredTasks {
         }
         let may_run = kept.is_in_time(self.orchestrator.now());
         let is_cancelled = caller.cancellation().is_cancelled();
-        if presented.dpop_proof.is_none() && kept.asks_for_proof() && may_run && !is_cancelled {
+        let will_run = may_run && !is_cancelled && refusal.is_none();
+        if presented.dpop_proof.is_none() && kept.asks_for_proof() && will_run {
             // A request without a proof spoils nothing for the one that has it.
             return self.view(task).await;
         }
-        let request = kept.into_request(id, presented);
+        let request = OrchestratedRequest { refusal, ..kept.into_request(id, presented) };
         let context = request.protocol_context.clone();
         let caller = TaskCaller::new(caller, context, self.state_of);
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {

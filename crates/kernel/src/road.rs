@@ -58,7 +58,7 @@ impl Inner {
         let is_task = task_id.is_some() || call.task.is_some();
         draft.task = call.task.take();
         if let Some(task_id) = task_id
-            && let Err(error) = self.claim(task_id, &call, &mut draft).await
+            && let Err(error) = self.claim(task_id, &call, &*caller, &mut draft).await
         {
             // Another call may have the task; no intent of this one is open.
             ticket.leave(error.ran_nothing());

@@ -69,7 +69,7 @@ impl Kind {
     /// The code in the dialect of Chio's documents, which knows only JSON-RPC's own.
     const fn seed_code(self) -> i64 {
         match (self, self.code()) {
-            (Self::ContentType | Self::MediaType | Self::Version, _) => RpcError::INVALID_REQUEST,
+            (Self::MediaType | Self::Version, _) => RpcError::INVALID_REQUEST,
             (_, (_, Some(_))) => RpcError::INVALID_PARAMS,
             (_, (code, None)) => code,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chio_core::capability::DpopProof;
 use chio_core::crypto::PublicKey;
-use chio_cross_protocol::{CapabilityBridge, DetachOnDrop, Presented, Session, TaskError};
+use chio_cross_protocol::{CapabilityBridge, Denial, DetachOnDrop, Presented, Session, TaskError};
 use chio_edge::limits::{CallerWaits, ConcurrencyPermit};
 use chio_net::memory::HeldMemory;
 
@@ -26,6 +26,14 @@ const MOST_DUE: usize = 1024;
 /// A permit to run the call of a task, and what is dropped when the caller leaves.
 pub(crate) type Permit = (ConcurrencyPermit, CallerWaits);
 
+/// What comes with the request that runs a task.
+pub(crate) enum Brings {
+    /// A proof of possession, if there is one.
+    Proof(Option<Box<DpopProof>>),
+    /// Why it is refused.
+    Refusal(Denial),
+}
+
 /// A permit for the call of a task.
 pub(crate) fn acquire(shared: &EdgeState, entry: &TaskEntry) -> Result<Permit, Fault> {
     let busy = || Fault::new(Kind::Busy, "expected fewer calls at once");
@@ -43,14 +51,13 @@ pub(crate) async fn run(
     entry: TaskEntry,
     (permit, waits): Permit,
     session: Session,
-    proof: Option<Box<DpopProof>>,
+    brings: Brings,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let before = Arc::clone(&entry.record);
     if shared.tasks.insert(entry.clone(), None, shared.orchestrator.now()).is_err() {
         // Another request has just begun it.
         return Ok(before);
     }
-    let presented = Presented { dpop_proof: proof, approval: None };
     // The request that asks for it is small; the store has the message.
     let held = HeldMemory::of_process(0);
     let TaskEntry { owner, cancellation, ended, .. } = entry;
@@ -60,7 +67,13 @@ pub(crate) async fn run(
         // Also when the call panics, requests that wait for its end continue.
         let _ended = ended.drop_guard();
         let id = &before.id;
-        let view = runner.deferred.result(id, &owner, presented, caller).await;
+        let view = match brings {
+            Brings::Refusal(denial) => runner.deferred.refuse(denial, id, &owner, caller).await,
+            Brings::Proof(dpop_proof) => {
+                let presented = Presented { dpop_proof, approval: None };
+                runner.deferred.result(id, &owner, presented, caller).await
+            }
+        };
         runner.tasks.remove(id);
         let view = view.map_err(|error| task_fault(id, &error))?;
         Ok(Arc::new(TaskRecord::from_view(view)))
@@ -82,7 +95,8 @@ pub(crate) fn start(
     let permit = acquire(shared, &entry)?;
     let shared = Arc::clone(shared);
     // The permit counts it as one whose client waits: what was accepted makes room for nothing.
-    tokio::spawn(async move { run(&shared, entry, permit, session, proof).await.map(drop) });
+    let brings = Brings::Proof(proof);
+    tokio::spawn(async move { run(&shared, entry, permit, session, brings).await.map(drop) });
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use crate::error::{Fault, Kind};
 use crate::message::SendRequest;
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskRecord};
-use crate::running::{acquire, entry, run, start};
+use crate::running::{Brings, acquire, entry, run, start};
 use crate::sent::{Arrives, OnItsWay};
 use crate::service::EdgeState;
 use crate::tasks::{fault_of, look, settled};
@@ -189,14 +189,14 @@ async fn answer(
     let Prepared { mut request, record, expires_at } = prepared;
     let (record, owner) = (Arc::new(record), request.agent.clone());
     // An answer that is refused is refused now.
-    let is_refused = shared.orchestrator.check_token(&request.token).await.is_err();
+    let refused = shared.orchestrator.check_token(&request.token).await.err();
     let entry = entry(shared, &owner, &record);
-    let waits = wanted == Wanted::Result || is_refused;
+    let waits = wanted == Wanted::Result || refused.is_some();
     // Without room, the question stands.
     let permit = if waits { Some(acquire(shared, &entry)?) } else { None };
     let proof = request.dpop_proof.take();
     let due_at = match wanted {
-        Wanted::Task if !is_refused => expires_at,
+        Wanted::Task if refused.is_none() => expires_at,
         _ => shared.orchestrator.now().saturating_add(HEAD_START),
     };
     let names = names_of(principal, &record, None, Some(due_at));
@@ -204,7 +204,8 @@ async fn answer(
     answered.map_err(|error| not_stored(&error))?;
     let session = principal.session.clone();
     if let Some(permit) = permit {
-        return run(shared, entry, permit, session, proof).await;
+        let brings = refused.map_or(Brings::Proof(proof), Brings::Refusal);
+        return run(shared, entry, permit, session, brings).await;
     }
     if wanted == Wanted::Begun {
         // Where there is no room, it begins when there is.

@@ -18,7 +18,7 @@ use crate::caller::A2aCaller;
 use crate::error::{Fault, Kind};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{TaskEntry, TaskRecord};
-use crate::running::{acquire, entry, run, start};
+use crate::running::{Brings, acquire, entry, run, start};
 use crate::service::EdgeState;
 
 /// How long a cancelled call may take to end.
@@ -84,7 +84,7 @@ pub(crate) async fn get(
     if waits {
         let entry = entry(shared, owner, &record);
         let permit = acquire(shared, &entry)?;
-        return run(shared, entry, permit, session, proof).await;
+        return run(shared, entry, permit, session, Brings::Proof(proof)).await;
     }
     // Where there is no room, it begins when there is.
     let _ = start(shared, owner, &record, session, proof);

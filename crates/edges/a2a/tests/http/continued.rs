@@ -219,9 +219,7 @@ async fn a_context_belongs_to_the_caller_who_named_it_first_or_was_given_it() {
 async fn a_message_refers_to_tasks_of_its_caller_alone() {
     let world = World::with(&["echo"]).await;
     let bob = serde_json::to_string(&world.token(BOB, "cap-b")).unwrap();
-    let mut later = message("later");
-    later["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", later).send().await.result()["task"].clone();
+    let waiting = world.deferred("later").await;
     let task = world.task("hello").await;
     let about = |ids: Vec<Value>| {
         let mut params = message("x");
