@@ -54,7 +54,7 @@ pub(crate) fn claimed(
     };
     let context = Arc::new(Context(context_id.clone()));
     let entry = TaskEntry::idle(owner.clone(), context, false, &shared.closing);
-    shared.contexts.insert(entry, None, now).map_err(|_| foreign_context())?;
+    shared.contexts.insert(entry, now).map_err(|_| foreign_context())?;
     Ok(context_id)
 }
 

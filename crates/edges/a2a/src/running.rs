@@ -54,7 +54,7 @@ pub(crate) async fn run(
     brings: Brings,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let before = Arc::clone(&entry.record);
-    if shared.tasks.insert(entry.clone(), None, shared.orchestrator.now()).is_err() {
+    if shared.tasks.insert(entry.clone(), shared.orchestrator.now()).is_err() {
         // Another request has just begun it.
         return Ok(before);
     }

@@ -251,7 +251,7 @@ async fn call_tool(
     let record = Arc::new(record);
     let entry = entry(shared, &request.agent, &record);
     let (permit, _waits) = acquire(shared, &entry)?;
-    let inserted = shared.tasks.insert(entry.clone(), None, shared.orchestrator.now());
+    let inserted = shared.tasks.insert(entry.clone(), shared.orchestrator.now());
     inserted.map_err(|_| Fault::unreleased())?;
     let Begun { message_id, held, arrives, .. } = begun;
     let names = names_of(principal, &record, message_id, None);

@@ -15,6 +15,9 @@ use security::{Requirements, Scheme};
 /// The most skills that a card may have.
 const MAX_SKILLS: usize = 1000;
 
+/// The most characters of a name that an error repeats.
+const MAX_SHOWN: usize = 200;
+
 /// The parts of a card that count.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
@@ -218,7 +221,7 @@ fn capabilities(raw: RawCapabilities) -> Result<Capabilities, AgentError> {
     match extensions.find(|extension| extension.required == Some(true)) {
         None => Ok(raw.known),
         Some(extension) => {
-            let uri = printable(extension.uri.as_deref().unwrap_or_default()).into_owned();
+            let uri = printable(extension.uri.as_deref().unwrap_or_default(), MAX_SHOWN);
             let problem = format!("expected no extension to be required, found `{uri}`");
             Err(AgentError::Protocol(problem))
         }

@@ -337,3 +337,28 @@ pub(crate) fn write_meta(connection: &Connection, key: &str, value: &str) -> rus
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?;
     statement.execute([key, value]).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::{FIRST, SECOND, THIRD, VERSION, take_steps, version};
+
+    #[test]
+    fn tasks_of_an_earlier_schema_stay_as_they_were() {
+        let database = Connection::open_in_memory().unwrap();
+        for step in [FIRST, SECOND, THIRD] {
+            database.execute_batch(step).unwrap();
+        }
+        let old = "INSERT INTO tasks VALUES
+            ('t', 'aa', 'a2a', 'fs', 7, 307, 'completed', 'r', NULL, x'', x'0102')";
+        database.execute(old, []).unwrap();
+        database.pragma_update(None, "user_version", 3).unwrap();
+        take_steps(&database, &String::new).unwrap();
+        assert_eq!(version(&database).unwrap(), VERSION);
+        let sql = "SELECT account || updated_at || expires_at || kept_for || size || receipt_id
+                   || hex(result) || coalesce(due_at, '-') FROM tasks WHERE id = 't'";
+        let found: String = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(found, "aa730702r0102-");
+    }
+}

@@ -16,7 +16,8 @@ use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
 use chio_kernel::store::{
     Alternative, Appended, ApprovalState, Closing, Entry, Intent, LogStore, NewTask, ProofUse,
-    Reservation, Reserved, RevocationStore, StoreError, TaskStore, UseRefused,
+    Reservation, Reserved, RevocationStore, StoreError, TaskIndex, TaskQuota, TaskStore,
+    UseRefused,
 };
 
 use super::SqliteStore;
@@ -77,7 +78,7 @@ async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
     let log = store.logs().await.unwrap().len();
     assert_eq!(log, 1);
     let half = store.writer.run(|database| {
-        database.append(1, b"half", None)?;
+        database.append(1, &entry("half"))?;
         database.revoke("half", 1)?;
         Err::<(), _>(StoreError::Refused("half-way".to_owned()))
     });
@@ -346,7 +347,7 @@ async fn what_is_asked_often_is_found_by_an_index() {
         (OPEN_OF_ACCOUNT, "SEARCH tasks USING INDEX tasks_open (account=?)"),
         (BY_MESSAGE, "SEARCH tasks USING INDEX tasks_by_message (message=?)"),
         (FOREIGN_CONTEXT, "SEARCH tasks USING INDEX tasks_by_context (context=?)"),
-        (DUE, "SEARCH tasks USING INDEX tasks_due (protocol=? AND due_at<?)"),
+        (DUE, "SEARCH tasks USING INDEX tasks_due (protocol=? AND due_at>? AND due_at<?)"),
         (OPEN_OF_SUBJECT, "SEARCH approvals USING INDEX approvals_by_subject (subject=?)"),
     ];
     let explain = move |database: &mut Database| {

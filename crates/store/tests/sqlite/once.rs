@@ -8,7 +8,7 @@ use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_core::signed::Signed;
 use chio_kernel::store::{
     Answered, ApprovalState, ApprovalUse, Ledger, NewTask, Opened, Opening, ProofUse, Reservation,
-    Reserved, TaskRefused, UseRefused,
+    Reserved, TaskQuota, TaskRefused, UseRefused,
 };
 
 use crate::support::{Scratch, caller, claiming, closing, free, opening, request, task};
