@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use chio_edge::{SettingValue, Settings};
 use chio_mcp_edge::{EDGE, SUPPORTED};
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 
 use crate::duration;
 use crate::runtime::EdgeConfig;
@@ -20,10 +20,7 @@ pub(crate) struct VersionArgs {
 }
 
 fn versions() -> PossibleValuesParser {
-    let offered = SUPPORTED.map(PossibleValue::new);
-    // Of the last one only the opening of sessions is spoken, for clients that do so.
-    let other = PossibleValue::new("2026-07-28").hide(true);
-    PossibleValuesParser::new(offered.into_iter().chain([other]))
+    PossibleValuesParser::new(SUPPORTED)
 }
 
 impl VersionArgs {

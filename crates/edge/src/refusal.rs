@@ -101,6 +101,6 @@ impl From<TooMany> for Refusal {
 
 impl From<OriginError> for Refusal {
     fn from(error: OriginError) -> Self {
-        Self { status: StatusCode::FORBIDDEN, ..Self::unauthenticated(error.to_string()) }
+        Self::malformed(StatusCode::FORBIDDEN, error.to_string())
     }
 }

@@ -150,7 +150,7 @@ impl<'a> CallContext<'a> {
     }
 
     /// Whether the call did not reach the tool.
-    pub(crate) fn is_not_sent(&self) -> bool {
+    pub fn is_not_sent(&self) -> bool {
         self.state.lock().not_sent
     }
 

@@ -30,6 +30,8 @@ pub struct GuardInput<'a> {
     pub arguments: &'a Value,
     /// How many bytes the arguments have in their canonical form.
     pub argument_bytes: usize,
+    /// What the request says for the server besides its arguments.
+    pub meta: Option<&'a Value>,
     /// The tool as its server publishes it.
     pub tool: Option<&'a ToolDefinition>,
     /// The grant of the token that is tried first, by its place in the scope.
@@ -74,6 +76,7 @@ impl<'a> GuardInput<'a> {
             tool_name: &call.tool_name,
             arguments: &call.arguments,
             argument_bytes: draft.argument_bytes,
+            meta: call.meta.as_ref(),
             tool: Some(tool),
             grant_index: 0,
             cost: None,

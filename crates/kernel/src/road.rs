@@ -17,6 +17,7 @@ mod verify;
 
 use std::sync::Arc;
 
+use chio_core::registry::ErrorCode;
 use tokio::time::Instant;
 
 pub use read::{Read, ReadOutcome, ReadRequest};
@@ -81,7 +82,7 @@ impl Inner {
     /// denial at any of them ends the call there.
     async fn run_stages(
         &self,
-        call: Box<ToolCall>,
+        mut call: Box<ToolCall>,
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Ending, Stop> {
@@ -98,7 +99,9 @@ impl Inner {
             // Much may have changed while the call waited for an answer.
             draft.deadline = Instant::now() + self.config.limits.deadline;
             self.check_open(&call)?;
-            draft.judge_by(self.pipeline());
+            let problem =
+                |_| Denial::by_kernel(ErrorCode::InternalError, "`_meta` cannot be recorded");
+            draft.judge_by(self.pipeline(), &mut call).map_err(problem)?;
             decided = self.decide(&call, caller, draft).await?;
         }
         let (permit, held) = self.reserve(decided.guarded, draft).await?;

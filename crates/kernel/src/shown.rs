@@ -247,6 +247,7 @@ impl Inner {
             tool_name: &tool.name,
             arguments: &arguments,
             argument_bytes: 2,
+            meta: None,
             tool: Some(tool),
             grant_index: 0,
             cost: None,

@@ -107,6 +107,7 @@ impl ExampleCall {
             tool_name: &self.tool_name,
             arguments: &self.arguments,
             argument_bytes: canonical::size(&self.arguments).map_or(usize::MAX, |size| size.bytes),
+            meta: None,
             tool: self.tool.as_ref(),
             grant_index: 0,
             cost: self.cost.as_ref(),

@@ -137,9 +137,22 @@ impl Facts {
     /// # Errors
     /// When it takes more work than there is.
     pub fn of(tool_name: &str, arguments: &Value, work: &Work) -> Result<Self, Spent> {
+        Self::of_request(tool_name, arguments, None, work)
+    }
+
+    /// As [`Facts::of`], with what the request says besides its arguments: a server may heed it.
+    fn of_request(
+        tool_name: &str,
+        arguments: &Value,
+        meta: Option<&Value>,
+        work: &Work,
+    ) -> Result<Self, Spent> {
         let tool = names::recognised(tool_name);
         let mut walk = Walk::new(tool, work);
         walk.value(Class::Other, arguments, 0);
+        if let Some(meta) = meta {
+            walk.value(Class::Other, meta, 0);
+        }
         if names::reads_library(tool_name) {
             walk.only_networks();
         }
@@ -160,7 +173,7 @@ impl Facts {
     /// When it takes more work than the call may cause, or the guards of another crate have put
     /// something else in their place.
     pub fn of_call<'a>(input: &GuardInput<'a>) -> Result<&'a Self, String> {
-        let make = || Self::of(input.tool_name, input.arguments, input.work);
+        let make = || Self::of_request(input.tool_name, input.arguments, input.meta, input.work);
         let made = input.memo.get_or_make(make).map_err(|spent| spent.to_string())?;
         made.ok_or_else(|| "what the call does was worked out otherwise".to_owned())
     }

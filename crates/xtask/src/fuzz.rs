@@ -9,9 +9,11 @@ use crate::shell::{cargo, command, outcome, read};
 use crate::steps::Outcome;
 use crate::{Usage, tree};
 
-/// Two seconds for each target, built as the tests are: enough to see that all of them still run.
-pub(crate) const SMOKE: &[&str] =
-    &["run", "-p", "chio-testkit", "--features", "policy", "--bin", "fuzz", "--", "--seconds", "2"];
+/// Two seconds for each target, with what was built with the tests: enough to see that all of them
+/// still run.
+pub(crate) fn smoke() -> Command {
+    command(&tree::built("fuzz").to_string_lossy(), &["--seconds", "2"])
+}
 
 /// What makes a stable compiler count which code an input reaches, as libFuzzer needs it.
 const COVERAGE_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions \

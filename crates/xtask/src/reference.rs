@@ -7,7 +7,7 @@ use crate::shell::{cargo, outcome};
 use crate::steps::Outcome;
 
 /// The test that compares the page, and writes it when it is told to.
-const TEST: &[&str] = &["test", "-q", "-p", "chio-policy", "--test", "guards", "reference"];
+const TEST: &[&str] = &["test", "-q", "--workspace", "--test", "guards", "reference"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     no_arguments(arguments)?;

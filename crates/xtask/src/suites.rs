@@ -8,6 +8,7 @@ mod install;
 pub(crate) mod receipts;
 pub(crate) mod script;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -17,8 +18,9 @@ use crate::shell::cargo;
 use crate::steps::{Outcome, Steps};
 use crate::{Usage, tree};
 
+/// With an example, which makes the features those that tests are built with: nothing is built twice.
 const BUILD: &[&str] =
-    &["build", "-p", "chio-cli", "-p", "chio-testkit", "--bin", "chio", "--bin", "mcp-fixture"];
+    &["build", "--workspace", "--bin", "chio", "--bin", "mcp-fixture", "--example", "throughput"];
 
 /// Where everything is.
 pub(crate) struct Rig {
@@ -67,6 +69,15 @@ pub(crate) fn as_step(parts: &[Part]) -> Outcome {
     judge(&steps)
 }
 
+/// Installs what parts need, beside other work; the parts tell what could not be installed.
+pub(crate) fn install(parts: impl Iterator<Item = &'static Part>) {
+    let rig = Rig::new();
+    let needs: BTreeSet<&str> = parts.flat_map(|part| part.needs).copied().collect();
+    for need in needs {
+        let _ = install::ready(&rig, need);
+    }
+}
+
 fn judge(steps: &Steps) -> Outcome {
     let (passed, failed, skipped) = steps.count();
     if failed > 0 {
@@ -106,12 +117,8 @@ impl Part {
 
 impl Rig {
     fn new() -> Self {
-        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        // Cargo takes a relative folder from where it runs, which for our steps is the root.
-        let root = tree::root();
-        let target = root.join(target);
-        let binary = |name: &str| target.join("debug").join(name);
-        Self { chio: binary("chio"), fixture: binary("mcp-fixture"), target, root }
+        let (root, target) = (tree::root(), tree::target());
+        Self { chio: tree::built("chio"), fixture: tree::built("mcp-fixture"), target, root }
     }
 
     /// The Node.js that runs what is written in JavaScript.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Context, Result};
 
@@ -47,6 +48,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
     steps.run("advisories", deps::advisories);
     steps.run("node", node);
 
+    // Packages come over the network while the compiler is at work.
+    let installing = thread::spawn(|| suites::install(mcp::PARTS.iter().chain(a2a::PARTS)));
     let built = steps.command("build", cargo(BUILD));
     let mut docs = cargo(DOCS);
     docs.env("RUSTDOCFLAGS", "-D warnings");
@@ -55,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
         ("tests", cargo(TESTS)),
         ("doc tests", cargo(DOC_TESTS)),
         ("docs", docs),
-        ("fuzz", cargo(fuzz::SMOKE)),
+        ("fuzz", fuzz::smoke()),
         ("benches", cargo(BENCHES)),
     ];
     for (name, mut command) in rest {
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
             steps.skip(name, "the build failed");
         }
     }
+    let _ = installing.join();
     for (name, parts) in [("mcp suites", mcp::PARTS), ("a2a suites", a2a::PARTS)] {
         if built {
             steps.run(name, || Ok(suites::as_step(parts)));
@@ -79,9 +83,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool> {
 
 /// An empty file for the tests that skip.
 fn fresh_skips() -> Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    // Cargo takes a relative folder from where it runs, which for our steps is the root.
-    let target = tree::root().join(target);
+    let target = tree::target();
     let skips = target.join("test-skips.txt");
     fs::create_dir_all(&target).and_then(|()| fs::write(&skips, "")).context("no target folder")?;
     Ok(skips)

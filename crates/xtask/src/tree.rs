@@ -21,6 +21,17 @@ pub(crate) fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
+/// Where cargo builds; it takes a relative folder from where it runs, which for our steps is the root.
+pub(crate) fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target)
+}
+
+/// A binary that was built with the tests.
+pub(crate) fn built(name: &str) -> PathBuf {
+    target().join("debug").join(name)
+}
+
 /// The text files with a wanted path, in order, at or below those of `places` that exist.
 pub(crate) fn texts(
     root: &Path,

@@ -170,7 +170,7 @@ fn beside(kinds: &[Kind], time: Duration) -> (Duration, f64, usize) {
 }
 
 pub(crate) fn run(scale: Scale) {
-    let time = scale.turn * 6;
+    let time = scale.turn * 20;
     let (floor, at_rest, calls) = beside(&[Kind::Ordinary], time);
     let (ours, most, beside_hostile) = beside(&HOSTILE, time);
     println!("\nechoes of {HONEST} honest sessions beside {OTHERS} hostile clients, none failed");

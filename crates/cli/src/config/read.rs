@@ -388,7 +388,7 @@ mod tests {
     fn servers_are_read_with_all_that_they_are_started_with() {
         let text = "store: data\nservers:\n  - id: files\n    command: [npx, -y, files]\n    \
                     env: {KEY: value}\n    pass_env: [TOKEN]\n    folder: work\n    shared: true\n    \
-                    start_timeout: 5m\n  \
+                    late_messages: false\n    start_timeout: 5m\n  \
                     - id: demo\n";
         let config = read(text).unwrap();
         assert_eq!(config.server_ids(), ["files", "demo"]);
@@ -399,6 +399,7 @@ mod tests {
             pass_env: vec!["TOKEN".to_owned()],
             folder: Some("/x/work".into()),
             sharing: Sharing::Shared,
+            never_late: true,
             start_timeout: Some(std::time::Duration::from_secs(300)),
         };
         assert_eq!(format!("{:?}", config.servers[0]), format!("{files:?}"));

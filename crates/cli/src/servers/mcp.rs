@@ -42,6 +42,13 @@ pub(super) const KIND: ServerKind = ServerKind {
         Key::new("folder", "a folder", "that of the file", "where it works"),
         Key::new("shared", "true or false", "false", "whether all sessions share one child"),
         Key::new(
+            "late_messages",
+            "true or false",
+            "true",
+            "whether a shared child may speak of a call after its answer: then for 10 seconds what \
+             names no call reaches no other session",
+        ),
+        Key::new(
             "start_timeout",
             "a time such as `5m`",
             "2m",
@@ -67,6 +74,8 @@ pub(crate) struct McpCommand {
     pub(crate) folder: Option<PathBuf>,
     /// Which sessions share a child.
     pub(crate) sharing: Sharing,
+    /// Whether a shared child says nothing of a call after its answer.
+    pub(crate) never_late: bool,
     /// How long it may take to start, where that is not the usual time.
     pub(crate) start_timeout: Option<Duration>,
 }
@@ -85,6 +94,9 @@ impl McpCommand {
         options.sharing = self.sharing;
         let limits = &mut options.limits;
         limits.initialize = self.start_timeout.unwrap_or(limits.initialize);
+        if self.never_late {
+            limits.late = Duration::ZERO;
+        }
         Ok(options)
     }
 
@@ -218,6 +230,7 @@ fn read(section: &Section<'_>, paths: &Paths<'_>) -> Option<McpCommand> {
     // An empty path is where we are.
     let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
     let start_timeout = section.duration("start_timeout");
+    let never_late = !section.flag("late_messages", true);
     let id = id.text.to_owned();
-    Some(McpCommand { id, command, env, pass_env, folder, sharing, start_timeout })
+    Some(McpCommand { id, command, env, pass_env, folder, sharing, never_late, start_timeout })
 }

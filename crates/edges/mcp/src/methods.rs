@@ -72,36 +72,48 @@ pub(crate) fn streams(method: &str) -> bool {
     matches!(method, "tools/call" | "tasks/result")
 }
 
-/// Handles a request. Gives no response when its client has cancelled it meanwhile.
-pub(crate) async fn handle_request(
+/// Takes a request in at once, so that what is read after it can cancel it; the rest is handled as it
+/// is waited for. There is no response when its client has cancelled it meanwhile.
+pub(crate) fn handle_request(
     session: &Arc<McpSession>,
     request: Request,
     stream: StreamId,
     credentials: Credentials,
-) -> Option<Response> {
-    let id = request.id.clone();
-    let mut cancellation = None;
-    let outcome = run_request(session, request, stream, credentials, &mut cancellation).await;
-    // What ends with the session was not cancelled by the client.
-    let ended = session.ended.is_cancelled();
-    let cancelled = !ended && cancellation.is_some_and(|it: CancellationToken| it.is_cancelled());
-    (!cancelled).then(|| Response { id, outcome: outcome.map(Into::into) })
+) -> impl Future<Output = Option<Response>> + Send + use<> {
+    let (session, id) = (Arc::clone(session), request.id.clone());
+    let admitted = admit(&session, request);
+    async move {
+        let admitted = match admitted {
+            Ok(Some(admitted)) => admitted,
+            Ok(None) => return Some(Response { id, outcome: Ok(json!({}).into()) }),
+            Err(error) => return Some(Response::err(id, error)),
+        };
+        let cancellation = admitted.cancellation.clone();
+        let outcome = run_request(&session, admitted, stream, credentials).await;
+        // What ends with the session was not cancelled by the client.
+        let cancelled = !session.ended.is_cancelled() && cancellation.is_cancelled();
+        (!cancelled).then(|| Response { id, outcome: outcome.map(Into::into) })
+    }
 }
 
-async fn run_request(
-    session: &Arc<McpSession>,
-    request: Request,
-    stream: StreamId,
-    credentials: Credentials,
-    cancelled: &mut Option<CancellationToken>,
-) -> Result<Value, RpcError> {
+/// A request that runs.
+struct Admitted {
+    id: RequestId,
+    method: String,
+    params: Map<String, Value>,
+    cancellation: CancellationToken,
+    running: Running,
+}
+
+/// Counts a request among those that run; none for a ping.
+fn admit(session: &Arc<McpSession>, request: Request) -> Result<Option<Admitted>, RpcError> {
     session.touch();
     let Request { id, method, params } = request;
     if id.is_null() {
         return Err(invalid("expected a request id that is not null"));
     }
     match method.as_str() {
-        "ping" => return Ok(json!({})),
+        "ping" => return Ok(None),
         "initialize" => {
             return Err(invalid("expected one `initialize` for a session, found another"));
         }
@@ -115,7 +127,16 @@ async fn run_request(
     }
     let params = params.into_object()?;
     let (cancellation, running) = session.begin(&id)?;
-    *cancelled = Some(cancellation.clone());
+    Ok(Some(Admitted { id, method, params, cancellation, running }))
+}
+
+async fn run_request(
+    session: &Arc<McpSession>,
+    admitted: Admitted,
+    stream: StreamId,
+    credentials: Credentials,
+) -> Result<Value, RpcError> {
+    let Admitted { id, method, params, cancellation, running } = admitted;
     let running = Some(running);
     let context =
         RequestContext { session, id, params, stream, cancellation, credentials, running };
@@ -154,17 +175,30 @@ async fn dispatch(method: &str, context: RequestContext<'_>) -> Result<Value, Rp
     }
 }
 
-/// Handles a notification.
-pub(crate) async fn handle_notification(session: &Arc<McpSession>, notification: Notification) {
+/// Takes a notification in: what it changes of the session is changed at once. What is left, for
+/// servers, is done as it is waited for.
+pub(crate) fn handle_notification(
+    session: &Arc<McpSession>,
+    notification: Notification,
+) -> Option<impl Future<Output = ()> + Send + use<>> {
     session.touch();
-    let Ok(params) = notification.params.into_object() else { return };
-    match notification.method.as_str() {
+    let Notification { method, params } = notification;
+    let params = params.into_object().ok()?;
+    match method.as_str() {
         "notifications/initialized" => session.become_ready(),
         "notifications/cancelled" => control::cancel(session, params),
-        "notifications/roots/list_changed" => control::roots_changed(session).await,
-        other if session.stage() == Stage::Ready && is_foreign_notification(other) => {
-            foreign::notify(session, other, params).await;
+        _ => {
+            let session = Arc::clone(session);
+            return Some(async move { tell_servers(&session, &method, params).await });
         }
-        _ => {}
+    }
+    None
+}
+
+async fn tell_servers(session: &Arc<McpSession>, method: &str, params: Map<String, Value>) {
+    if method == "notifications/roots/list_changed" {
+        control::roots_changed(session).await;
+    } else if session.stage() == Stage::Ready && is_foreign_notification(method) {
+        foreign::notify(session, method, params).await;
     }
 }

@@ -35,7 +35,7 @@ impl Versions {
         }
         let mut versions: Vec<Version> = Vec::new();
         for name in named {
-            let Ok(version) = name.parse() else {
+            let Some(version) = name.parse().ok().filter(|it: &Version| it.is_offered()) else {
                 let message = format!("expected versions among {}", SUPPORTED.join(", "));
                 return Err(SettingError { key: Some(VERSIONS), message });
             };

@@ -172,20 +172,20 @@ pub(crate) struct Joined<'a> {
 
 impl<'a> Joined<'a> {
     /// The parked call that is asked for again, if there is one and no other request waits for it.
-    pub(crate) fn find(session: &'a McpSession, request: &OrchestratedRequest) -> Option<Self> {
+    pub(crate) async fn find(
+        session: &'a McpSession,
+        request: &OrchestratedRequest,
+    ) -> Option<Self> {
         let shared = &session.shared;
         if !shared.parked.used.load(Ordering::Acquire) || !is_plain(request) {
             return None;
         }
-        // What no longer holds gets nothing, and its denial from the kernel.
-        let (token, now) = (&request.token, shared.orchestrator.now());
-        if shared.orchestrator.is_revoked(token) || now >= token.expires_at {
-            return None;
-        }
-        let entries = shared.parked.table.list(owner(session), now);
+        let entries = shared.parked.table.list(owner(session), shared.orchestrator.now());
         if entries.is_empty() {
             return None;
         }
+        // What would not be called now gets nothing, and its denial from the kernel.
+        shared.orchestrator.check_token(&request.token).await.ok()?;
         let arguments = canonical::hash(&request.arguments).ok()?;
         let mut same = entries.into_iter().filter(|entry| entry.record.is(request, &arguments));
         let entry = same.find(|it| !it.record.place.is_taken.swap(true, Ordering::AcqRel))?;

@@ -40,6 +40,9 @@ const QUESTIONS: [(OperationKind, &str, &str); 3] = [
 /// The capabilities by which a client says that it has methods that are no part of the protocol.
 const EXTENSIONS: [&str; 2] = ["experimental", "extensions"];
 
+/// The error by which a server says that its client has to open a URL first.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+
 /// Whether a client that declares elicitation so takes one of this mode. One that names no mode has
 /// forms.
 fn takes_mode(declared: &Value, params: &Value) -> bool {
@@ -348,6 +351,15 @@ impl McpSession {
         let declared = self.client.get(*capability)?;
         let takes = kind != OperationKind::CreateElicitation || takes_mode(declared, &params);
         takes.then(|| ((*method).to_owned(), params))
+    }
+
+    /// Whether the client knows what to do with a server's error of this code.
+    pub(crate) fn takes_error(&self, code: i64) -> bool {
+        let takes_urls = || {
+            let declared = self.client.get("elicitation");
+            declared.is_some_and(|declared| takes_mode(declared, &json!({"mode": "url"})))
+        };
+        code != URL_ELICITATION_REQUIRED || takes_urls()
     }
 
     /// Asks the client something, on the stream of the request that it is asked for.

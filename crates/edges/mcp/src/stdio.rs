@@ -1,6 +1,7 @@
 //! Sessions over standard input and output: a message on each line.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,14 @@ use chio_net::jsonrpc::{
 use chio_net::lines::{Line, Lines};
 use chio_net::memory::{Crowded, HeldMemory, read_text};
 use tokio::io::{AsyncRead, BufReader};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{invalid, not_ready, registered};
 use crate::events::NOTIFICATIONS;
-use crate::methods::{self, Credentials, batch};
+use crate::methods::batch::Batch;
+use crate::methods::{self, Credentials};
 use crate::outlet::Outlet;
 use crate::service::McpService;
 use crate::session::{McpSession, Stage};
@@ -29,6 +32,10 @@ use crate::session::{McpSession, Stage};
 const PATIENCE: Duration = Duration::from_millis(700);
 /// How long requests that were cancelled may take to end, and what was answered to be read.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long what is read next waits for a notification, so that it mostly comes after it.
+const SHORTLY: Duration = Duration::from_millis(50);
+/// How many notifications may wait for those before them.
+const MAX_NOTIFICATIONS: usize = 64;
 
 impl McpService {
     /// Serves one client over a pair of byte streams until its input ends.
@@ -48,6 +55,7 @@ impl McpService {
             lines,
             session: None,
             running: JoinSet::new(),
+            notifying: None,
         };
         let read = tokio::select! {
             read = conversation.read(streams.reader) => read,
@@ -64,12 +72,20 @@ impl McpService {
     }
 }
 
+/// A notification that waits for those before it, and the memory that it takes.
+struct Waiting {
+    handled: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _held: HeldMemory,
+}
+
 struct Conversation<'a> {
     service: &'a McpService,
     principal: Principal,
     lines: LineSender,
     session: Option<Arc<McpSession>>,
     running: JoinSet<()>,
+    /// The way of notifications that are for servers; none before the first.
+    notifying: Option<mpsc::Sender<Waiting>>,
 }
 
 impl Conversation<'_> {
@@ -121,7 +137,7 @@ impl Conversation<'_> {
             Ok(Incoming::One(message)) => Ok(message),
             Ok(Incoming::Batch(messages)) => match self.session.clone() {
                 Some(session) if session.version.has_batches() => {
-                    return self.batch(&session, messages, held).await;
+                    return self.batch(&session, messages, held);
                 }
                 _ => Err(Rejected::batch()),
             },
@@ -139,8 +155,10 @@ impl Conversation<'_> {
         match message {
             Message::Request(request) => self.request(request, held).await,
             Message::Notification(notification) => {
-                if let Some(session) = &self.session {
-                    methods::handle_notification(session, notification).await;
+                if let Some(session) = &self.session
+                    && let Some(handled) = methods::handle_notification(session, notification)
+                {
+                    self.notify(handled, held).await;
                 }
             }
             Message::Response(response) => {
@@ -163,34 +181,59 @@ impl Conversation<'_> {
             return;
         };
         let lines = self.lines.clone();
+        let credentials = Credentials::default();
+        let handled = methods::handle_request(&session, request, NOTIFICATIONS, credentials);
         self.running.spawn(async move {
             let _held = held;
-            let credentials = Credentials::default();
-            let handled = methods::handle_request(&session, request, NOTIFICATIONS, credentials);
             if let Some(response) = handled.await {
                 lines.send(response.to_text(), false);
             }
         });
     }
 
+    /// Passes notifications on in their order. What is read next waits for one only shortly: guards
+    /// may take their time over it.
+    async fn notify(
+        &mut self,
+        handled: impl Future<Output = ()> + Send + 'static,
+        held: HeldMemory,
+    ) {
+        let notifying = self.notifying.get_or_insert_with(|| {
+            let (sender, mut waiting) = mpsc::channel::<Waiting>(MAX_NOTIFICATIONS);
+            self.running.spawn(async move {
+                while let Some(Waiting { handled, .. }) = waiting.recv().await {
+                    handled.await;
+                }
+            });
+            sender
+        });
+        let is_first = notifying.capacity() == MAX_NOTIFICATIONS;
+        let (done, is_done) = oneshot::channel();
+        let handled = Box::pin(async move {
+            let _done = done;
+            handled.await;
+        });
+        if notifying.try_send(Waiting { handled, _held: held }).is_err() {
+            tracing::debug!("a notification is not passed on: {MAX_NOTIFICATIONS} others wait");
+        } else if is_first {
+            let _: Result<Result<(), _>, _> = tokio::time::timeout(SHORTLY, is_done).await;
+        }
+    }
+
     /// Runs the messages of a batch, which takes this memory. Their responses are one line.
-    async fn batch(
+    fn batch(
         &mut self,
         session: &Arc<McpSession>,
         messages: Vec<Result<Message, Rejected>>,
         held: HeldMemory,
     ) {
-        let credentials = Credentials::default();
-        let mut responses = batch::begin(session, messages, NOTIFICATIONS, credentials).await;
-        if responses.is_empty() {
-            return;
-        }
+        let mut batch = Batch::begin(session, messages, NOTIFICATIONS, &Credentials::default());
         let lines = self.lines.clone();
         self.running.spawn(async move {
             let _held = held;
             let mut texts = Vec::new();
-            while let Some(response) = responses.join_next().await {
-                texts.extend(response.ok().flatten().map(|response| response.to_text()));
+            while let Some(response) = batch.next().await {
+                texts.push(response.to_text());
             }
             if !texts.is_empty() {
                 lines.send(format!("[{}]", texts.join(",")), false);
@@ -211,6 +254,7 @@ impl Conversation<'_> {
 
     /// Lets what runs end, then ends the session.
     async fn end(&mut self) {
+        self.notifying = None;
         let all = async { while self.running.join_next().await.is_some() {} };
         let Some(session) = self.session.take() else { return };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {

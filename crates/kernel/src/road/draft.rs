@@ -197,7 +197,7 @@ impl Draft {
             started_at: kernel.clock.unix_seconds(),
             parked: false,
         };
-        Ok(Self {
+        let mut draft = Self {
             record,
             metadata,
             read,
@@ -212,13 +212,34 @@ impl Draft {
             approval: None,
             open: None,
             task: None,
-        })
+        };
+        draft.note_meta(call)?;
+        Ok(draft)
     }
 
     /// Has the call judged by these guards.
-    pub(crate) fn judge_by(&mut self, pipeline: Arc<Pipeline>) {
+    pub(crate) fn judge_by(
+        &mut self,
+        pipeline: Arc<Pipeline>,
+        call: &mut ToolCall,
+    ) -> Result<(), KernelError> {
         pipeline.policy_hash().clone_into(&mut self.record.policy_hash);
         self.pipeline = pipeline;
+        self.note_meta(call)
+    }
+
+    /// Has the receipt tell what is sent to the server besides the arguments, by its hash. SECURITY:
+    /// what a guard would keep out of a receipt is not sent either.
+    fn note_meta(&mut self, call: &mut ToolCall) -> Result<(), KernelError> {
+        let Some(meta) = &mut call.meta else { return Ok(()) };
+        if let Some(less) = self.pipeline.redacted(meta) {
+            *meta = less;
+        }
+        let mut scratch = Scratch::default();
+        let sha256 = scratch.hash(meta)?;
+        let noted = json!({"bytes": scratch.size().bytes, "sha256": sha256});
+        self.metadata.insert("request_meta", noted);
+        Ok(())
     }
 
     /// Notes that this was checked. A call that has waited is checked again, and stays what it was.

@@ -270,7 +270,9 @@ fn has_number(value: &Value, number: u16) -> bool {
 /// Why a call may not be, as far as its arguments tell.
 fn refusal(known: &Known, input: &GuardInput<'_>, named: &Named<'_>) -> Option<&'static str> {
     let facts = named.facts;
-    let number = |number: u16| has_number(input.arguments, number);
+    let number = |number: u16| {
+        has_number(input.arguments, number) || input.meta.is_some_and(|it| has_number(it, number))
+    };
     if facts.destinations.iter().any(|to| known.listens(to, number)) {
         return Some("the call goes to a listener of Chio itself");
     }

@@ -15,7 +15,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
 use self::cost::{Graph, MAX_BACKTRACKS, MAX_PATTERN, Unbounded};
-use self::lenient::is_forgiven;
+use self::lenient::{as_read, is_forgiven};
 use self::words::{in_words, shown};
 use super::{Building, Built, GuardKind};
 use crate::example::ExampleCall;
@@ -136,13 +136,22 @@ impl ArgumentSchema {
             Err(Unbounded::TooDeep) => return Ok(unusable("its parts lie too deep in each other")),
             Err(Unbounded::Spent) => return Err(Spent.to_string()),
         };
-        input.work.charge(steps).map_err(|spent| spent.to_string())?;
+        let charge =
+            |steps: u64| input.work.charge(steps).map_err(|spent: Spent| spent.to_string());
+        charge(steps)?;
         if validator.is_valid(input.arguments) {
             return Ok(Verdict::Allow);
         }
-        input.work.charge(steps.saturating_mul(TELLING)).map_err(|spent| spent.to_string())?;
-        let mut errors = validator.iter_errors(input.arguments).peekable();
-        let is_told = errors.peek().is_some();
+        charge(steps.saturating_mul(TELLING))?;
+        let mut read = None;
+        if self.lenient {
+            read = as_read(input.arguments, validator.iter_errors(input.arguments));
+            // It is held against the schema as what it came as was.
+            let again = if read.is_some() { TELLING + 1 } else { 1 };
+            charge(steps.saturating_mul(again))?;
+        }
+        let mut errors = validator.iter_errors(read.as_ref().unwrap_or(input.arguments)).peekable();
+        let is_told = errors.peek().is_some() || read.is_some();
         let mut wrong = errors.filter(|error| !(self.lenient && is_forgiven(error)));
         let why = match wrong.next() {
             None if is_told => return Ok(Verdict::Allow),

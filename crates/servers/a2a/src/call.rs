@@ -42,8 +42,10 @@ impl Inner {
         context: &CallContext<'_>,
     ) -> Result<ToolOutput, AgentError> {
         let agent = self.agent();
+        context.not_sent();
         match self.attempt(&agent, invocation, context).await {
             Err(error) if error.says_gone() => match self.look_again(&agent).await {
+                // What was answered once has begun, whatever becomes of this.
                 Some(fresh) => self.attempt(&fresh, invocation, context).await,
                 None => Err(error),
             },
@@ -57,7 +59,6 @@ impl Inner {
         invocation: &ToolInvocation,
         context: &CallContext<'_>,
     ) -> Result<ToolOutput, AgentError> {
-        context.not_sent();
         let tool = agent.tool(&invocation.tool_name)?;
         let arguments = invocation.arguments.clone();
         let operation = Operation::read(arguments, tool.accepts, agent.abilities)?;
@@ -107,6 +108,7 @@ impl Inner {
         context: &CallContext<'_>,
     ) -> Result<(u64, Credentials, Answered), AgentError> {
         let (transport, interface) = (&self.transport, &call.agent.interface);
+        let was_sent = !context.is_not_sent();
         let mut retried = false;
         loop {
             let credentials = negotiate(transport, &self.tokens, call.agent, call.tool).await?;
@@ -117,7 +119,9 @@ impl Inner {
             let answered = self.send(call, &exchange, &outgoing).await;
             match answered {
                 Err(error @ AgentError::NotReached(_)) => {
-                    context.not_sent();
+                    if !was_sent && !retried {
+                        context.not_sent();
+                    }
                     return Err(error);
                 }
                 Err(error)

@@ -55,8 +55,8 @@ struct State {
     pending: HashMap<u64, Pending>,
     /// The calls that run, in the order in which they began.
     calls: Vec<Route>,
-    /// Sessions whose calls were left before they ended, until when the child may still work on them.
-    left: HashMap<String, Instant>,
+    /// Sessions whose calls have ended, until when the child may still speak of them.
+    recent: HashMap<String, Instant>,
     /// Questions that the child still waits for.
     asked: HashSet<String>,
     end: Option<(McpError, Instant)>,

@@ -125,6 +125,8 @@ with_defaults! {
         pub longest_pause: Duration = Duration::from_secs(10),
         /// A child that has lived so long has not failed.
         pub settled_after: Duration = Duration::from_secs(30),
+        /// How long after a call a child that sessions share may still speak of it.
+        pub late: Duration = Duration::from_secs(10),
         /// How long a task's result is kept that a tool insists on.
         pub task_ttl: Duration = Duration::from_secs(600),
     }

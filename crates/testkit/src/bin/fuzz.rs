@@ -9,6 +9,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use chio_testkit::decoders::{DECODERS, Target};
@@ -39,13 +41,18 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let wanted = |target: &&Target| options.target.as_ref().is_none_or(|name| name == target.name);
-    let mut sound = true;
-    for target in DECODERS.iter().filter(wanted) {
-        sound &= match &options.write_seeds {
-            None => run(target, &options),
-            Some(folder) => write_seeds(target, folder).is_ok(),
-        };
-    }
+    let work = |target: &Target| match &options.write_seeds {
+        None => run(target, &options),
+        Some(folder) => write_seeds(target, folder).is_ok(),
+    };
+    let targets = Mutex::new(DECODERS.iter().filter(wanted));
+    let next = || targets.lock().ok()?.next();
+    let work_off = || std::iter::from_fn(next).map(work).fold(true, |all, sound| all && sound);
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let sound = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work_off)).collect();
+        workers.into_iter().all(|worker| worker.join().unwrap_or(false))
+    });
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

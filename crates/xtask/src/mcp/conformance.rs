@@ -57,7 +57,7 @@ pub(super) fn run(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<St
 
 /// The same against a fixture that all sessions share.
 pub(super) fn run_shared(rig: &Rig, release: &str, arguments: &[&str]) -> Result<Vec<String>> {
-    run_with(rig, release, arguments, &["--shared"])
+    run_with(rig, release, arguments, &["--shared", "--no-late-messages"])
 }
 
 fn run_with(rig: &Rig, release: &str, arguments: &[&str], options: &[&str]) -> Result<Vec<String>> {

@@ -59,6 +59,10 @@ pub(crate) struct Args {
     /// Let all sessions share one child, in place of one for each
     #[arg(long)]
     shared: bool,
+    /// The shared child says nothing of a call after its answer, so sessions may take turns; else what
+    /// names no call reaches no other session for 10 seconds
+    #[arg(long, requires = "shared")]
+    no_late_messages: bool,
     /// How long the server may take to start: its command may have to fetch it first [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_fine)]
     start_timeout: Option<Duration>,
@@ -160,6 +164,7 @@ impl Args {
                 (false, Some(_)) => Sharing::PerSession,
                 (false, None) => Sharing::Single,
             },
+            never_late: self.no_late_messages,
             start_timeout: self.start_timeout,
         })
     }

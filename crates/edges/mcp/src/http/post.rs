@@ -21,7 +21,8 @@ use super::endpoint::{Authenticated, Endpoint};
 use super::reply::{Reply, SESSION, empty, events, json_rpc, later, refusal, refused};
 use crate::error::{invalid, unreleased};
 use crate::events::{EventLog, Next, Priming, StreamId};
-use crate::methods::{self, Credentials, batch};
+use crate::methods::batch::{self, Batch};
+use crate::methods::{self, Credentials};
 use crate::outlet::Outlet;
 use crate::session::McpSession;
 
@@ -82,7 +83,9 @@ async fn answer_message(
         }
         Message::Notification(notification) => {
             let session = endpoint.session(headers, principal).await?;
-            methods::handle_notification(&session, notification).await;
+            if let Some(handled) = methods::handle_notification(&session, notification) {
+                handled.await;
+            }
             return Ok(empty(StatusCode::ACCEPTED));
         }
         Message::Response(response) => {
@@ -169,10 +172,10 @@ async fn run_request(
     let streams = methods::streams(&request.method);
     let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
-    let worker = Arc::clone(&session);
+    let handled = methods::handle_request(&session, request, stream_id, credentials);
     let mut work = Box::pin(async move {
         let _held = held;
-        methods::handle_request(&worker, request, stream_id, credentials).await
+        handled.await
     });
     if let Ok(response) = tokio::time::timeout(AT_ONCE, &mut work).await {
         // Some clients do not take an error for the answer when it comes in a stream.
@@ -211,8 +214,9 @@ async fn run_batch(
     let log = events_of(session)?;
     let mut opened = Opened { log: Some(Arc::clone(&log)), stream: log.open() };
     let stream_id = opened.stream;
-    let mut responses = batch::begin(session, messages, stream_id, credentials).await;
-    if responses.is_empty() {
+    let mut batch = Batch::begin(session, messages, stream_id, &credentials);
+    if batch.is_silent() {
+        batch.next().await;
         return Ok(empty(StatusCode::ACCEPTED));
     }
     let reader = log.read(stream_id);
@@ -220,10 +224,8 @@ async fn run_batch(
     opened.log = None;
     tokio::spawn(async move {
         let _held = held;
-        while let Some(response) = responses.join_next().await {
-            if let Ok(Some(response)) = response {
-                log.send(stream_id, &response.to_text(), false);
-            }
+        while let Some(response) = batch.next().await {
+            log.send(stream_id, &response.to_text(), false);
         }
         log.end(stream_id);
     });

@@ -18,35 +18,59 @@ pub(crate) fn counted(batch: &[Result<Message, Rejected>]) -> usize {
     batch.iter().filter(asks).count()
 }
 
-/// Handles the messages of a batch in their order. The requests run at the same time; their responses
-/// come out, none for what was cancelled, and those to messages that were not understood.
-pub(crate) async fn begin(
-    session: &Arc<McpSession>,
-    batch: Vec<Result<Message, Rejected>>,
-    stream: StreamId,
-    credentials: Credentials,
-) -> JoinSet<Option<Response>> {
-    let mut responses = JoinSet::new();
-    for message in batch {
-        match message {
-            Ok(Message::Request(request)) => {
-                let (session, credentials) = (Arc::clone(session), credentials.clone());
-                responses.spawn(async move {
-                    handle_request(&session, request, stream, credentials).await
-                });
-            }
-            Ok(Message::Notification(notification)) => {
-                handle_notification(session, notification).await;
-            }
-            Ok(Message::Response(response)) => {
-                session.pending.resolve(response);
-            }
-            Err(rejected) => {
-                if let Some(answer) = rejected.into_answer() {
-                    responses.spawn(std::future::ready(Some(answer)));
+/// The messages of a batch while they are handled.
+#[derive(Default)]
+pub(crate) struct Batch {
+    responses: JoinSet<Option<Response>>,
+    notifications: JoinSet<()>,
+}
+
+impl Batch {
+    /// Takes the messages in, in their order. All that is left to do is done at the same time.
+    pub(crate) fn begin(
+        session: &Arc<McpSession>,
+        messages: Vec<Result<Message, Rejected>>,
+        stream: StreamId,
+        credentials: &Credentials,
+    ) -> Self {
+        let mut batch = Self::default();
+        for message in messages {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let handled = handle_request(session, request, stream, credentials.clone());
+                    batch.responses.spawn(handled);
+                }
+                Ok(Message::Notification(notification)) => {
+                    if let Some(handled) = handle_notification(session, notification) {
+                        batch.notifications.spawn(handled);
+                    }
+                }
+                Ok(Message::Response(response)) => {
+                    session.pending.resolve(response);
+                }
+                Err(rejected) => {
+                    if let Some(answer) = rejected.into_answer() {
+                        batch.responses.spawn(std::future::ready(Some(answer)));
+                    }
                 }
             }
         }
+        batch
     }
-    responses
+
+    /// Whether nothing in it is answered.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.responses.is_empty()
+    }
+
+    /// The next response, none for what was cancelled; when there is no other, all is done.
+    pub(crate) async fn next(&mut self) -> Option<Response> {
+        while let Some(response) = self.responses.join_next().await {
+            if let Ok(Some(response)) = response {
+                return Some(response);
+            }
+        }
+        while self.notifications.join_next().await.is_some() {}
+        None
+    }
 }

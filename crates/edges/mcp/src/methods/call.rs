@@ -38,6 +38,9 @@ pub(super) static LAYOUT: MetadataLayout = MetadataLayout {
     ],
 };
 
+/// How many characters of an unknown name are repeated.
+const MAX_SHOWN: usize = 128;
+
 /// Handles a call, or accepts it as a task.
 pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, RpcError> {
     let progress = context.progress();
@@ -53,7 +56,7 @@ pub(super) async fn call_tool(mut context: RequestContext<'_>) -> Result<Value, 
         (progress.is_none() && is_plain(&request)).then_some(session.shared.options.approval_wait);
     let (id, stream) = (Some(context.id.clone()), context.stream);
     let scope = RequestScope { id, progress, _running: context.running, ..RequestScope::default() };
-    if let Some(parked) = Joined::find(session, &request) {
+    if let Some(parked) = Joined::find(session, &request).await {
         let request = WaitingRequest { session: Arc::clone(session), stream, scope };
         let ended = parked.wait(request, &context.cancellation, patience).await;
         return ended.unwrap_or_else(|approval| Ok(waiting(session, &approval)));
@@ -87,7 +90,8 @@ async fn run_call(
     let origin = request.origin_request_id.clone();
     let (server, tool) = (request.server_id.clone(), request.tool_name.clone());
     let ran = session.shared.orchestrator.run(request, Arc::clone(&caller) as _).await;
-    let ran = ran.map_err(|_| unreleased())?;
+    let mut ran = ran.map_err(|_| unreleased())?;
+    ran.evaluation.answered.take_if(|error| !session.takes_error(error.code));
     match ran.evaluation.outcome {
         Outcome::Stream { chunks } if caller.takes_chunks() => {
             Ok(answer::stream_result(&ran.evaluation, chunks, caller.has_failed()))
@@ -111,7 +115,13 @@ async fn read_call(context: &mut RequestContext<'_>) -> Result<OrchestratedReque
     };
     let reference = McpBridge.extract(&params);
     let reference = reference.map_err(|error| invalid_params(error.to_string()))?;
-    let unknown = || invalid_params("unknown tool: expected the name of a tool that is listed");
+    let unknown = || {
+        let found = public.chars().take(MAX_SHOWN).collect::<String>();
+        let found = found.escape_debug();
+        invalid_params(format!(
+            "unknown tool: expected the name of a tool that is listed, found `{found}`"
+        ))
+    };
     let (server, tool) = session.shared.names.resolve(public).ok_or_else(unknown)?;
     let orchestrator = &session.shared.orchestrator;
     let Some(fidelity) = orchestrator.fidelity(server, tool, McpBridge.protocol()) else {

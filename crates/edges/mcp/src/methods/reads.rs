@@ -100,7 +100,10 @@ pub(super) async fn run(context: RequestContext<'_>, read: Read) -> Result<Value
     match read.outcome {
         ReadOutcome::Value(value) => Ok(with_receipt(value, &read.receipt_id)),
         ReadOutcome::Answered { code, message, data } => {
-            Err(server_error(ServerError { code, data }, message, receipt))
+            let known = ServerError { code, data };
+            let unknown = ServerError { code: RpcError::INTERNAL_ERROR, data: None };
+            let error = if session.takes_error(code) { known } else { unknown };
+            Err(server_error(error, message, receipt))
         }
         ReadOutcome::Cancelled(reason) => {
             Err(RpcError::new(CANCELLED, reason).with_data(json!({"chio": receipt})))

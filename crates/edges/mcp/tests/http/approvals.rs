@@ -227,6 +227,23 @@ fn what_became_of_a_call_while_no_request_waited_is_kept_for_the_next_and_told_o
 }
 
 #[test]
+fn a_result_that_waits_is_given_only_to_a_call_that_might_be_made_now() {
+    let world = impatient().start();
+    let session = world.door.open();
+    told_to_wait(&session, TOOL, &json!({}));
+    world.answer_waiting(true);
+    until("the call to end", || (!world.receipts().is_empty()).then_some(()));
+    world.block_on(world.kernel().emergency_stop("a fire drill")).unwrap();
+    let stopped = session.call(TOOL, &json!({}));
+    assert!(text_of(&stopped).contains("everything is stopped: a fire drill"), "{stopped}");
+    assert_eq!(world.receipt(receipt_of(&stopped))["decision"]["verdict"], "deny");
+    world.block_on(world.kernel().resume()).unwrap();
+    let result = session.call(TOOL, &json!({}));
+    assert_eq!(text_of(&result), "Everything is still there.");
+    world.check_calls(&[(TOOL, "allow"), (TOOL, "deny")]);
+}
+
+#[test]
 fn a_call_that_no_approver_answered_in_time_may_be_asked_for_anew() {
     let approval_timeout = Duration::from_secs(1);
     let world = Beginning { approval_timeout, ..impatient() }.start();

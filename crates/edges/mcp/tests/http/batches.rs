@@ -96,6 +96,22 @@ fn the_same_id_twice_in_a_batch_is_one_request() {
 }
 
 #[test]
+fn a_request_that_is_cancelled_in_its_own_batch_is_cancelled() {
+    let world = World::demo();
+    let session = open(&world);
+    let sleep = request(1, "tools/call", &json!({"name": "sleep", "arguments": {"ms": 60_000}}));
+    let params = json!({"requestId": 1});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    let answers = answers(&session, &json!([sleep, cancel, echo(2, "x")]));
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(answers[0]["id"], 2, "{answers:?}");
+    let mut calls = world.calls();
+    calls.sort();
+    let expected = [("echo", "allow"), ("sleep", "cancelled")];
+    assert_eq!(calls, expected.map(|(tool, how)| (tool.to_owned(), how.to_owned())));
+}
+
+#[test]
 fn batches_of_other_versions_and_other_sizes_are_refused() {
     let world = World::demo();
     let batch = json!([echo(1, "x")]);

@@ -1,10 +1,17 @@
 //! What comes through between a client and a server beyond calls and reads: errors with their data,
 //! metadata, methods and notifications that are no part of MCP, and what a server says of itself.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chio_mcp_adapter::Limits;
+use chio_testkit::kernel::{Guard, GuardInput, GuardOutcome, Verdict};
 use chio_testkit::mcp::{Request, Session, Stream, text_of};
 use chio_testkit::process::until;
 use chio_testkit::{key, receipts};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::world::{World, capability, now, scope};
 
@@ -36,6 +43,12 @@ fn a_servers_error_keeps_its_code_its_words_and_its_data() {
     assert_eq!(elicitation["elicitationId"], "sign-in-1", "{answer}");
     let receipt = world.receipt(error["data"]["chio"]["receiptId"].as_str().unwrap());
     assert_eq!(receipt["tool_name"], "sign_in");
+    // A client that opens no URLs is told that the tool failed.
+    let forms = world.door.open_with(&json!({"elicitation": {}}));
+    let result = forms.start("tools/call", &json!({"name": "sign_in", "arguments": {}})).result();
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(text_of(&result).contains("This needs you to sign in."), "{result}");
+    assert_eq!(result["_meta"]["chio"]["execution"], "failed", "{result}");
     let missing = session.request("resources/read", &json!({"uri": "test://none"}));
     assert_eq!(missing["error"]["code"], -32002, "{missing}");
     assert_eq!(missing["error"]["data"]["uri"], "test://none", "{missing}");
@@ -90,8 +103,13 @@ fn the_metadata_of_a_request_reaches_the_server_but_for_ours_and_this_hops() {
     let large = json!({"name": "meta", "arguments": {}, "_meta": {"a": "x".repeat(20 << 10)}});
     let refused = session.request("tools/call", &large);
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    // What is no argument is in no receipt.
-    assert!(!json!(world.receipts()).to_string().contains("acme"));
+    // A receipt has the hash of what was sent, and none of it.
+    let receipts = json!(world.receipts());
+    assert!(!receipts.to_string().contains("acme"), "{receipts}");
+    let noted =
+        json!({"bytes": 10, "sha256": chio_core::canonical::hash(&json!({"acme": 1})).unwrap()});
+    let noted_in = |receipt: &Value| receipt.pointer("/metadata/request_meta") == Some(&noted);
+    assert!(receipts.as_array().unwrap().iter().any(noted_in), "{receipts}");
 }
 
 #[test]
@@ -104,6 +122,22 @@ fn secrets_in_the_metadata_of_a_request_do_not_leave() {
     let came = data(&session.start("tools/call", &params).result());
     assert_eq!(came["traceparent"], "00-1", "{came}");
     assert!(!came.to_string().contains(secret), "{came}");
+}
+
+#[test]
+fn the_metadata_of_a_request_is_judged_as_its_arguments_are() {
+    let world = World::through_judged();
+    let session = world.door.open();
+    for meta in [
+        json!({"path": "/home/ann/.ssh/id_rsa"}),
+        json!({"acme/options": {"url": "http://169.254.169.254/latest/meta-data/"}}),
+        json!({"command": "rm -rf /"}),
+    ] {
+        let params = json!({"name": "meta", "arguments": {}, "_meta": meta});
+        let result = session.start("tools/call", &params).result();
+        assert_eq!(result["isError"], true, "{meta}: {result}");
+        assert!(result["_meta"]["chio"]["guard"].is_string(), "{meta}: {result}");
+    }
 }
 
 #[test]
@@ -135,6 +169,47 @@ fn methods_and_notifications_that_are_no_part_of_mcp_reach_the_server() {
     }
     assert_eq!(children(&world).len(), 3);
     world.audit();
+}
+
+/// Lets nothing pass before a call of `echo` was seen.
+struct AfterEcho(Semaphore);
+
+#[async_trait]
+impl Guard for AfterEcho {
+    fn name(&self) -> &str {
+        "after-echo"
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        if input.tool_name == "echo" {
+            self.0.add_permits(1);
+        }
+        let _seen = self.0.acquire().await.map_err(|error| error.to_string())?;
+        Ok(Verdict::Allow.into())
+    }
+}
+
+#[test]
+fn what_follows_a_notification_on_a_line_does_not_wait_for_the_guards_of_it() {
+    let world = World::through();
+    let guard = Arc::new(AfterEcho(Semaphore::new(0)));
+    world.kernel().set_pipeline(world.kernel().pipeline().preceded_by(guard));
+    let saved = |file: u64| json!({"jsonrpc": "2.0", "method": "notifications/fixture/saved", "params": {"file": file}});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let echo = json!({"name": "echo", "arguments": {"text": "hi"}});
+    let lines = world.lines(&[
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        saved(1),
+        saved(2),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": echo}),
+    ]);
+    assert_eq!(lines[1]["result"]["isError"], false, "{lines:?}");
+    // They are passed on nevertheless, in their order.
+    let children = children(&world);
+    let files = children.iter().map(|it| it["metadata"]["parameters"]["params"]["file"].clone());
+    assert_eq!(files.collect::<Vec<Value>>(), [1, 2], "{children:?}");
+    assert!(children.iter().all(|it| it["terminal_state"]["state"] == "completed"), "{children:?}");
 }
 
 #[test]
@@ -238,7 +313,7 @@ fn start_logging(session: &Session, text: &str, ms: u64) -> Stream {
 // covers: WIRE-067, WIRE-068
 #[test]
 fn a_shared_server_speaks_to_a_session_only_while_all_calls_are_its() {
-    let world = World::through_shared();
+    let world = World::through_shared(Duration::ZERO);
     let client = json!({"sampling": {}, "elicitation": {}, "roots": {}});
     let (session, other) = (world.door.open_with(&client), world.door.open_with(&client));
     // Alone, it hears and is asked.
@@ -264,6 +339,18 @@ fn a_shared_server_speaks_to_a_session_only_while_all_calls_are_its() {
     assert!(others.before.iter().all(|it| it["params"]["data"] == "to the second"));
     until("the receipts", || (receipts::calls(&world.receipts()).len() == 5).then_some(()));
     let mut call = start_logging(&session, "too soon", 0);
+    call.result();
+    assert!(call.before.is_empty(), "{:?}", call.before);
+    world.audit();
+}
+
+// covers: WIRE-067, WIRE-068
+#[test]
+fn what_a_shared_server_says_late_of_a_call_reaches_no_other_session() {
+    let world = World::through_shared(Limits::default().late);
+    let (session, other) = (world.door.open(), world.door.open());
+    session.call("log_late", &json!({"text": "of the first", "ms": 200}));
+    let mut call = start_logging(&other, "of the other, or not?", 600);
     call.result();
     assert!(call.before.is_empty(), "{:?}", call.before);
     world.audit();

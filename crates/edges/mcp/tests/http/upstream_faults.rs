@@ -1,6 +1,7 @@
 //! Servers that crash, hang and babble: each call has its answer and its one receipt.
 
 use std::thread;
+use std::time::Duration;
 
 use chio_edge::{SettingValue, Settings};
 use chio_mcp_adapter::Sharing;
@@ -153,6 +154,7 @@ fn a_server_that_cannot_be_started_is_told_and_the_session_is_not_opened() {
         command,
         sharing: Sharing::PerSession,
         folder: Some(folder.root().to_owned()),
+        late: Duration::ZERO,
     };
     let settings = Settings::default().with("max_sessions", Some(SettingValue::Number(1)));
     let world = Beginning { tools, settings, ..Beginning::default() }.start();

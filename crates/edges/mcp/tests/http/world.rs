@@ -49,20 +49,21 @@ pub(crate) enum Tools {
     /// The demo tools, in this process.
     Demo,
     /// The fixture, started with this command.
-    Fixture { command: Vec<String>, sharing: Sharing, folder: Option<PathBuf> },
+    Fixture { command: Vec<String>, sharing: Sharing, folder: Option<PathBuf>, late: Duration },
 }
 
 impl Tools {
     fn fixture(sharing: Sharing) -> Self {
         let command = vec![mcp_fixture().display().to_string()];
-        Self::Fixture { command, sharing, folder: None }
+        Self::Fixture { command, sharing, folder: None, late: Duration::ZERO }
     }
 
     /// A fixture for each session, with these tools besides (a list with commas).
     pub(crate) fn also(tools: &str) -> Self {
         let command =
             vec![mcp_fixture().display().to_string(), "--also".to_owned(), tools.to_owned()];
-        Self::Fixture { command, sharing: Sharing::PerSession, folder: None }
+        let (sharing, late) = (Sharing::PerSession, Duration::ZERO);
+        Self::Fixture { command, sharing, folder: None, late }
     }
 
     /// The name in grants and receipts.
@@ -81,9 +82,10 @@ impl Tools {
                 let options = DemoOptions { public_key, clock, notes: None };
                 Box::new(DemoServer::new(options).unwrap())
             }
-            Self::Fixture { command, sharing, folder } => {
+            Self::Fixture { command, sharing, folder, late } => {
                 let mut options = McpServerOptions::new(name, command, public_key);
                 (options.sharing, options.cwd) = (sharing, folder);
+                options.limits.late = late;
                 Box::new(McpServer::start(options).await.unwrap())
             }
         }
@@ -141,23 +143,23 @@ impl World {
 
     /// With the fixture's tools that show what comes through.
     pub(crate) fn through() -> Self {
-        Self::through_with(Sharing::PerSession, "permissive")
+        Self::through_with(Sharing::PerSession, "permissive", Duration::ZERO)
     }
 
-    /// The same, shared by all sessions.
-    pub(crate) fn through_shared() -> Self {
-        Self::through_with(Sharing::Shared, "permissive")
+    /// The same, shared by all sessions, of whose calls it may speak so long after their end.
+    pub(crate) fn through_shared(late: Duration) -> Self {
+        Self::through_with(Sharing::Shared, "permissive", late)
     }
 
     /// The same, with calls that the default policy judges.
     pub(crate) fn through_judged() -> Self {
-        Self::through_with(Sharing::PerSession, "default")
+        Self::through_with(Sharing::PerSession, "default", Duration::ZERO)
     }
 
-    fn through_with(sharing: Sharing, policy: &'static str) -> Self {
+    fn through_with(sharing: Sharing, policy: &'static str, late: Duration) -> Self {
         let program = mcp_fixture().display().to_string();
         let command = vec![program, "--also".to_owned(), "through".to_owned()];
-        let tools = Tools::Fixture { command, sharing, folder: None };
+        let tools = Tools::Fixture { command, sharing, folder: None, late };
         Beginning { tools, policy, ..Beginning::default() }.start()
     }
 
@@ -232,6 +234,11 @@ impl World {
     /// The kernel.
     pub(crate) const fn kernel(&self) -> &ChioKernel {
         &self.embedded.kernel
+    }
+
+    /// Runs what the kernel is asked for.
+    pub(crate) fn block_on<T>(&self, asked: impl Future<Output = T>) -> T {
+        self.embedded.runtime.block_on(asked)
     }
 
     /// Ends every session, as the edge does when its process ends.

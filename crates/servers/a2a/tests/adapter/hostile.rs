@@ -1,5 +1,6 @@
 //! Agents that answer what they should not: one clear error each, and within bounds.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -145,6 +146,21 @@ async fn a_receipt_says_whether_the_agent_had_the_call() {
     for arguments in [json!({}), json!({"message": "x"})] {
         assert_eq!(ending(&world, arguments).await, not_begun);
     }
+    // What one place has answered has begun, also when the next one cannot be reached.
+    let answered = AtomicBool::new(false);
+    let server =
+        Server::start(move |seen| match (seen.is_card(), answered.load(Ordering::SeqCst)) {
+            (true, false) => Reply::json(&card(&seen.base, RPC)),
+            (true, true) => Reply::json(&card(&format!("http://{free}"), RPC)),
+            (false, _) => {
+                answered.store(true, Ordering::SeqCst);
+                Reply::text(404, "gone")
+            }
+        })
+        .await;
+    let world = World::new(config(&server)).await;
+    let found = ending(&world, json!({"message": "x"})).await;
+    assert_eq!(found, ("deny".to_owned(), Some(Execution::Failed)));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ const OURS: &str = "chio";
 /// The member of `_meta` that names a task.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// How long a child may still work on a call that was left.
-const LEFT_FOR: Duration = Duration::from_secs(10);
+pub(super) const LEFT_FOR: Duration = Duration::from_secs(10);
 
 /// Whom a child speaks to.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +69,7 @@ impl Audience {
 
 impl State {
     /// The call that a message belongs to: the one that it names, or the newest. None where the calls
-    /// that run, or were left a moment ago, are not all of one session.
+    /// that run, and those that the child may still speak of, are not all of one session.
     pub(super) fn call_of(&self, params: &Map<String, Value>) -> Option<&Route> {
         let related = params.get("_meta").and_then(|meta| meta.get(RELATED_TASK));
         let task = related.and_then(|task| task.get("taskId")).and_then(Value::as_str);
@@ -82,18 +82,19 @@ impl State {
         // SECURITY: what may be for one of several sessions is for none of them.
         let sure = newest.session.as_ref().is_none_or(|session| {
             let now = Instant::now();
-            let mut left = self.left.iter().filter(|(_, until)| **until > now);
+            let mut recent = self.recent.iter().filter(|(_, until)| **until > now);
             task.is_none()
                 && self.calls.iter().all(|call| call.session.as_ref() == Some(session))
-                && left.all(|(other, _)| other == session)
+                && recent.all(|(other, _)| other == session)
         });
         sure.then_some(newest)
     }
 
-    /// A session has left a call that the child works on.
-    pub(super) fn leave(&mut self, session: String) {
+    /// A call of a session has ended, of which the child may still speak for so long.
+    pub(super) fn remember(&mut self, session: String, late: Duration) {
         let now = Instant::now();
-        self.left.retain(|_, until| *until > now);
-        self.left.insert(session, now + LEFT_FOR);
+        self.recent.retain(|_, until| *until > now);
+        let until = self.recent.entry(session).or_insert(now);
+        *until = (*until).max(now + late);
     }
 }

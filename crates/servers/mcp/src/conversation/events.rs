@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Conversation;
+use super::audience::LEFT_FOR;
 use crate::wire;
 
 /// A notification of a child, which takes room until it is delivered.
@@ -202,10 +203,11 @@ impl Drop for Running {
             let place = state.calls.iter().position(|call| call.token == self.token);
             place.map(|place| state.calls.remove(place))
         };
-        // The child may still speak of what was left.
-        let left = route.as_mut().filter(|_| !self.is_over).and_then(|route| route.session.take());
-        if let Some(session) = left {
-            self.conversation.state.lock().leave(session);
+        // SECURITY: the child may still speak of it, while calls of other sessions run.
+        if let Some(session) = route.as_mut().and_then(|route| route.session.take()) {
+            let late = self.conversation.settings.limits.late;
+            let late = if self.is_over { late } else { late.max(LEFT_FOR) };
+            self.conversation.state.lock().remember(session, late);
         }
         drop(route);
         let dropped = self.dropped.load(Ordering::Relaxed);

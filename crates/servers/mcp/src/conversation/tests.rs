@@ -384,21 +384,42 @@ async fn what_a_shared_child_says_is_for_the_one_session_whose_calls_run() {
             [&mut to_first, &mut to_second, &mut to_other].map(|it| notifications(it).len());
         assert_eq!(found, [expected, 0, 0], "{task}");
     }
-    // Calls that ended are over; one that was left may still be worked on, for a while.
+    // The child may still speak of a call for a while, whether it has ended or was left.
     (first.is_over, second.is_over) = (true, true);
     drop((first, second));
-    talk.notify(log, &json!({"data": "only the other"}));
-    assert_eq!(notifications(&mut to_other).len(), 1);
-    let (left, _) = talk.conversation.begin("s3");
-    drop(left);
-    talk.notify(log, &json!({"data": "maybe of the one that left"}));
-    assert_eq!(notifications(&mut to_other).len(), 0);
-    tokio::time::advance(Duration::from_secs(11)).await;
-    talk.notify(log, &json!({"data": "only the other again"}));
-    assert_eq!(notifications(&mut to_other).len(), 1);
+    for left in [false, true] {
+        talk.notify(log, &json!({"data": "maybe of one before"}));
+        talk.ask(&json!(3), "elicitation/create");
+        assert_eq!(talk.sent()[0]["error"]["code"], RpcError::INTERNAL_ERROR);
+        assert_eq!(notifications(&mut to_other).len(), 0, "{left}");
+        tokio::time::advance(Duration::from_secs(11)).await;
+        talk.notify(log, &json!({"data": "only the other"}));
+        assert_eq!(notifications(&mut to_other).len(), 1, "{left}");
+        let (mut gone, _) = talk.conversation.begin("s3");
+        gone.is_over = !left;
+    }
     other.is_over = true;
     drop(other);
     assert_eq!(talk.outside(), None, "nothing goes anywhere else");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_child_that_says_nothing_late_speaks_to_sessions_in_turn() {
+    let mut talk = Talk::within(shared(), Limits { late: Duration::ZERO, ..Limits::default() });
+    let log = "notifications/message";
+    let (mut first, _) = talk.conversation.begin("s1");
+    first.is_over = true;
+    drop(first);
+    let (mut other, mut to_other) = talk.conversation.begin("s2");
+    talk.notify(log, &json!({"data": "in turn"}));
+    assert_eq!(notifications(&mut to_other).len(), 1);
+    // One that was left is still worked on.
+    let (left, _) = talk.conversation.begin("s1");
+    drop(left);
+    talk.notify(log, &json!({"data": "whose?"}));
+    assert_eq!(notifications(&mut to_other).len(), 0);
+    other.is_over = true;
+    assert_eq!(talk.outside(), None);
 }
 
 #[tokio::test]

@@ -1,17 +1,23 @@
 //! Which session gets what a child says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chio_kernel::{Caller as _, ClientNotification, ReadKind, ReadOutcome, ServerNotification};
-use chio_mcp_adapter::Sharing;
+use chio_mcp_adapter::{Limits, Sharing};
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
 use crate::support::{SERVER, TestCaller, World, is_alive, options, until};
 
 async fn shared() -> World {
+    shared_and_late(Duration::ZERO).await
+}
+
+/// A child that sessions share, and that may speak of a call so long after its end.
+async fn shared_and_late(late: Duration) -> World {
     let mut options = options(&[]);
-    options.sharing = Sharing::Shared;
+    (options.sharing, options.limits.late) = (Sharing::Shared, late);
     World::with(options).await
 }
 
@@ -116,7 +122,12 @@ async fn what_a_child_logs_reaches_the_call_or_else_its_session() {
 // covers: WIRE-067
 #[tokio::test]
 async fn a_shared_child_is_never_fanned_out() {
-    let world = shared().await;
+    never_fanned_out(shared().await, (4, 1)).await;
+    // Where it may speak late of a call of one, nothing of that reaches the other.
+    never_fanned_out(shared_and_late(Limits::default().late).await, (0, 0)).await;
+}
+
+async fn never_fanned_out(world: World, (messages, unknown): (usize, usize)) {
     let (one, other) = (world.open("s1").await, world.open("s2").await);
     let level = ClientNotification::LogLevel("debug".to_owned());
     world.kernel.tell(SERVER, one.session(), level).await.unwrap();
@@ -141,8 +152,8 @@ async fn a_shared_child_is_never_fanned_out() {
     until("the tool", async || world.tool_names().contains(&"grown_1".to_owned()).then_some(()))
         .await;
     assert_eq!(one.notices(), []);
-    assert_eq!(other.told("notifications/message"), 4);
-    assert_eq!(other.told("notifications/unknown"), 1);
+    assert_eq!(other.told("notifications/message"), messages);
+    assert_eq!(other.told("notifications/unknown"), unknown);
     let seen = world.seen(&one).await;
     assert_eq!(seen["levels"], Value::Null, "one session does not decide for all");
     assert_eq!(seen["roots"], Value::Null);

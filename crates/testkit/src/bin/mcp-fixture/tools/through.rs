@@ -1,6 +1,9 @@
 //! Tools that show what comes through between a client and a server, beyond what everyday clients use:
 //! there with `--also through`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Tool;
@@ -40,6 +43,17 @@ pub(super) const TOOLS: &[Tool] = &[
         call.session.log("info", call.text("text")?);
         call.pause(call.number("ms")?)?;
         Ok(text("waited"))
+    })
+    .takes(|| required(&[("text", "string"), ("ms", "integer")])),
+    Tool::new("log_late", "Answers, and logs so many milliseconds later.", |call| {
+        let (session, late) =
+            (Arc::clone(&call.session), Duration::from_millis(call.number("ms")?));
+        let words = call.text("text")?.to_owned();
+        std::thread::spawn(move || {
+            std::thread::sleep(late);
+            session.log("info", &words);
+        });
+        Ok(text("answered"))
     })
     .takes(|| required(&[("text", "string"), ("ms", "integer")])),
 ];
