@@ -186,6 +186,38 @@ fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_messag
     world.audit("s");
 }
 
+#[test]
+fn every_member_of_the_configuration_has_its_key() {
+    let world = World::new();
+    let serve = |servers: &str| {
+        let config = format!(
+            "store: s\nservers: [{{id: demo}}]\nlisteners:\n  http: {{listen: \"127.0.0.1:0\", \
+             anonymous: default}}\nedges:\n  a2a: {{name: Tides, description: Knows the sea, \
+             version: 2.1.0, servers: [{servers}], http_json: false, accept_missing_version: true, \
+             tags: {{echo: [sea]}}, url: \"https://tides.example\", rate: 1000, keep_tasks: 2h, \
+             max_open_tasks: 5, max_tasks: 50, max_task_bytes: 100000, max_running: 8, max_body: \
+             100000, max_deferred: 1000, max_contexts: 9, max_contexts_of_one: 3, max_callers: 7, \
+             remember_callers: 10s}}\n  mcp: {{}}\n"
+        );
+        world.folder.write("chio.yaml", config);
+    };
+    serve("elsewhere");
+    let refused = world.run(&["serve"]);
+    refused.ends(1).complains("expected some of demo, found `elsewhere`");
+    serve("demo");
+    let agent = world.start(&["serve"], "s");
+    let card = agent.request("GET", "/strict/.well-known/agent-card.json", "", "").body;
+    assert_eq!((&card["name"], &card["version"]), (&json!("Tides"), &json!("2.1.0")));
+    assert_eq!(card["description"], "Knows the sea");
+    assert_eq!(card["supportedInterfaces"].as_array().map(Vec::len), Some(1));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+        "params": message(&json!([{"text": "hello"}]))});
+    let answer = agent.request("POST", "/skills/echo", "", &body.to_string()).body;
+    assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
+    let large = "x".repeat(200_000);
+    assert_eq!(agent.request("POST", "/skills/echo", "", &large).status, 413);
+}
+
 // covers: BRIDGE-108
 #[test]
 fn the_example_runs_as_it_is_written() {

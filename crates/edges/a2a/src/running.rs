@@ -20,6 +20,9 @@ use crate::tasks::task_fault;
 /// How often tasks that are due are looked for.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// For how many seconds a task that a request is about to begin is not due for anything else.
+pub(crate) const HEAD_START: u64 = 2;
+
 /// How many of them are begun at one look.
 const MOST_DUE: usize = 1024;
 

@@ -20,13 +20,10 @@ use crate::error::{Fault, Kind};
 use crate::message::SendRequest;
 use crate::principals::AdmittedPrincipal;
 use crate::record::{State, TaskRecord};
-use crate::running::{Brings, acquire, entry, run, start};
+use crate::running::{Brings, HEAD_START, acquire, entry, run, start};
 use crate::sent::{Arrives, OnItsWay};
 use crate::service::EdgeState;
 use crate::tasks::{fault_of, look, settled};
-
-/// For how many seconds other processes leave a task alone that this one is about to begin.
-const HEAD_START: u64 = 2;
 
 /// A message to a skill, on its way.
 pub(crate) struct Sending {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_core::capability::DpopProof;
+use chio_core::capability::{ChioScope, DpopProof};
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{
     CapabilityBridge, KernelError, OrchestratedRequest, Presented, TaskError, TaskNames, TaskQuery,
@@ -18,7 +18,7 @@ use crate::caller::A2aCaller;
 use crate::error::{Fault, Kind};
 use crate::principals::AdmittedPrincipal;
 use crate::record::{TaskEntry, TaskRecord};
-use crate::running::{Brings, acquire, entry, run, start};
+use crate::running::{Brings, HEAD_START, acquire, entry, run, start};
 use crate::service::EdgeState;
 
 /// How long a cancelled call may take to end.
@@ -152,7 +152,12 @@ async fn answer_with_nothing(
     let token = token_for(&principal.tokens, &server, &tool).cloned().ok_or_else(no_token)?;
     let mut request = OrchestratedRequest::new(&record.id, token, server, tool, json!({}));
     request.agent = owner.clone();
-    let names = TaskNames { id: record.id.clone(), record: record.kept(), ..TaskNames::default() };
+    // Should this process end before it is cancelled, it is denied in the next.
+    request.scope = Some(ChioScope::default());
+    let due_at = shared.orchestrator.now().saturating_add(HEAD_START);
+    let due = Some((due_at, Arc::clone(&principal.session.principal)));
+    let (id, record_bytes) = (record.id.clone(), record.kept());
+    let names = TaskNames { id, record: record_bytes, due, ..TaskNames::default() };
     let answered = shared.deferred.answer(names, request, A2aBridge.protocol()).await;
     answered.map_err(|error| task_fault(&record.id, &error))
 }

@@ -89,9 +89,10 @@ impl Tasks {
 
     /// Keeps the task of a call that runs with this intent.
     pub(super) fn begin(&mut self, intent: i64, task: &CallTask) {
-        self.intents.insert(intent, task.new.id.clone());
-        self.insert(task.new.clone(), TaskState::Running);
-        self.keep_within(&task.new, &task.quota, size_of(&task.new, None));
+        if self.insert(task.new.clone(), TaskState::Running) {
+            self.intents.insert(intent, task.new.id.clone());
+            self.keep_within(&task.new, &task.quota, size_of(&task.new, None));
+        }
     }
 
     /// Ends what an intent runs, with this receipt.
@@ -105,7 +106,9 @@ impl Tasks {
     /// Keeps the task of a call that has ended, with this receipt.
     pub(super) fn keep(&mut self, kept: &EndedTask, receipt: &[u8]) {
         let EndedTask { task, end, receipt_id, ended_at } = kept;
-        self.insert(task.new.clone(), TaskState::Running);
+        if !self.insert(task.new.clone(), TaskState::Running) {
+            return;
+        }
         let (state, result) = ended(Some(end));
         let receipt = TaskReceipt { id: receipt_id.clone(), body: Some(receipt.to_vec()) };
         let came = (result.map(<[u8]>::to_vec), receipt);
@@ -140,10 +143,11 @@ impl Tasks {
         }
     }
 
-    fn insert(&mut self, new: NewTask, state: TaskState) {
+    /// Keeps a task, unless its name is taken.
+    fn insert(&mut self, new: NewTask, state: TaskState) -> bool {
         let id = new.id.clone();
         if self.rows.contains_key(&id) {
-            return;
+            return false;
         }
         self.messages.add(new.message.as_ref(), &id);
         self.contexts.add(new.context.as_ref(), &id);
@@ -153,6 +157,7 @@ impl Tasks {
         let updated_at = new.created_at;
         let task = Task { new, state, updated_at, result: None, receipt: None };
         self.rows.insert(id, Row { task, sequence });
+        true
     }
 
     fn remove(&mut self, id: &str) {

@@ -45,8 +45,12 @@ pub(super) async fn answer_json_rpc(
         }
         Err(rejected) => {
             // What is no message is no notification either.
-            let id = rejected.answer_to.unwrap_or(RequestId::NULL);
-            return Ok(respond(id, Err(*rejected.error)));
+            let is_message = rejected.error.code != RpcError::INVALID_REQUEST;
+            let id = rejected.answer_to.or((!is_message).then_some(RequestId::NULL));
+            return Ok(match id {
+                Some(id) => respond(id, Err(*rejected.error)),
+                None => empty(StatusCode::ACCEPTED),
+            });
         }
     };
     // A notification has no response, whatever comes of it.

@@ -122,10 +122,13 @@ async fn every_mount_has_it_only_where_that_was_said() {
         let ask = world.ask("POST", &format!("{mount}/rest/message:send"));
         ask.with("A2A-Version", "1.0").json(&message("x")).send().await.is(200);
     }
-    let card = world.ask("GET", "/.well-known/agent-card.json").send().await.value();
-    assert_eq!(card["supportedInterfaces"][1]["protocolBinding"], "HTTP+JSON");
-    let url = format!("http://{}/rest", world.address);
-    assert_eq!(card["supportedInterfaces"][1]["url"], url);
+    for mount in ["", "/strict", "/skills/echo"] {
+        let path = format!("{mount}/.well-known/agent-card.json");
+        let card = world.ask("GET", &path).send().await.value();
+        assert_eq!(card["supportedInterfaces"][1]["protocolBinding"], "HTTP+JSON");
+        let url = format!("http://{}{mount}/rest", world.address);
+        assert_eq!(card["supportedInterfaces"][1]["url"], url);
+    }
     let world = World::with(&["echo"]).await;
     ask(&world, "POST", "message:send").json(&message("x")).send().await.is(404);
 }
