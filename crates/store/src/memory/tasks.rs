@@ -173,7 +173,7 @@ impl Tasks {
         rows.filter(|row| row.task.new.account == account && !row.standing().is_gone(now)).count()
     }
 
-    fn create(&mut self, task: NewTask, quota: &TaskQuota) -> Result<(), TaskRefused> {
+    fn create(&mut self, task: &NewTask, quota: &TaskQuota) -> Result<(), TaskRefused> {
         if self.rows.contains_key(&task.id) {
             return Err(TaskRefused::NameTaken);
         }
@@ -183,7 +183,7 @@ impl Tasks {
         }
         self.forget(now, MAX_PRUNED);
         self.insert(task.clone(), TaskState::Waiting);
-        self.keep_within(&task, quota, size_of(&task, None));
+        self.keep_within(task, quota, size_of(task, None));
         Ok(())
     }
 
@@ -245,7 +245,7 @@ impl TaskStore for MemoryStore {
         task: NewTask,
         quota: TaskQuota,
     ) -> StoreResult<Result<(), TaskRefused>> {
-        Ok(self.state().tasks.create(task, &quota))
+        Ok(self.state().tasks.create(&task, &quota))
     }
 
     async fn task(

@@ -154,7 +154,7 @@ async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
     get["metadata"] = json!({"chio": {"dpop": proof("nonce-3")}});
     let get = || world.rpc("GetTask", get.clone()).with("X-Chio-Capability", &own_text);
     while get().send().await.result()["status"]["state"] == "TASK_STATE_WORKING" {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(get().send().await.result()["status"]["state"], "TASK_STATE_COMPLETED");
 }

@@ -219,7 +219,7 @@ async fn a_task_is_cancelled_before_it_runs_and_not_after() {
     let waiting = world.deferred("x").await;
     let off = cancel(&waiting["id"]).send().await.result();
     assert_eq!(off["status"]["state"], "TASK_STATE_CANCELED");
-    let ended = serde_json::to_value(&receipt(&off)).unwrap();
+    let ended = serde_json::to_value(receipt(&off)).unwrap();
     assert_eq!(ended["decision"]["verdict"], "cancelled");
     assert_eq!(ended["metadata"]["execution"], "not_begun");
     assert_eq!(off["metadata"]["chio"]["decision"], "cancelled");
