@@ -122,9 +122,13 @@ async fn on_its_way(
     sending: &Sending,
     known: OnItsWay,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    if sending.wanted == Wanted::Result || look(shared, principal, &known.task_id).await.is_err() {
-        known.arrived.cancelled().await;
+    if sending.wanted != Wanted::Result
+        && let Ok(record) = look(shared, principal, &known.task_id).await
+        && record.has_said(&sending.request.message)
+    {
+        return Ok(record);
     }
+    known.arrived.cancelled().await;
     sent_before(shared, principal, sending, &known.task_id).await
 }
 
@@ -154,6 +158,11 @@ async fn continue_task(
     id: &str,
 ) -> Result<Arc<TaskRecord>, Fault> {
     let message = &sending.request.message;
+    let owner = principal.owner().ok_or_else(|| Fault::no_task(id))?;
+    let arrives = match shared.sent.begin(owner, message.id.as_deref(), id) {
+        Ok(arrives) => arrives,
+        Err(known) => return on_its_way(shared, principal, &sending, known).await,
+    };
     let asking = look(shared, principal, id).await?;
     if message.context_id.is_some() && message.context_id != asking.context_id {
         return Err(Fault::params("expected the `contextId` of the task, found another"));
@@ -172,7 +181,10 @@ async fn continue_task(
     let prepared = prepare(shared, principal, &mut sending, &skill, names, Some(&asking))?;
     let (shared, principal) = (Arc::clone(shared), Arc::clone(principal));
     // The answer is stored also when the client disconnects.
-    let work = async move { answer(&shared, &principal, prepared, sending.wanted).await };
+    let work = async move {
+        let _arrives = arrives;
+        answer(&shared, &principal, prepared, sending.wanted).await
+    };
     DetachOnDrop::new(work).await.unwrap_or_else(|_| Err(Fault::unreleased()))
 }
 

@@ -23,6 +23,10 @@ const MAX_FOLLOWED: usize = 4096;
 pub(super) const OPEN_OF_ACCOUNT: &str = "SELECT count(*) FROM tasks WHERE account = ?1
     AND state IN ('waiting', 'running', 'asking') AND (state = 'running' OR expires_at > ?2)";
 
+/// Tasks of an owner on a protocol that are over.
+const OVER: &str = "owner = ?1 AND protocol = ?2
+    AND state IN ('completed', 'failed', 'rejected', 'cancelled')";
+
 /// What the database says of a task's standing.
 struct Found {
     owner: PublicKey,
@@ -235,20 +239,30 @@ impl Database {
         if !is_time {
             return Ok(());
         }
-        let of = params![owner, task.protocol.name(), length(quota.ended), clamped(quota.bytes)];
-        let sql = "SELECT count(*) > ?3 OR coalesce(sum(size), 0) > ?4 FROM tasks
-                   WHERE owner = ?1 AND protocol = ?2
-                   AND state IN ('completed', 'failed', 'rejected', 'cancelled')";
-        if self.number(sql, of)? == 0 {
-            return Ok(());
+        for row in self.too_many(&owner, task.protocol.name(), quota)? {
+            self.execute("DELETE FROM tasks WHERE rowid = ?1", [row])?;
         }
-        let sql = "DELETE FROM tasks WHERE rowid IN (SELECT row FROM
-                   (SELECT rowid AS row, row_number() OVER latest AS place, sum(size) OVER latest AS bytes
-                    FROM tasks WHERE owner = ?1 AND protocol = ?2
-                    AND state IN ('completed', 'failed', 'rejected', 'cancelled')
-                    WINDOW latest AS (ORDER BY updated_at DESC, rowid DESC))
-                   WHERE place > ?3 OR (place > 1 AND bytes > ?4))";
-        self.execute(sql, of).map(drop)
+        Ok(())
+    }
+
+    /// The rows of the oldest tasks of an owner that are over, as far as there are too many.
+    fn too_many(&self, owner: &str, protocol: &str, quota: &TaskQuota) -> StoreResult<Vec<i64>> {
+        let sum = format!("SELECT count(*), coalesce(sum(size), 0) FROM tasks WHERE {OVER}");
+        let mut statement = self.connection().prepare_cached(&sum).map_err(failed)?;
+        let found = statement.query_row([owner, protocol], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (mut tasks, mut bytes): (i64, i64) = found.map_err(failed)?;
+        let (most, most_bytes) = (length(quota.ended), clamped(quota.bytes));
+        let oldest = format!("SELECT rowid, size FROM tasks WHERE {OVER} ORDER BY updated_at");
+        let mut statement = self.connection().prepare_cached(&oldest).map_err(failed)?;
+        let mut rows = statement.query([owner, protocol]).map_err(failed)?;
+        let mut gone = Vec::new();
+        while tasks > most || (tasks > 1 && bytes > most_bytes) {
+            let Some(row) = rows.next().map_err(failed)? else { break };
+            gone.push(row.get(0).map_err(failed)?);
+            tasks -= 1;
+            bytes = bytes.saturating_sub(row.get(1).map_err(failed)?);
+        }
+        Ok(gone)
     }
 
     /// Numbers never given out before. The store keeps count: its next user goes on after them.
