@@ -203,7 +203,7 @@ fn every_member_of_the_configuration_has_its_key() {
     };
     serve("elsewhere");
     let refused = world.run(&["serve"]);
-    refused.ends(1).complains("expected some of demo, found `elsewhere`");
+    refused.ends(2).complains("expected some of demo, found `elsewhere`");
     serve("demo");
     let agent = world.start(&["serve"], "s");
     let card = agent.request("GET", "/strict/.well-known/agent-card.json", "", "").body;
