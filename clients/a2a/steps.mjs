@@ -138,13 +138,19 @@ function all(sdk) {
         later: async () => {
             const first = await send('echo', { text: 'later' }, { later: true });
             check(first.state === 'working' && first.chio.receiptPending === true, first);
-            const seen = echoed(await get('echo', first.id), 'later');
+            let seen = await get('echo', first.id);
+            for (let turn = 0; turn < 300 && seen.state === 'working'; turn += 1) {
+                await new Promise((done) => setTimeout(done, 20));
+                seen = await get('echo', first.id);
+            }
+            echoed(seen, 'later');
             check(first.context && seen.context === first.context, [first, seen]);
             return receipted(seen, 'echo', 'allow');
         },
         'cancel before': async () => {
-            const { id, context } = await send('echo', { text: 'never' }, { later: true });
-            const seen = [await cancel('echo', id), await get('echo', id)];
+            const waits = { later: true, id: `tck-wait-${randomUUID()}` };
+            const { id, context } = await send('tck', { text: 'never' }, waits);
+            const seen = [await cancel('tck', id), await get('tck', id)];
             const off = (it) => it.state === 'canceled' && it.context === context;
             return check(seen.every(off), [context, ...seen]);
         },

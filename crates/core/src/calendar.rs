@@ -23,6 +23,26 @@ fn written(seconds: u64, end: &str) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{end}")
 }
 
+/// Unix seconds as HTTP writes them: `Tue, 14 Nov 2023 22:13:20 GMT`.
+pub fn http_date(seconds: u64) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (year, month, day) = civil(seconds / DAY);
+    let month = usize::try_from(month).ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
+    let weekday = match weekday(seconds) {
+        "monday" => "Mon",
+        "tuesday" => "Tue",
+        "wednesday" => "Wed",
+        "thursday" => "Thu",
+        "friday" => "Fri",
+        "saturday" => "Sat",
+        _ => "Sun",
+    };
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let month = month.copied().unwrap_or_default();
+    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 /// Unix seconds of a time such as `2026-09-24T12:00:00Z`.
 pub fn parse_utc(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;

@@ -17,7 +17,7 @@ pub const STDIO: &str = "stdio";
 
 /// Who calls. Sessions, tasks and limits belong to a principal, never to the bytes of a token: a
 /// token that is refreshed changes nothing.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Principal {
     /// Unique on a listener: names that the operator gives and names of authorization servers
     /// never coincide.
@@ -32,14 +32,15 @@ pub struct Principal {
     /// capability stands for its own subject.
     pub subject: Option<PublicKey>,
     /// The only capability that the principal may use: presented by it, or set for it by the
-    /// operator. Without one, the token issuer decides.
+    /// operator. Without one, the token issuer decides. It is kept apart from the rest.
+    #[serde(skip)]
     pub capability: Option<PresentedToken>,
     /// How the principal has authenticated.
     pub credential: Credential,
 }
 
 /// How a principal has authenticated. Tokens are represented by their SHA-256 only.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Credential {
     /// Not at all.

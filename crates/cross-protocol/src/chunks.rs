@@ -38,6 +38,11 @@ impl ChunkCollector {
         Ok(())
     }
 
+    /// Reads the chunks that were added.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&[Value]) -> T) -> T {
+        read(&self.0.lock().chunks)
+    }
+
     /// Takes the chunks that were added.
     pub fn take(&self) -> Vec<Value> {
         let mut collected = self.0.lock();

@@ -72,7 +72,9 @@ pub use chio_core::fidelity::{
 };
 pub use chio_core::principal::{Credential, Principal};
 pub use chio_core::protocol::DiscoveryProtocol;
-pub use chio_kernel::store::{ApprovalRequest, StoreError, StoreResult, TaskRefused, TaskState};
+pub use chio_kernel::store::{
+    ApprovalRequest, MessageQuery, StoreError, StoreResult, TaskQuery, TaskRefused, TaskState,
+};
 pub use chio_kernel::{
     AskError, Caller, ClientNotification, Denial, DetachOnDrop, Evaluation, Gone, KernelError,
     ListKind, NoCaller, Offer, Outcome, Question, Read, ReadKind, ReadOutcome, ReadRequest,
@@ -98,5 +100,8 @@ pub use route::{
     RoutePlanningOutcome, RouteSelectionDecision, RouteSelectionEvidence, plan_authoritative_route,
     route_selection_metadata,
 };
-pub use tasks::{DeferredTasks, Presented, TaskError, TaskLimits, TaskResult, TaskView};
+pub use tasks::{
+    DeferredTasks, Presented, RanTask, StateOf, TaskError, TaskLimits, TaskNames, TaskResult,
+    TaskView,
+};
 pub use trace::{AUTHORITY_PATH, BridgeEvidence, CrossProtocolTraceContext, TraceHop};

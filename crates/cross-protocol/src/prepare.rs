@@ -111,6 +111,7 @@ impl PreparedCall {
             model: request.model,
             parent_request_id: request.parent.map(|parent| parent.request_id),
             task_id: request.task_id,
+            task: request.task,
             target: prepared.target,
             fidelity: route.fidelity.map(Box::new),
             trace_id: Some(prepared.trace_id),

@@ -1,11 +1,14 @@
 //! A call as an edge hands it over.
 
+use std::sync::Arc;
+
 use chio_core::capability::{ChioScope, DpopProof, PresentedToken};
 use chio_core::crypto::PublicKey;
 use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
 use chio_core::registry::ErrorCode;
 use chio_core::text::is_sound;
 use chio_kernel::Denial;
+use chio_kernel::store::CallTask;
 use serde_json::Value;
 
 use crate::DiscoveryProtocol;
@@ -57,8 +60,10 @@ pub struct OrchestratedRequest {
     pub meta: Option<Value>,
     /// The scope that the caller wants used; what is beyond the token's is denied.
     pub scope: Option<ChioScope>,
-    /// The deferred task that this call is.
+    /// The stored task that this call is.
     pub task_id: Option<String>,
+    /// The task that this call is, to be stored with what comes of it.
+    pub task: Option<Arc<CallTask>>,
     /// A denial that the edge has already decided on: it is signed, and nothing runs.
     pub refusal: Option<Denial>,
 }
@@ -90,6 +95,7 @@ impl OrchestratedRequest {
             meta: None,
             scope: None,
             task_id: None,
+            task: None,
             refusal: None,
         }
     }

@@ -1,32 +1,36 @@
-//! Deferred tasks: calls that are taken on now and run when their owner asks for the result.
+//! Tasks: calls that are taken on now and run later, and calls that leave a task behind.
 //!
-//! Edges share deferred tasks. A task is durable, and only its owner reaches it. The owner's first
-//! request for the result runs it, once, however many requests come at the same time, in however
-//! many processes. What was kept to run it, the token among it, goes when the task is over.
+//! Edges share tasks. A task is durable, and only its owner reaches it. A deferred task runs when its
+//! owner asks for the result, or when it is due, once, however many ask at the same time, in however
+//! many processes. What was kept to run it, the token among it, goes when nothing of it will run.
+
+mod caller;
+mod kept;
+mod look;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chio_core::canonical;
-use chio_core::capability::{CapabilityToken, ChioScope, DpopProof};
+use chio_core::capability::DpopProof;
 use chio_core::crypto::PublicKey;
-use chio_core::governance::{ApprovalToken, GovernedTransactionIntent, ModelMetadata};
-use chio_core::receipt::SealedReceipt;
+use chio_core::governance::ApprovalToken;
+use chio_core::principal::Principal;
 use chio_core::with_defaults;
-use chio_kernel::store::{ApprovalRequest, NewTask, StoreError, Task, TaskRefused, TaskState};
-use chio_kernel::{
-    AskError, Caller, Denial, Gone, KernelError, Outcome, Question, ServerNotification, Session,
-};
-use serde::{Deserialize, Serialize};
+use chio_kernel::store::{CallTask, NEVER, NewTask, StoreError, TaskQuota, TaskRefused, TaskState};
+use chio_kernel::{Caller, Denial, KernelError, Outcome};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+
+pub use view::{TaskResult, TaskView};
+
+use caller::TaskCaller;
+use kept::Kept;
 
 use crate::DiscoveryProtocol;
-use crate::chunks::ChunkCollector;
+use crate::orchestrated::OrchestratedToolCall;
 use crate::orchestrator::CrossProtocolOrchestrator;
 use crate::request::OrchestratedRequest;
-use chio_core::capability_ref::CrossProtocolCapabilityRef;
 
 /// The most bytes of a request that is kept for later.
 const MAX_REQUEST: usize = 5 << 20;
@@ -35,13 +39,37 @@ with_defaults! {
     /// How many tasks are kept, and for how long.
     #[derive(Debug, Clone)]
     pub struct TaskLimits {
-        /// How many tasks of one owner may wait or run at once.
+        /// How many tasks of one account may be there at once that are not over.
         pub most_open: usize = 1024,
-        /// How long a task is kept from when it was taken on.
+        /// How long a task is kept from when it was taken on, unless it runs.
         pub lifetime: Duration = Duration::from_secs(300),
+        /// How long a task is kept after its end, whatever its lifetime; when zero, by its lifetime.
+        pub kept_for: Duration = Duration::ZERO,
+        /// About how many tasks of one owner are kept that are over.
+        pub most_ended: usize = usize::MAX,
+        /// About how many bytes these have together.
+        pub most_bytes: u64 = u64::MAX,
         /// The most bytes of a request that is kept for later.
         pub max_request: usize = MAX_REQUEST,
     }
+}
+
+/// What an edge names a task by, and keeps with it.
+#[derive(Debug, Clone, Default)]
+pub struct TaskNames {
+    /// Its name, which no other task ever has.
+    pub id: String,
+    /// Whose quota counts; the agent's own when empty.
+    pub account: String,
+    /// The conversation that it belongs to.
+    pub context: Option<String>,
+    /// The agent's name of the message that makes it.
+    pub message: Option<String>,
+    /// What the edge tells of it beside its result.
+    pub record: Vec<u8>,
+    /// From when on it runs without being asked for, with this principal; only when it is asked for,
+    /// when absent.
+    pub due: Option<(u64, Arc<Principal>)>,
 }
 
 /// Why there is no task to tell of.
@@ -80,73 +108,37 @@ pub struct Presented {
     pub approval: Option<Box<ApprovalToken>>,
 }
 
-/// What a task came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TaskResult {
-    /// How its call ended.
-    pub outcome: Outcome,
+/// A call that was a task from its beginning, with what it streamed.
+#[derive(Debug)]
+pub struct RanTask {
+    /// How it ended.
+    pub call: OrchestratedToolCall,
     /// What it streamed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Value>,
-    /// What its protocol called the thing that was called, and the message that called it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<Value>,
 }
 
-/// A task as its owner sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TaskView {
-    /// Its name.
-    pub id: String,
-    /// How far it has come.
-    pub state: TaskState,
-    /// What it came to. None while it is not over, when it was cancelled before it ran, and when
-    /// its kernel stopped.
-    pub result: Option<TaskResult>,
-    /// The receipt of its call, once that has ended.
-    pub receipt: Option<SealedReceipt>,
-    /// What its protocol calls the thing that is called, and the message that calls it. None when
-    /// it was cancelled before it ran, or its kernel stopped.
-    pub context: Option<Value>,
-    /// When it was taken on, in Unix seconds.
-    pub created_at: u64,
-    /// The first second in which the task is gone.
-    pub expires_at: u64,
-}
+/// Which state a task is in whose call ended so, and streamed this.
+pub type StateOf = fn(&Outcome, &[Value]) -> TaskState;
 
-/// The deferred tasks of a store.
+/// The tasks of a store.
 #[derive(Clone)]
 pub struct DeferredTasks {
     orchestrator: CrossProtocolOrchestrator<'static>,
     limits: TaskLimits,
-}
-
-/// What is kept of a request.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    token: CapabilityToken,
-    agent: PublicKey,
-    server_id: String,
-    tool_name: String,
-    arguments: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    capability_ref: Option<CrossProtocolCapabilityRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    governed_intent: Option<Box<GovernedTransactionIntent>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<Box<ModelMetadata>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    protocol_context: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<ChioScope>,
+    state_of: StateOf,
 }
 
 impl DeferredTasks {
     /// The deferred tasks of this orchestrator's store.
     pub const fn new(orchestrator: CrossProtocolOrchestrator<'static>, limits: TaskLimits) -> Self {
-        Self { orchestrator, limits }
+        Self { orchestrator, limits, state_of: |outcome, _| outcome.task_state() }
+    }
+
+    /// With an edge's own reading of what tools answer.
+    #[must_use]
+    pub const fn with_states(mut self, state_of: StateOf) -> Self {
+        self.state_of = state_of;
+        self
     }
 
     /// Takes a request on for its agent. A proof or an approval in it is not kept: they come with
@@ -162,7 +154,7 @@ impl DeferredTasks {
     ) -> Result<TaskView, TaskError> {
         let unique = self.orchestrator.kernel().new_request_id();
         let id = format!("{protocol}-task-{}", unique.strip_prefix("req-").unwrap_or(&unique));
-        self.defer_as(id, request, protocol).await
+        self.defer_as(TaskNames { id, ..TaskNames::default() }, request, protocol).await
     }
 
     /// As [`Self::defer`], under a name that no other task ever has.
@@ -171,73 +163,111 @@ impl DeferredTasks {
     /// Also when there is a task of this name.
     pub async fn defer_as(
         &self,
-        id: String,
+        names: TaskNames,
         request: OrchestratedRequest,
         protocol: DiscoveryProtocol,
     ) -> Result<TaskView, TaskError> {
         let kernel = self.orchestrator.kernel();
         // A caller without a valid token must not fill the store.
         kernel.check_token(&request.token, &request.agent).await.map_err(TaskError::Denied)?;
-        let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
-        let kept = Kept {
-            token: (*request.token).clone(),
-            agent: request.agent,
-            server_id: request.server_id,
-            tool_name: request.tool_name,
-            arguments: request.arguments,
-            capability_ref: request.capability_ref,
-            governed_intent: request.governed_intent,
-            model: request.model,
-            protocol_context: request.protocol_context,
-            meta: request.meta,
-            scope: request.scope,
-        };
-        let created_at = kernel.clock().unix_seconds();
-        let expires_at = created_at.saturating_add(self.limits.lifetime.as_secs());
-        let text = canonical::to_vec(&kept).map_err(KernelError::from)?;
-        if text.len() > self.limits.max_request.min(MAX_REQUEST) {
-            return Err(TaskError::TooLarge(text.len()));
+        let context = request.protocol_context.clone();
+        let new = self.stored(names, request, protocol)?;
+        if new.request.len() > self.limits.max_request {
+            return Err(TaskError::TooLarge(new.request.len()));
         }
         let view = TaskView {
-            id: id.clone(),
+            id: new.id.clone(),
             state: TaskState::Waiting,
             result: None,
             receipt: None,
-            context: kept.protocol_context,
-            created_at,
-            expires_at,
+            context,
+            conversation: new.context.clone(),
+            record: Vec::new(),
+            created_at: new.created_at,
+            updated_at: new.created_at,
+            expires_at: new.expires_at,
         };
-        let new = NewTask { id, owner, protocol, server_id, request: text, created_at, expires_at };
-        kernel.store().create_task(new, self.limits.most_open).await??;
+        kernel.store().create_task(new, self.quota()).await??;
         Ok(view)
     }
 
-    /// The task as it is, without running it.
+    /// Lets a task that asks its owner something go on with this request. Whether the request's token
+    /// holds is decided when it runs.
     ///
     /// # Errors
-    /// When it is not there or not theirs, or the store does not answer.
-    pub async fn look(&self, id: &str, owner: &PublicKey) -> Result<TaskView, TaskError> {
-        let task = self.find(id, owner).await?;
-        self.view(task).await
+    /// When the task does not ask, or is not theirs, or the request is too large.
+    pub async fn answer(
+        &self,
+        names: TaskNames,
+        request: OrchestratedRequest,
+        protocol: DiscoveryProtocol,
+    ) -> Result<(), TaskError> {
+        let answer = self.stored(names, request, protocol)?;
+        Ok(self.orchestrator.kernel().store().answer_task(answer).await??)
     }
 
-    /// The tasks of an owner on a protocol, the latest first, at most this many. None is run.
+    /// Runs a request as a task that is stored with its intent or with its receipt.
     ///
     /// # Errors
-    /// When one cannot be read, or the store does not answer.
-    pub async fn list(
+    /// When no receipt could be made durable: then nothing may be released.
+    pub async fn run(
         &self,
-        owner: &PublicKey,
+        names: TaskNames,
+        mut request: OrchestratedRequest,
+        caller: Arc<dyn Caller>,
+    ) -> Result<RanTask, KernelError> {
+        let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
+        let new = self.named(names, owner, server_id, caller.session().protocol);
+        request.task = Some(Arc::new(CallTask { new, quota: self.quota() }));
+        let caller = TaskCaller::new(caller, None, self.state_of);
+        let call = self.orchestrator.run(request, Arc::clone(&caller) as _).await?;
+        Ok(RanTask { call, chunks: caller.given.take() })
+    }
+
+    const fn quota(&self) -> TaskQuota {
+        let TaskLimits { most_open, most_ended, most_bytes, .. } = self.limits;
+        TaskQuota { open: most_open, ended: most_ended, bytes: most_bytes }
+    }
+
+    /// A task with these names, of nothing.
+    fn named(
+        &self,
+        names: TaskNames,
+        owner: PublicKey,
+        server_id: String,
         protocol: DiscoveryProtocol,
-        most: usize,
-    ) -> Result<Vec<TaskView>, TaskError> {
-        let kernel = self.orchestrator.kernel();
-        let now = kernel.clock().unix_seconds();
-        let mut views = Vec::new();
-        for task in kernel.store().tasks_of(owner, protocol, now, most).await? {
-            views.push(self.view(task).await?);
+    ) -> NewTask {
+        let created_at = self.orchestrator.now();
+        let mut new = NewTask::new(names.id, owner, protocol, server_id);
+        if !names.account.is_empty() {
+            new.account = names.account;
         }
-        Ok(views)
+        NewTask {
+            context: names.context,
+            message: names.message,
+            record: names.record,
+            due_at: names.due.map(|(due_at, _)| due_at),
+            created_at,
+            expires_at: created_at.saturating_add(self.limits.lifetime.as_secs()).min(NEVER),
+            kept_for: self.limits.kept_for.as_secs(),
+            ..new
+        }
+    }
+
+    /// A task with all that it takes to run it.
+    fn stored(
+        &self,
+        names: TaskNames,
+        request: OrchestratedRequest,
+        protocol: DiscoveryProtocol,
+    ) -> Result<NewTask, TaskError> {
+        let (owner, server_id) = (request.agent.clone(), request.server_id.clone());
+        let kept = Kept::new(request, names.due.as_ref().map(|(_, principal)| &**principal));
+        let text = canonical::to_vec(&kept).map_err(KernelError::from)?;
+        if text.len() > MAX_REQUEST {
+            return Err(TaskError::TooLarge(text.len()));
+        }
+        Ok(NewTask { request: text, ..self.named(names, owner, server_id, protocol) })
     }
 
     /// The task's result; a task that waits is run first, in the caller's session. While another
@@ -252,17 +282,50 @@ impl DeferredTasks {
         presented: Presented,
         caller: Arc<dyn Caller>,
     ) -> Result<TaskView, TaskError> {
+        self.result_or(None, id, owner, presented, caller).await
+    }
+
+    /// The task's result when it is refused for this reason: a task that waits ends with a receipt that
+    /// says so.
+    ///
+    /// # Errors
+    /// As [`Self::result`].
+    pub async fn refuse(
+        &self,
+        denial: Denial,
+        id: &str,
+        owner: &PublicKey,
+        caller: Arc<dyn Caller>,
+    ) -> Result<TaskView, TaskError> {
+        self.result_or(Some(denial), id, owner, Presented::default(), caller).await
+    }
+
+    async fn result_or(
+        &self,
+        refusal: Option<Denial>,
+        id: &str,
+        owner: &PublicKey,
+        presented: Presented,
+        caller: Arc<dyn Caller>,
+    ) -> Result<TaskView, TaskError> {
         let task = self.find(id, owner).await?;
         if task.state != TaskState::Waiting {
             return self.view(task).await;
         }
-        let request = self.request(&task, presented)?;
-        if request.dpop_proof.is_none() && asks_for_proof(&request) {
+        let kept = Kept::read(&task)?;
+        if self.orchestrator.kernel().protocols_of(&kept.server_id, &kept.tool_name).is_none() {
+            return Err(TaskError::Elsewhere);
+        }
+        let may_run = kept.is_in_time(self.orchestrator.now());
+        let is_cancelled = caller.cancellation().is_cancelled();
+        let will_run = may_run && !is_cancelled && refusal.is_none();
+        if presented.dpop_proof.is_none() && kept.asks_for_proof() && will_run {
             // A request without a proof spoils nothing for the one that has it.
             return self.view(task).await;
         }
+        let request = OrchestratedRequest { refusal, ..kept.into_request(id, presented) };
         let context = request.protocol_context.clone();
-        let caller = Arc::new(TaskCaller { caller, context, given: ChunkCollector::default() });
+        let caller = TaskCaller::new(caller, context, self.state_of);
         match self.orchestrator.run(request, Arc::clone(&caller) as _).await {
             // Another request was faster, or cancelled it.
             Ok(_) | Err(KernelError::NotClaimed(TaskRefused::Running | TaskRefused::Over(_))) => {
@@ -271,15 +334,6 @@ impl DeferredTasks {
             Err(KernelError::NotClaimed(refused)) => Err(refused.into()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Forgets a task that is over, for a caller that goes on with it elsewhere. False when there
-    /// is none, or another request was faster.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn forget(&self, id: &str, owner: &PublicKey) -> Result<bool, TaskError> {
-        Ok(self.orchestrator.kernel().store().forget_task(id, owner).await?)
     }
 
     /// Cancels a task that no request runs yet.
@@ -291,117 +345,5 @@ impl DeferredTasks {
         let now = kernel.clock().unix_seconds();
         kernel.store().cancel_task(id, owner, now).await??;
         self.look(id, owner).await
-    }
-
-    async fn find(&self, id: &str, owner: &PublicKey) -> Result<Task, TaskError> {
-        let kernel = self.orchestrator.kernel();
-        Ok(kernel.store().task(id, owner, kernel.clock().unix_seconds()).await??)
-    }
-
-    fn request(&self, task: &Task, presented: Presented) -> Result<OrchestratedRequest, TaskError> {
-        let kept: Kept = serde_json::from_slice(&task.new.request)
-            .map_err(|error| TaskError::Unreadable(error.to_string()))?;
-        if self.orchestrator.kernel().protocols_of(&kept.server_id, &kept.tool_name).is_none() {
-            return Err(TaskError::Elsewhere);
-        }
-        let id = &task.new.id;
-        let (server, tool) = (kept.server_id, kept.tool_name);
-        let request = OrchestratedRequest::new(id, kept.token, server, tool, kept.arguments);
-        Ok(OrchestratedRequest {
-            agent: kept.agent,
-            capability_ref: kept.capability_ref,
-            governed_intent: kept.governed_intent,
-            model: kept.model,
-            protocol_context: kept.protocol_context,
-            meta: kept.meta,
-            scope: kept.scope,
-            dpop_proof: presented.dpop_proof,
-            approval: presented.approval,
-            task_id: Some(id.clone()),
-            ..request
-        })
-    }
-
-    async fn view(&self, task: Task) -> Result<TaskView, TaskError> {
-        let result = task.result.as_deref().filter(|text| !text.is_empty());
-        let result = result.map(serde_json::from_slice).transpose();
-        let result = result.map_err(|error| TaskError::Unreadable(error.to_string()))?;
-        let receipt = match task.receipt_id {
-            Some(id) => {
-                let row = self.orchestrator.kernel().store().find(&id).await?;
-                row.map(|row| SealedReceipt { id, bytes: row.body })
-            }
-            None => None,
-        };
-        let mut result: Option<TaskResult> = result;
-        let context = match &mut result {
-            Some(result) => result.context.take(),
-            // What was kept to run it goes when it is over.
-            None => serde_json::from_slice(&task.new.request)
-                .ok()
-                .and_then(|kept: Kept| kept.protocol_context),
-        };
-        let NewTask { id, created_at, expires_at, .. } = task.new;
-        Ok(TaskView { id, state: task.state, result, receipt, context, created_at, expires_at })
-    }
-}
-
-/// Whether every grant that speaks of the tool asks for a proof of possession.
-fn asks_for_proof(request: &OrchestratedRequest) -> bool {
-    let (server, tool) = (&request.server_id, &request.tool_name);
-    let mut grants =
-        request.token.scope.grants.iter().filter(|it| it.covers(server, tool)).peekable();
-    grants.peek().is_some() && grants.all(|grant| grant.dpop_required == Some(true))
-}
-
-/// The caller that asks for a task's result: what it is given is kept with it.
-struct TaskCaller {
-    caller: Arc<dyn Caller>,
-    context: Option<Value>,
-    given: ChunkCollector,
-}
-
-#[async_trait]
-impl Caller for TaskCaller {
-    fn session(&self) -> &Session {
-        self.caller.session()
-    }
-
-    async fn chunk(&self, _index: u64, data: Value) -> Result<(), Gone> {
-        // The owner cannot have what does not fit into the store, which keeps the canonical form.
-        let size = canonical::size(&data).map_err(|_| Gone)?;
-        self.given.push_sized(data, size.bytes)
-    }
-
-    async fn ask(&self, question: Question) -> Result<Value, AskError> {
-        self.caller.ask(question).await
-    }
-
-    fn cancellation(&self) -> &CancellationToken {
-        self.caller.cancellation()
-    }
-
-    fn can_wait(&self) -> bool {
-        self.caller.can_wait()
-    }
-
-    fn parked(&self, waits_for: Option<&ApprovalRequest>) {
-        self.caller.parked(waits_for);
-    }
-
-    async fn notice(&self, notice: ServerNotification) {
-        self.caller.notice(notice).await;
-    }
-
-    fn wants_progress(&self) -> bool {
-        self.caller.wants_progress()
-    }
-
-    fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
-        let chunks = self.given.take();
-        let context = self.context.clone();
-        let result = TaskResult { outcome: outcome.clone(), chunks, context };
-        // What the kernel let through has a form.
-        canonical::to_vec(&result).unwrap_or_default()
     }
 }

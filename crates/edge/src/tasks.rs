@@ -1,5 +1,5 @@
-//! The tasks of this process, in memory and within limits: those that run, and those that ended
-//! recently. The store has the deferred ones too, and decides about those.
+//! The tasks of this process, in memory and within limits: those that run, and those that an edge
+//! remembers. What the store has too, it decides about.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -67,7 +67,7 @@ impl<O, R> TaskEntry<O, R> {
 /// Why a task was not inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertError {
-    /// Its id belongs to a task that runs, or that is not the one to be continued.
+    /// Its id belongs to a task that runs, or that nothing else has.
     Taken,
     /// The limits are reached by tasks that run.
     Full,
@@ -209,23 +209,16 @@ impl<O: Clone + Eq + Hash, R: Record> TaskTable<O, R> {
         now.saturating_add(record.lifetime().unwrap_or(self.limits.lifetime).as_secs())
     }
 
-    /// Inserts a task. One with its id must be durable, or have `before` as its record, which the
-    /// new one continues.
+    /// Inserts a task. One with its id must be durable, and not run.
     ///
     /// # Errors
     /// When its id belongs to another task, or nothing can make room for it.
-    pub fn insert(
-        &self,
-        entry: TaskEntry<O, R>,
-        before: Option<&Arc<R>>,
-        now: u64,
-    ) -> Result<(), InsertError> {
+    pub fn insert(&self, entry: TaskEntry<O, R>, now: u64) -> Result<(), InsertError> {
         let mut state = self.state.lock();
         state.sweep(now);
         let id = entry.record.id().to_owned();
         if let Some(known) = state.slot(&id) {
-            let continues = before.is_some_and(|before| Arc::ptr_eq(before, &known.entry.record));
-            if known.entry.is_running() || !(continues || known.entry.durable) {
+            if known.entry.is_running() || !known.entry.durable {
                 return Err(InsertError::Taken);
             }
             state.remove_id(&id);
@@ -351,27 +344,27 @@ mod tests {
     #[test]
     fn the_oldest_that_does_not_run_makes_room() {
         let table = Table::new(TableLimits { tasks_per_owner: 3, tasks: 4, ..LIMITS });
-        table.insert(entry(1, 1, true), None, 0).unwrap();
+        table.insert(entry(1, 1, true), 0).unwrap();
         for id in 2..=4 {
-            table.insert(entry(id, 1, false), None, 0).unwrap();
+            table.insert(entry(id, 1, false), 0).unwrap();
         }
         assert_eq!(ids(&table, 1), [1, 3, 4], "three of one owner");
-        table.insert(entry(5, 2, false), None, 0).unwrap();
-        table.insert(entry(6, 2, false), None, 0).unwrap();
+        table.insert(entry(5, 2, false), 0).unwrap();
+        table.insert(entry(6, 2, false), 0).unwrap();
         assert_eq!((ids(&table, 1), ids(&table, 2)), (vec![1, 4], vec![5, 6]), "four in all");
         assert_eq!((table.count(&1, 0), table.any_running()), (2, true));
         let crowded = Table::new(TableLimits { tasks_per_owner: 1, ..LIMITS });
-        crowded.insert(entry(1, 1, true), None, 0).unwrap();
-        assert_eq!(crowded.insert(entry(2, 1, false), None, 0), Err(InsertError::Full));
-        assert_eq!(crowded.insert(entry(1, 1, false), None, 0), Err(InsertError::Taken));
+        crowded.insert(entry(1, 1, true), 0).unwrap();
+        assert_eq!(crowded.insert(entry(2, 1, false), 0), Err(InsertError::Full));
+        assert_eq!(crowded.insert(entry(1, 1, false), 0), Err(InsertError::Taken));
     }
 
     #[test]
     fn the_tasks_of_an_owner_make_room_before_those_of_others() {
         let table = Table::new(TableLimits { bytes: 40_000, ..LIMITS });
-        table.insert(entry(1, 1, false), None, 0).unwrap();
+        table.insert(entry(1, 1, false), 0).unwrap();
         for id in 2..=9 {
-            table.insert(entry(id, 2, false), None, 0).unwrap();
+            table.insert(entry(id, 2, false), 0).unwrap();
             table.update(record(id, 5_000), 0);
         }
         assert_eq!(ids(&table, 1), [1], "a quarter of the bytes is the other's");
@@ -380,31 +373,28 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_continued_once() {
+    fn a_task_that_the_store_has_takes_the_place_of_the_one_before_unless_that_runs() {
         let table = Table::new(LIMITS);
-        let before = entry(1, 1, false);
-        let seen = Arc::clone(&before.record);
-        table.insert(before, None, 0).unwrap();
-        assert_eq!(table.insert(entry(1, 1, true), None, 0), Err(InsertError::Taken), "which one?");
-        table.insert(entry(1, 1, false), Some(&seen), 0).unwrap();
-        assert_eq!(
-            table.insert(entry(1, 1, true), Some(&seen), 0),
-            Err(InsertError::Taken),
-            "late"
-        );
+        let entry = |runs, durable| TaskEntry { durable, ..entry(1, 1, runs) };
+        table.insert(entry(false, false), 0).unwrap();
+        assert_eq!(table.insert(entry(true, true), 0), Err(InsertError::Taken));
+        table.remove("1");
+        table.insert(entry(false, true), 0).unwrap();
+        table.insert(entry(true, true), 0).unwrap();
+        assert_eq!(table.insert(entry(true, true), 0), Err(InsertError::Taken));
     }
 
     #[test]
     fn tasks_are_retained_for_their_lifetime_and_within_bytes() {
         let table = Table::new(TableLimits { bytes: 10_000, ..LIMITS });
-        table.insert(entry(1, 1, false), None, 100).unwrap();
+        table.insert(entry(1, 1, false), 100).unwrap();
         let running = entry(2, 1, true);
-        table.insert(running.clone(), None, 100).unwrap();
+        table.insert(running.clone(), 100).unwrap();
         assert!(table.find("1", &1, 399).is_some());
         assert!(table.find("1", &2, 399).is_none(), "not theirs");
         assert!(table.find("1", &1, 400).is_none(), "gone");
         assert!(table.find("2", &1, 400).is_some(), "it runs");
-        table.insert(entry(3, 1, false), None, 100).unwrap();
+        table.insert(entry(3, 1, false), 100).unwrap();
         table.update(record(2, 9_900), 0);
         assert_eq!(ids(&table, 1), [2], "the other made room");
         assert!(table.state.lock().bytes > 10_000, "what runs stays");
@@ -431,7 +421,7 @@ mod tests {
         }
         let table = TaskTable::new(TableLimits::default());
         let entry = TaskEntry::idle((), Arc::new(Short), true, &CancellationToken::new());
-        table.insert(entry, None, 10).unwrap();
+        table.insert(entry, 10).unwrap();
         assert_eq!((table.count(&(), 10), table.count(&(), 11)), (1, 0));
     }
 }

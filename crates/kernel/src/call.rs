@@ -1,5 +1,7 @@
 //! A call on its way through the kernel, and what comes of it.
 
+use std::sync::Arc;
+
 use chio_core::canonical::Written;
 use chio_core::capability::{ChioScope, DpopProof, PresentedToken};
 use chio_core::crypto::PublicKey;
@@ -11,6 +13,8 @@ use chio_core::receipt::SealedReceipt;
 use chio_core::registry::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::store::{CallTask, TaskState};
 
 /// One call, decoded and routed.
 #[derive(Debug, Clone)]
@@ -42,8 +46,10 @@ pub struct ToolCall {
     pub model: Option<Box<ModelMetadata>>,
     /// The call that this one is made for, if that runs here.
     pub parent_request_id: Option<String>,
-    /// The deferred task that this call is.
+    /// The stored task that this call is.
     pub task_id: Option<String>,
+    /// The task that this call is, to be stored with what comes of it.
+    pub task: Option<Arc<CallTask>>,
     /// What the tool is addressed as, which may be another protocol than its own.
     pub target: DiscoveryProtocol,
     /// How honestly the caller's protocol can present the tool.
@@ -86,6 +92,7 @@ impl ToolCall {
             model: None,
             parent_request_id: None,
             task_id: None,
+            task: None,
             target: DiscoveryProtocol::Native,
             fidelity: None,
             trace_id: None,
@@ -171,6 +178,17 @@ pub enum Outcome {
         /// How many chunks the caller was given.
         chunks: u64,
     },
+}
+
+impl Outcome {
+    /// The state of a task whose call ended so, as far as its protocol knows no better.
+    pub const fn task_state(&self) -> TaskState {
+        match self {
+            Self::Value(_) | Self::Stream { .. } => TaskState::Completed,
+            Self::Cancelled { .. } => TaskState::Cancelled,
+            Self::Denied(_) | Self::Incomplete { .. } => TaskState::Failed,
+        }
+    }
 }
 
 /// What `evaluate` answers: an outcome and its durable, signed receipt.

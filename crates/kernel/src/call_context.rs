@@ -289,6 +289,7 @@ impl<'a> CallContext<'a> {
             resumes: None,
             proofs: Vec::new(),
             approval: None,
+            task: None,
         };
         let ledger = Arc::clone(&self.kernel.ledger);
         let mut writing = self.writing.lock().await;
@@ -388,7 +389,7 @@ impl<'a> CallContext<'a> {
         };
         let body = self.child(kind, answer).map_err(unsigned)?;
         let log = Arc::clone(&self.kernel.log);
-        let entry = Entry { body, closes: None };
+        let entry = Entry::new(body);
         let mut writing = self.writing.lock().await;
         let write = tokio::spawn(async move { log.append(entry).await }.in_current_span());
         *writing = Some(Writing::Child(write));

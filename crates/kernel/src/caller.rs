@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Outcome;
-use crate::store::ApprovalRequest;
+use crate::store::{ApprovalRequest, TaskEnd};
 
 /// The session that a call belongs to.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,9 +110,9 @@ pub trait Caller: Send + Sync {
         false
     }
 
-    /// What is kept as the result of a deferred task that ends so, by its receipt.
-    fn task_result(&self, _outcome: &Outcome) -> Vec<u8> {
-        Vec::new()
+    /// How a task ends whose call ends so, by its receipt.
+    fn task_end(&self, outcome: &Outcome) -> TaskEnd {
+        TaskEnd { state: outcome.task_state(), result: Vec::new() }
     }
 }
 

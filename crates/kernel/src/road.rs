@@ -30,6 +30,7 @@ pub(crate) use review::{Remarks, Reviewers};
 pub(crate) use verify::{deny_store, grants_above};
 
 use approval::Need;
+use dispatch::Interrupt;
 use draft::Checked;
 use governed::Stated;
 use guarding::Guarded;
@@ -55,9 +56,10 @@ impl Inner {
         let ticket = self.running.enter(&call.request_id);
         let mut draft = Draft::new(self, &mut call, read, caller.session())?;
         let task_id = call.task_id.take();
-        let is_task = task_id.is_some();
+        let is_task = task_id.is_some() || call.task.is_some();
+        draft.task = call.task.take();
         if let Some(task_id) = task_id
-            && let Err(error) = self.claim(task_id, &call, &mut draft).await
+            && let Err(error) = self.claim(task_id, &call, &*caller, &mut draft).await
         {
             // Another call may have the task; no intent of this one is open.
             ticket.leave(error.ran_nothing());
@@ -65,11 +67,11 @@ impl Inner {
         }
         let ended = self.run_stages(call, &caller, &mut draft).await;
         let ending = ended.unwrap_or_else(Stop::into_ending);
-        let result = is_task.then(|| caller.task_result(&ending.outcome));
+        let task = is_task.then(|| caller.task_end(&ending.outcome));
         // Without a token that holds, and without a guard that charges for it.
         when_large(draft.argument_bytes, || draft.keep_back()).await?;
         let verdict = ending.verdict();
-        let recorded = self.receipt(draft, ending, caller.session(), result).await;
+        let recorded = self.receipt(draft, ending, caller.session(), task).await;
         ticket.leave(recorded.is_ok());
         let evaluation = recorded?;
         tracing::debug!(verdict, receipt_id = evaluation.receipt.id, "ended");
@@ -84,6 +86,10 @@ impl Inner {
         caller: &Arc<dyn Caller>,
         draft: &mut Draft,
     ) -> Result<Ending, Stop> {
+        // A task that is cancelled before it has run is claimed for its receipt alone.
+        if draft.open.is_some() && caller.cancellation().is_cancelled() {
+            return Err(Interrupt::ByCaller.before_dispatch());
+        }
         self.check_open(&call).await?;
         let mut decided = self.decide(&call, caller, draft).await?;
         if let Some(approval) = &call.approval {

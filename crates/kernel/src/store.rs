@@ -28,7 +28,11 @@ pub use approvals::{
     Answered, Approval, ApprovalQuery, ApprovalRequest, ApprovalState, ApprovalStore,
 };
 pub use once::{ApprovalUse, ProofUse, UseRefused};
-pub use tasks::{MAX_LISTED, NewTask, Task, TaskClaim, TaskEnd, TaskRefused, TaskState, TaskStore};
+pub use tasks::{
+    CallTask, EndedTask, MAX_LISTED, MessageQuery, MessageStanding, NEVER, NewTask, Task,
+    TaskClaim, TaskEnd, TaskIndex, TaskPage, TaskQuery, TaskQuota, TaskReceipt, TaskRefused,
+    TaskState, TaskStore,
+};
 
 /// Why a store did not do what it was asked. Nothing of the request has happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -153,6 +157,9 @@ pub struct Reservation {
     /// becomes used with it, and must be approved.
     #[serde(skip)]
     pub approval: Option<ApprovalUse>,
+    /// A task that the call is, to be stored. It belongs to the intent.
+    #[serde(skip)]
+    pub task: Option<Arc<CallTask>>,
 }
 
 /// What became of a reservation.
@@ -274,6 +281,15 @@ pub struct Entry {
     pub body: Vec<u8>,
     /// The intent that it closes.
     pub closes: Option<Closing>,
+    /// The task of its call, where no intent has it.
+    pub task: Option<Box<EndedTask>>,
+}
+
+impl Entry {
+    /// A receipt that closes nothing.
+    pub const fn new(body: Vec<u8>) -> Self {
+        Self { body, closes: None, task: None }
+    }
 }
 
 /// What became of an entry.
@@ -546,7 +562,14 @@ pub trait ReceiptIndex: Send + Sync {
 
 /// Everything that processes share through a store.
 pub trait Store:
-    RevocationStore + TokenStore + LogStore + AuditStore + ReceiptIndex + ApprovalStore + TaskStore
+    RevocationStore
+    + TokenStore
+    + LogStore
+    + AuditStore
+    + ReceiptIndex
+    + ApprovalStore
+    + TaskStore
+    + TaskIndex
 {
 }
 
@@ -558,6 +581,7 @@ impl<T> Store for T where
         + ReceiptIndex
         + ApprovalStore
         + TaskStore
+        + TaskIndex
 {
 }
 

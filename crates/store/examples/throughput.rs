@@ -131,7 +131,7 @@ async fn appends(folder: &Path, name: &str, indexing: Indexing, each: u64) {
         let (ledger, bodies) = (Arc::clone(&ledger), Arc::clone(&bodies));
         async move {
             let body = bodies.get(usize::try_from(number).unwrap() % 10_000).cloned();
-            ledger.append(Entry { body: body.unwrap(), closes: None }).await.unwrap();
+            ledger.append(Entry::new(body.unwrap())).await.unwrap();
         }
     })
     .await;
@@ -188,6 +188,7 @@ fn reservation(number: u64) -> Reservation {
         resumes: None,
         proofs: Vec::new(),
         approval: None,
+        task: None,
     }
 }
 
@@ -202,7 +203,7 @@ async fn reserve_and_close(ledger: &dyn Ledger, number: u64) {
         task: None,
         closed_at: 1,
     });
-    ledger.append(Entry { body: body(number), closes }).await.unwrap();
+    ledger.append(Entry { closes, ..Entry::new(body(number)) }).await.unwrap();
 }
 
 async fn calls(folder: &Path, each: u64) {
@@ -228,7 +229,7 @@ async fn writers(folder: &Path, stores: usize, callers: (u64, u64)) {
             run(&name, callers, move |number| {
                 let ledger = Arc::clone(&ledger);
                 async move {
-                    ledger.append(Entry { body: body(number), closes: None }).await.unwrap();
+                    ledger.append(Entry::new(body(number))).await.unwrap();
                 }
             })
             .await;

@@ -254,6 +254,7 @@ const fn unreserved(intent: Intent) -> Reservation {
         resumes: None,
         proofs: Vec::new(),
         approval: None,
+        task: None,
     }
 }
 

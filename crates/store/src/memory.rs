@@ -3,6 +3,7 @@
 mod inbox;
 mod ledger;
 mod once;
+mod task_index;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};

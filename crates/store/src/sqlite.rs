@@ -22,6 +22,7 @@ mod readers;
 mod reserve;
 mod schema;
 mod shared;
+mod task_index;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! Who may do what with a deferred task, in any store.
+//! Who may do what with a task, and how long it is there, in any store.
 
 use chio_core::crypto::PublicKey;
-use chio_kernel::store::{TaskEnd, TaskRefused, TaskState};
+use chio_kernel::store::{NEVER, NewTask, TaskEnd, TaskQuota, TaskRefused, TaskState};
 
 use crate::bounds::RESULT_MEMORY;
 
@@ -36,6 +36,17 @@ impl Standing<'_> {
         match self.state {
             TaskState::Waiting => Ok(()),
             TaskState::Running => Err(TaskRefused::Running),
+            TaskState::Asking => Err(TaskRefused::Asking),
+            over => Err(TaskRefused::Over(over)),
+        }
+    }
+
+    /// Lets its owner answer what it asks.
+    pub(crate) fn answer(&self, owner: &PublicKey, now: u64) -> Result<(), TaskRefused> {
+        self.see(owner, now)?;
+        match self.state {
+            TaskState::Asking => Ok(()),
+            TaskState::Waiting | TaskState::Running => Err(TaskRefused::Running),
             over => Err(TaskRefused::Over(over)),
         }
     }
@@ -44,7 +55,7 @@ impl Standing<'_> {
     pub(crate) fn cancel(&self, owner: &PublicKey, now: u64) -> Result<bool, TaskRefused> {
         self.see(owner, now)?;
         match self.state {
-            TaskState::Waiting => Ok(true),
+            TaskState::Waiting | TaskState::Asking => Ok(true),
             TaskState::Cancelled => Ok(false),
             TaskState::Running => Err(TaskRefused::Running),
             over => Err(TaskRefused::Over(over)),
@@ -55,16 +66,55 @@ impl Standing<'_> {
 /// How a task ends with the intent that ran it, and what is left of it.
 pub(crate) fn ended(end: Option<&TaskEnd>) -> (TaskState, Option<&[u8]>) {
     match end {
-        Some(end) if end.state.is_over() => (end.state, Some(&end.result)),
+        Some(end) if end.state.is_over() || end.state == TaskState::Asking => {
+            (end.state, Some(&end.result))
+        }
         // Nothing would end it any more.
         Some(end) => (TaskState::Failed, Some(&end.result)),
         None => (TaskState::Failed, None),
     }
 }
 
-/// The first second in which a task that ended then may be gone, whatever its own time was.
-pub(crate) const fn fetchable_until(closed_at: u64) -> u64 {
-    closed_at.saturating_add(RESULT_MEMORY)
+/// The first second in which a task is gone that came into this state then.
+pub(crate) fn gone_at(state: TaskState, then: u64, expires_at: u64, kept_for: u64) -> u64 {
+    match (state, kept_for) {
+        (TaskState::Asking, _) => NEVER,
+        (_, 0) => expires_at.max(then.saturating_add(RESULT_MEMORY)),
+        (_, kept_for) => then.saturating_add(kept_for),
+    }
+}
+
+/// About how many bytes a task takes.
+pub(crate) fn size_of(task: &NewTask, result: Option<&[u8]>) -> u64 {
+    let bytes = task.request.len() + task.record.len() + result.map_or(0, <[u8]>::len);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// How much of an owner's quota may be new before it is looked at again: one part in this many.
+const LOOK_SHARE: usize = 16;
+
+/// The most tasks that may be new.
+const MOST_NEW: usize = 256;
+
+/// What one owner has got since its quota was last looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unlooked {
+    tasks: usize,
+    bytes: u64,
+}
+
+impl Unlooked {
+    /// Notes a task that has ended. True when it is time to look: to count is a step for each task.
+    pub(crate) fn note(&mut self, quota: &TaskQuota, bytes: u64) -> bool {
+        self.tasks += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let is_time = self.tasks >= (quota.ended / LOOK_SHARE).clamp(1, MOST_NEW)
+            || self.bytes > quota.bytes / 16;
+        if is_time {
+            *self = Self::default();
+        }
+        is_time
+    }
 }
 
 #[cfg(test)]
@@ -101,9 +151,7 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_gone_unless_it_runs() {
-        for state in
-            [TaskState::Waiting, TaskState::Completed, TaskState::Failed, TaskState::Cancelled]
-        {
+        for state in TaskState::ALL.into_iter().filter(|state| *state != TaskState::Running) {
             check(state, 10, &Err(TaskRefused::Unknown), &Err(TaskRefused::Unknown));
         }
         check(TaskState::Running, 10, &Err(TaskRefused::Running), &Err(TaskRefused::Running));

@@ -23,8 +23,10 @@ const OURS: &str = "/skills/echo";
 const THEIRS: &str = "/";
 
 fn message(number: u64) -> Value {
+    // The same message would be sent once, also in the next turn.
+    static SENT: AtomicU64 = AtomicU64::new(0);
     let message = json!({
-        "messageId": format!("m-{number}"),
+        "messageId": format!("m-{}", SENT.fetch_add(1, Ordering::Relaxed)),
         "role": "ROLE_USER",
         "parts": [{"text": "hello"}],
     });

@@ -35,11 +35,10 @@ fn a_skill_is_called_and_denied_and_each_leaves_its_receipt() {
 fn a_task_for_later_survives_a_restart_runs_once_and_its_name_never_comes_again() {
     let world = World::new();
     let agent = world.up("s", "");
-    let mut later = message(&json!([{"text": "hello"}]));
-    later["configuration"] = json!({"returnImmediately": true});
-    let first = agent.call("/skills/echo", "SendMessage", &later)["result"]["task"].clone();
-    let cancelled = agent.call("/skills/echo", "SendMessage", &later)["result"]["task"].clone();
-    assert_eq!(first["status"]["state"], "TASK_STATE_WORKING");
+    let later = json!({"message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]}});
+    let defer = || agent.call("/skills/echo", "message/stream", &later)["result"].clone();
+    let (first, cancelled) = (defer(), defer());
+    assert_eq!(first["status"], "working");
     assert_eq!(first["metadata"]["chio"]["receiptPending"], true);
     assert_eq!(world.receipts("s").len(), 0);
     let ended = agent.call("/", "CancelTask", &json!({"id": cancelled["id"]}));
@@ -48,11 +47,15 @@ fn a_task_for_later_survives_a_restart_runs_once_and_its_name_never_comes_again(
 
     let agent = world.up("s", "");
     for _ in 0..2 {
-        let task = agent.call("/", "GetTask", &json!({"id": first["id"]}))["result"].clone();
-        assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
-        assert_eq!(task["contextId"], first["contextId"]);
+        let task = agent.call("/", "task/get", &json!({"taskId": first["id"]}))["result"].clone();
+        assert_eq!(task["status"], "completed", "{task}");
     }
-    assert_eq!(world.receipts("s").len(), 1);
+    let ended = agent.call("/", "GetTask", &json!({"id": cancelled["id"]}))["result"].clone();
+    assert_eq!(ended["status"]["state"], "TASK_STATE_CANCELED", "it is still there");
+    let receipts = world.receipts("s");
+    let verdicts: Vec<&Value> = receipts.iter().map(|it| &it["decision"]["verdict"]).collect();
+    assert_eq!(verdicts, ["cancelled", "allow"]);
+    assert_eq!(receipts[0]["id"], ended["metadata"]["chio"]["receiptId"]);
     let again = agent.send("echo", &json!([{"text": "again"}]));
     let number = |task: &Value| {
         let id = task["id"].as_str().unwrap().strip_prefix("a2a-task-").unwrap().to_owned();
@@ -81,9 +84,8 @@ fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subjec
         agent.request("POST", "/skills/echo", &headers, &body.to_string())
     };
     let by = |token: &str| format!("X-Chio-Capability: {token}");
-    let mut later = message(&json!([{"text": "hello"}]));
-    later["configuration"] = json!({"returnImmediately": true});
-    let task = ask("SendMessage", &later, &by(&good)).body["result"]["task"].clone();
+    let later = json!({"message": {"role": "user", "parts": [{"type": "text", "text": "hello"}]}});
+    let task = ask("message/stream", &later, &by(&good)).body["result"].clone();
     let id = json!({"id": task["id"]});
     world.line("capability revoke --data s cap-bad").ends(0);
     // Another process has revoked it, of which the agent learns in a moment.
@@ -99,8 +101,9 @@ fn a_revoked_capability_is_denied_with_a_receipt_and_reads_no_task_of_its_subjec
     // A client that shows a damaged capability is not taken for one that shows none.
     let damaged = good.get(..good.len() - 1).unwrap();
     assert_eq!(ask("SendMessage", &send, &format!("Authorization: Bearer {damaged}")).status, 401);
-    let done = ask("GetTask", &id, &format!("Authorization: Bearer {good}")).body;
-    assert_eq!(done["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    let id = json!({"taskId": task["id"]});
+    let done = ask("task/get", &id, &format!("Authorization: Bearer {good}")).body;
+    assert_eq!(done["result"]["status"], "completed", "{done}");
     assert_eq!(world.receipts("s").len(), 2);
 }
 
@@ -181,6 +184,38 @@ fn an_a2a_client_calls_a_tool_of_a_real_mcp_server_and_the_tool_knows_the_messag
     }
     drop(agent);
     world.audit("s");
+}
+
+#[test]
+fn every_member_of_the_configuration_has_its_key() {
+    let world = World::new();
+    let serve = |servers: &str| {
+        let config = format!(
+            "store: s\nservers: [{{id: demo}}]\nlisteners:\n  http: {{listen: \"127.0.0.1:0\", \
+             anonymous: default}}\nedges:\n  a2a: {{name: Tides, description: Knows the sea, \
+             version: 2.1.0, servers: [{servers}], http_json: false, accept_missing_version: true, \
+             tags: {{echo: [sea]}}, url: \"https://tides.example\", rate: 1000, keep_tasks: 2h, \
+             max_open_tasks: 5, max_tasks: 50, max_task_bytes: 100000, max_running: 8, max_body: \
+             100000, max_deferred: 1000, max_contexts: 9, max_contexts_of_one: 3, max_callers: 7, \
+             remember_callers: 10s}}\n  mcp: {{}}\n"
+        );
+        world.folder.write("chio.yaml", config);
+    };
+    serve("elsewhere");
+    let refused = world.run(&["serve"]);
+    refused.ends(2).complains("expected some of demo, found `elsewhere`");
+    serve("demo");
+    let agent = world.start(&["serve"], "s");
+    let card = agent.request("GET", "/strict/.well-known/agent-card.json", "", "").body;
+    assert_eq!((&card["name"], &card["version"]), (&json!("Tides"), &json!("2.1.0")));
+    assert_eq!(card["description"], "Knows the sea");
+    assert_eq!(card["supportedInterfaces"].as_array().map(Vec::len), Some(1));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+        "params": message(&json!([{"text": "hello"}]))});
+    let answer = agent.request("POST", "/skills/echo", "", &body.to_string()).body;
+    assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
+    let large = "x".repeat(200_000);
+    assert_eq!(agent.request("POST", "/skills/echo", "", &large).status, 413);
 }
 
 // covers: BRIDGE-108

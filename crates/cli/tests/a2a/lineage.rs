@@ -131,11 +131,11 @@ fn what_nobody_trusted_says_is_asserted_and_the_call_runs_all_the_same() {
 fn a_request_without_a_receipt_draws_the_tree_that_it_stands_in() {
     let world = World::new();
     let there = world.up("there", "");
-    let mut params = message(&json!([{"text": "hello"}]));
-    params["message"]["metadata"] = json!({"chio": {"callChain": {
-        "chainId": "chain-1", "parentRequestId": "somebody-7",
-        "originSubject": "somebody", "delegatorSubject": "somebody"}}});
     for _ in 0..2 {
+        let mut params = message(&json!([{"text": "hello"}]));
+        params["message"]["metadata"] = json!({"chio": {"callChain": {
+            "chainId": "chain-1", "parentRequestId": "somebody-7",
+            "originSubject": "somebody", "delegatorSubject": "somebody"}}});
         there.call("/skills/echo", "SendMessage", &params);
     }
     export(&world, "there");

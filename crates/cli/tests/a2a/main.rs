@@ -4,6 +4,7 @@
 mod agent;
 mod edge;
 mod hostile;
+mod killed;
 mod lineage;
 mod support;
 mod surfaces;

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chio_testkit::process::{Folder, Run, Server, until};
 use serde_json::{Value, json};
@@ -93,9 +94,11 @@ impl World {
     }
 }
 
-/// A message of A2A 1.0 with these parts.
+/// A message of A2A 1.0 with these parts, that is no other.
 pub(crate) fn message(parts: &Value) -> Value {
-    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": parts}})
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    let id = format!("m-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}})
 }
 
 impl Agent {

@@ -175,7 +175,7 @@ fn questions_stand_below_the_call_that_they_were_asked_in_whichever_kernel_signe
         signature: Signature::blank(),
     };
     let body = canonical::to_vec(&child.signed(&slot.key).unwrap()).unwrap();
-    block_on(slot.ledger.append(Entry { body, closes: None })).unwrap();
+    block_on(slot.ledger.append(Entry::new(body))).unwrap();
     drop(slot);
     store.close();
     assert_eq!(shape(&trace(&world, "child-rcpt-1")), [(0, &*parent), (1, "req-question")]);

@@ -34,7 +34,7 @@ impl Spoilt {
         let store = block_on(OpenStore::open(&url, Arc::new(SystemClock::default()))).unwrap();
         let slot = block_on(store.take_slot(None)).unwrap();
         for body in [b"not JSON".to_vec(), bad.to_string().into_bytes()] {
-            block_on(slot.ledger.append(Entry { body, closes: None })).unwrap();
+            block_on(slot.ledger.append(Entry::new(body))).unwrap();
         }
         let log = slot.certificate.log_id.clone();
         drop(slot);

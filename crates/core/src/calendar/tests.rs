@@ -145,3 +145,14 @@ fn a_text_that_is_no_time_in_utc_is_refused() {
         assert_eq!(parse_utc(text), None, "{text}");
     }
 }
+
+#[test]
+fn http_writes_dates_in_its_own_way() {
+    for (seconds, expected) in [
+        (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+        (1_700_000_000, "Tue, 14 Nov 2023 22:13:20 GMT"),
+    ] {
+        assert_eq!(http_date(seconds), expected);
+    }
+}

@@ -16,6 +16,8 @@ const PARTS: &str = "parts";
 pub(crate) struct ArgumentReader {
     /// The property that texts go into; none for a tool that takes nothing.
     text: Option<String>,
+    /// Whether texts have a place beside data.
+    text_beside_data: bool,
     /// Whether a text that is an object may be the arguments: no property is there for texts.
     reads_objects: bool,
     /// Whether there is a property for files.
@@ -29,36 +31,41 @@ impl ArgumentReader {
         let properties = schema.get("properties").and_then(Value::as_object);
         let has = |name: &str| properties.is_some_and(|it| it.contains_key(name));
         let wants = ["messageId", "contextId", "taskId"].into_iter().filter(|name| has(name));
-        let takes_nothing = is_closed(schema) && properties.is_none_or(Map::is_empty);
+        let names_none = properties.is_none_or(Map::is_empty);
+        let takes_nothing = is_closed(schema) && names_none;
         let text = if has(MESSAGE) { None } else { only_text(schema, properties) };
         let reads_objects = !has(MESSAGE) && text.is_none() && is_closed(schema);
+        let text = text.or_else(|| (!takes_nothing).then(|| MESSAGE.to_owned()));
+        let is_open = names_none && !is_closed(schema);
         Self {
             reads_objects,
-            text: text.or_else(|| (!takes_nothing).then(|| MESSAGE.to_owned())),
+            text_beside_data: is_open || text.as_deref().is_some_and(has),
+            text,
             takes_files: has(PARTS),
             wants: wants.collect(),
         }
     }
 
-    /// The arguments for a message.
-    pub(crate) fn read(
-        &self,
-        message: &Message,
-        names: &Names<'_>,
-        check_modes: bool,
-    ) -> Result<Value, Fault> {
-        let object = || self.reads_objects.then(|| object_of(&message.parts)).flatten();
-        let arguments = data_of(&message.parts)?.cloned().or_else(object);
-        let mut arguments = arguments.unwrap_or_else(|| {
-            let text = |name: &String| (name.clone(), Value::String(texts(&message.parts)));
-            self.text.iter().map(text).collect()
-        });
+    /// The arguments for a message. What the tool has no place for is refused.
+    pub(crate) fn read(&self, message: &Message, names: &Names<'_>) -> Result<Value, Fault> {
+        let parts = &message.parts;
+        let mut arguments = match data_of(parts)? {
+            Some(data) => self.beside(data.clone(), parts)?,
+            None => {
+                let object = || self.reads_objects.then(|| object_of(parts)).flatten();
+                object().unwrap_or_else(|| {
+                    let text = |name: &String| (name.clone(), Value::String(texts(parts)));
+                    self.text.iter().map(text).collect()
+                })
+            }
+        };
         let files: Vec<Value> =
-            message.parts.iter().filter(|part| part.is_file()).map(write_part).collect();
-        if !files.is_empty() && self.takes_files {
-            arguments.entry(PARTS).or_insert_with(|| Value::Array(files));
-        } else if !files.is_empty() && check_modes {
-            return Err(Fault::new(Kind::ContentType, "the skill has no use for files"));
+            parts.iter().filter(|part| part.is_file()).map(write_part).collect();
+        if !files.is_empty() {
+            if !self.takes_files || arguments.contains_key(PARTS) {
+                return Err(refused("files"));
+            }
+            arguments.insert(PARTS.to_owned(), Value::Array(files));
         }
         for name in &self.wants {
             let value = match *name {
@@ -72,6 +79,30 @@ impl ArgumentReader {
         }
         Ok(Value::Object(arguments))
     }
+
+    /// The arguments with the texts that stand beside them.
+    fn beside(
+        &self,
+        mut arguments: Map<String, Value>,
+        parts: &[Part],
+    ) -> Result<Map<String, Value>, Fault> {
+        let texts = texts(parts);
+        if texts.trim().is_empty() {
+            return Ok(arguments);
+        }
+        match &self.text {
+            Some(name) if self.text_beside_data && !arguments.contains_key(name) => {
+                arguments.insert(name.clone(), Value::String(texts));
+                Ok(arguments)
+            }
+            _ => Err(refused("a text beside data")),
+        }
+    }
+}
+
+/// The fault of a message with something that its skill has no place for.
+fn refused(what: &str) -> Fault {
+    Fault::new(Kind::ContentType, format!("the skill has no place for {what}"))
 }
 
 /// The object that the texts of a message are, if they are one: some clients have only texts.
@@ -126,10 +157,9 @@ fn data_of(parts: &[Part]) -> Result<Option<&Map<String, Value>>, Fault> {
     });
     let Some(first) = data.next() else { return Ok(None) };
     if data.next().is_some() {
-        return Err(Fault::params("expected at most one data part, found several"));
+        return Err(refused("several data parts"));
     }
-    let object = first.as_object();
-    object.map(Some).ok_or_else(|| Fault::params("expected the data part to be an object"))
+    first.as_object().map(Some).ok_or_else(|| refused("data that is no object"))
 }
 
 #[cfg(test)]
@@ -145,7 +175,7 @@ mod tests {
     fn check(schema: &str, parts: Vec<Part>, expected: &Result<Value, Kind>) {
         let argument_reader = ArgumentReader::from_schema(&serde_json::from_str(schema).unwrap());
         let message = Message::new(Role::User, parts);
-        let found = argument_reader.read(&message, &NAMES, false).map_err(|fault| fault.kind);
+        let found = argument_reader.read(&message, &NAMES).map_err(|fault| fault.kind);
         assert_eq!(found, *expected, "{schema}");
     }
 
@@ -159,10 +189,26 @@ mod tests {
 
     #[test]
     fn data_is_the_arguments_and_texts_are_a_message() {
-        check(OPEN, vec![data(json!({"q": 1})), Part::text("x")], &Ok(json!({"q": 1})));
+        check(OPEN, vec![data(json!({"q": 1}))], &Ok(json!({"q": 1})));
         check(OPEN, vec![Part::text("a"), Part::text("b")], &Ok(json!({"message": "a\nb"})));
-        check(OPEN, vec![data(json!({})), data(json!({}))], &Err(Kind::Params));
-        check(OPEN, vec![data(json!([1]))], &Err(Kind::Params));
+        check(OPEN, vec![data(json!({})), data(json!({}))], &Err(Kind::ContentType));
+        check(OPEN, vec![data(json!([1]))], &Err(Kind::ContentType));
+    }
+
+    #[test]
+    fn a_text_beside_data_goes_where_it_has_a_place_and_is_refused_otherwise() {
+        let both = |member: &str| vec![data(json!({member: 1})), Part::text("x")];
+        check(OPEN, both("q"), &Ok(json!({"q": 1, "message": "x"})));
+        check(OPEN, both("message"), &Err(Kind::ContentType));
+        let blank = vec![data(json!({"q": 1})), Part::text(" ")];
+        check(r#"{"additionalProperties": false}"#, blank, &Ok(json!({"q": 1})));
+        let named = r#"{"properties": {"q": {}, "message": {}}}"#;
+        check(named, both("q"), &Ok(json!({"q": 1, "message": "x"})));
+        let only = r#"{"properties": {"q": {}, "s": {"type": "string"}}, "required": ["s"]}"#;
+        check(only, both("q"), &Ok(json!({"q": 1, "s": "x"})));
+        check(only, both("s"), &Err(Kind::ContentType));
+        let none = r#"{"properties": {"q": {}}}"#;
+        check(none, both("q"), &Err(Kind::ContentType));
     }
 
     #[test]
@@ -185,19 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn files_go_where_the_tool_takes_them_and_are_left_out_otherwise() {
+    fn files_go_where_the_tool_takes_them_and_are_refused_otherwise() {
         let takes = r#"{"properties": {"parts": {}, "message": {}}}"#;
-        check(
-            takes,
-            vec![Part::text("x"), raw()],
-            &Ok(json!({"message": "x", "parts": [{"raw": "AA=="}]})),
-        );
-        check(OPEN, vec![Part::text("x"), raw()], &Ok(json!({"message": "x"})));
-        check(OPEN, vec![raw()], &Ok(json!({"message": ""})));
-        let argument_reader = ArgumentReader::from_schema(&serde_json::from_str(OPEN).unwrap());
-        let message = Message::new(Role::User, vec![Part::text("x"), raw()]);
-        let refused = argument_reader.read(&message, &NAMES, true).unwrap_err();
-        assert_eq!(refused.kind, Kind::ContentType);
+        let parts = || vec![Part::text("x"), raw()];
+        check(takes, parts(), &Ok(json!({"message": "x", "parts": [{"raw": "AA=="}]})));
+        check(takes, vec![data(json!({"parts": 1})), raw()], &Err(Kind::ContentType));
+        check(OPEN, parts(), &Err(Kind::ContentType));
+        check(OPEN, vec![raw()], &Err(Kind::ContentType));
     }
 
     #[test]

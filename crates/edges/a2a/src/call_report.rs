@@ -55,9 +55,10 @@ impl CallReport {
         }
     }
 
-    /// The report of a task that was cancelled before there was a decision.
-    pub(crate) fn cancelled() -> Self {
-        Self { decision: "cancelled", pending: false, ..Self::pending() }
+    /// The report of a task that is as it is for another reason than what came of a call.
+    pub(crate) fn without_outcome(decision: &'static str, receipt: Option<SealedReceipt>) -> Self {
+        let receipt = receipt.and_then(Self::id_and_text);
+        Self { decision, receipt, ended: "completed", pending: false, ..Self::pending() }
     }
 
     /// The report of a call that has ended.
@@ -87,12 +88,6 @@ impl CallReport {
         // Canonical JSON is text.
         let text = String::from_utf8(receipt.bytes).ok()?;
         Some((receipt.id, text.into()))
-    }
-
-    /// About how many bytes it takes.
-    pub(crate) fn size(&self) -> usize {
-        let receipt = self.receipt.as_ref().map_or(0, |(id, text)| id.len() + text.len());
-        receipt + self.reason.as_ref().map_or(0, String::len)
     }
 
     /// The member `metadata` in A2A.

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use chio_cross_protocol::{AskError, Caller, Gone, Question, Session};
-use chio_edge::ChunkCollector;
 use chio_edge::limits::ConcurrencyPermit;
 use chio_net::memory::HeldMemory;
 use serde_json::Value;
@@ -12,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct A2aCaller {
     session: Session,
     cancellation: CancellationToken,
-    chunks: ChunkCollector,
-    _permit: ConcurrencyPermit,
+    /// None for a call that is cancelled before it runs.
+    _permit: Option<ConcurrencyPermit>,
     /// What the message takes.
     _held: HeldMemory,
 }
@@ -23,15 +22,14 @@ impl A2aCaller {
     pub(crate) fn new(
         session: Session,
         cancellation: CancellationToken,
-        (permit, held): (ConcurrencyPermit, HeldMemory),
+        (permit, held): (Option<ConcurrencyPermit>, HeldMemory),
     ) -> Self {
-        let chunks = ChunkCollector::default();
-        Self { session, cancellation, chunks, _permit: permit, _held: held }
+        Self { session, cancellation, _permit: permit, _held: held }
     }
 
-    /// The chunks of a streaming tool.
-    pub(crate) fn take_chunks(&self) -> Vec<Value> {
-        self.chunks.take()
+    /// Cancels the call.
+    pub(crate) fn cancel(&self) {
+        self.cancellation.cancel();
     }
 }
 
@@ -41,8 +39,9 @@ impl Caller for A2aCaller {
         &self.session
     }
 
-    async fn chunk(&self, _index: u64, data: Value) -> Result<(), Gone> {
-        self.chunks.push(data)
+    async fn chunk(&self, _index: u64, _data: Value) -> Result<(), Gone> {
+        // They are kept with the task, and given as a whole.
+        Ok(())
     }
 
     async fn ask(&self, _question: Question) -> Result<Value, AskError> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::calendar::http_date;
 use chio_core::hash::sha256_hex;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded::byte_serialize;
@@ -58,6 +59,8 @@ pub(crate) struct Card {
     pub(crate) text: Arc<str>,
     /// Its entity tag, with its quotes.
     pub(crate) tag: String,
+    /// Since when it is as it is, as HTTP writes dates.
+    pub(crate) since: String,
 }
 
 impl Card {
@@ -67,6 +70,7 @@ impl Card {
         options: &A2aEdgeConfig,
         catalog: &Catalog,
         auth: AuthRequirements,
+        now: u64,
     ) -> Option<Self> {
         let url = format!("{}{}", options.url, mount.path());
         let card = match mount {
@@ -86,12 +90,18 @@ impl Card {
         }
         let text = Value::Object(card).to_string();
         let tag = format!("\"{}\"", sha256_hex(text.as_bytes()));
-        Some(Self { text: text.into(), tag })
+        Some(Self { text: text.into(), tag, since: http_date(now) })
     }
 }
 
-fn interface(url: &str) -> Value {
-    json!({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+/// Every binding that a mount has.
+fn interfaces(options: &A2aEdgeConfig, url: &str) -> Vec<Value> {
+    let interface = |url: &str, binding: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0"});
+    let mut interfaces = vec![interface(url, "JSONRPC")];
+    if options.http_json {
+        interfaces.push(interface(&format!("{url}/rest"), "HTTP+JSON"));
+    }
+    interfaces
 }
 
 /// Adds what clients of 0.3 look for. They read only schemes of their own form, so each has both.
@@ -131,15 +141,11 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
             })
         })
         .collect();
-    let mut interfaces = vec![interface(url)];
-    if options.http_json {
-        interfaces.push(rest_interface(url));
-    }
     json!({
         "name": options.agent_name,
         "description": options.agent_description,
         "version": options.agent_version,
-        "supportedInterfaces": interfaces,
+        "supportedInterfaces": interfaces(options, url),
         "capabilities": {
             "streaming": false,
             "pushNotifications": false,
@@ -149,10 +155,6 @@ fn root(options: &A2aEdgeConfig, url: &str, catalog: &Catalog) -> Value {
         "defaultOutputModes": ["text"],
         "skills": skills,
     })
-}
-
-fn rest_interface(url: &str) -> Value {
-    json!({"url": format!("{url}/rest"), "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"})
 }
 
 /// A card that has nothing which the schema of A2A does not know.
@@ -180,7 +182,7 @@ fn strict(options: &A2aEdgeConfig, url: &str, skills: &[&Arc<Skill>]) -> Value {
         "name": options.agent_name,
         "description": said(&options.agent_description, &options.agent_name),
         "version": options.agent_version,
-        "supportedInterfaces": [interface(url)],
+        "supportedInterfaces": interfaces(options, url),
         "capabilities": {
             "streaming": false,
             "pushNotifications": false,

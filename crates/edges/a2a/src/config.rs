@@ -25,8 +25,6 @@ with_defaults! {
         pub http_json: bool = false,
         /// Whether methods of A2A 1.0 are taken without the `A2A-Version` header.
         pub accept_missing_version: bool = false,
-        /// Whether files that a skill has no use for are refused.
-        pub check_input_modes: bool = false,
         /// How much clients may ask for.
         pub limits: A2aLimits = A2aLimits::default(),
         /// Tags of skills, by id.

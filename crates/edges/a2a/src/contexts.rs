@@ -1,7 +1,6 @@
 //! Whose a context is: that of the caller who named it first, or was given it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chio_core::crypto::PublicKey;
 use chio_edge::tasks::{self, Record, TableLimits, TaskEntry};
@@ -12,7 +11,7 @@ use crate::limits::A2aLimits;
 use crate::message::Message;
 use crate::principals::AdmittedPrincipal;
 use crate::service::EdgeState;
-use crate::tasks::find;
+use crate::tasks::look;
 
 /// The most tasks that a message may refer to.
 const MAX_REFERENCES: usize = 32;
@@ -27,16 +26,16 @@ impl Record for Context {
     }
 }
 
-/// The contexts of this process, by the keys of their callers. They stay until their owner has too
-/// many newer ones.
+/// The contexts that this process has heard of, by the keys of their callers. They stay until their
+/// owner has too many newer ones; the store knows those of its tasks.
 pub(crate) type ContextTable = tasks::TaskTable<PublicKey, Context>;
 
 /// An empty table.
 pub(crate) fn table(limits: &A2aLimits) -> ContextTable {
     ContextTable::new(TableLimits {
-        lifetime: Duration::MAX,
-        bytes: usize::MAX,
-        ..limits.table_limits()
+        tasks_per_owner: limits.contexts_per_owner,
+        tasks: limits.contexts,
+        ..TableLimits::default()
     })
 }
 
@@ -47,9 +46,7 @@ pub(crate) fn claimed(
     principal: &AdmittedPrincipal,
     named: Option<String>,
 ) -> Result<String, Fault> {
-    // SECURITY: a tool may remember by it what was said before.
-    let refused = || Fault::params("there is no such `contextId` for this caller");
-    let (owner, now) = (principal.owner().ok_or_else(refused)?, shared.orchestrator.now());
+    let (owner, now) = (principal.owner().ok_or_else(foreign_context)?, shared.orchestrator.now());
     let context_id = match named {
         Some(named) if shared.contexts.find(&named, owner, now).is_some() => return Ok(named),
         Some(named) => named,
@@ -57,8 +54,14 @@ pub(crate) fn claimed(
     };
     let context = Arc::new(Context(context_id.clone()));
     let entry = TaskEntry::idle(owner.clone(), context, false, &shared.closing);
-    shared.contexts.insert(entry, None, now).map_err(|_| refused())?;
+    shared.contexts.insert(entry, now).map_err(|_| foreign_context())?;
     Ok(context_id)
+}
+
+/// The fault of a message in a context of another caller.
+pub(crate) fn foreign_context() -> Fault {
+    // SECURITY: a tool may remember by it what was said before.
+    Fault::params("there is no such `contextId` for this caller")
 }
 
 /// Checks that the tasks that a message refers to are this caller's.
@@ -75,7 +78,7 @@ pub(crate) async fn check_references(
         return Err(Fault::params(message));
     }
     for id in ids {
-        find(shared, principal, id).await?;
+        look(shared, principal, id).await?;
     }
     Ok(())
 }

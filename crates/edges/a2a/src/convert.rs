@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use chio_core::registry::ErrorCode;
 use chio_core::tool_result::{Block, File, FileContent, ResultForm, ToolResult};
-use chio_cross_protocol::Outcome;
+use chio_cross_protocol::{Denial, Outcome};
 use serde_json::Value;
 
 use crate::message::{Content, Part, Shown, texts};
@@ -29,10 +29,40 @@ impl TaskOutcome {
     }
 }
 
+/// The state of a task whose call ended so, with the chunks that a streaming tool gave.
+pub(crate) fn state_of(outcome: &Outcome, chunks: &[Value]) -> State {
+    match outcome {
+        Outcome::Value(value) => {
+            let result = ToolResult::new(value);
+            if is_failed_content(&result) || result.failed_task().is_some() {
+                return State::Failed;
+            }
+            match result.reply() {
+                Some("input_required") => State::InputRequired,
+                _ => State::Completed,
+            }
+        }
+        Outcome::Stream { .. } if ToolResult::failed_task_of(chunks).is_some() => State::Failed,
+        Outcome::Stream { .. } => State::Completed,
+        Outcome::Denied(denial) => match denial.code {
+            ErrorCode::ToolServerError | ErrorCode::InternalError => State::Failed,
+            _ => State::Rejected,
+        },
+        Outcome::Cancelled { .. } => State::Canceled,
+        Outcome::Incomplete { .. } => State::Failed,
+    }
+}
+
+/// Whether this is content that says that the tool failed.
+fn is_failed_content(result: &ToolResult<'_>) -> bool {
+    result.is_error() && matches!(result.form(), ResultForm::Content(_))
+}
+
 /// What an outcome means, with the chunks that a streaming tool gave.
 pub(crate) fn task_outcome(outcome: &Outcome, chunks: &[Value]) -> TaskOutcome {
+    let state = state_of(outcome, chunks);
     match outcome {
-        Outcome::Value(value) => value_outcome(value),
+        Outcome::Value(value) => value_outcome(value, state),
         Outcome::Stream { .. } => {
             let output = chunks.iter().flat_map(parts).collect();
             if let Some(said) = ToolResult::failed_task_of(chunks) {
@@ -40,17 +70,10 @@ pub(crate) fn task_outcome(outcome: &Outcome, chunks: &[Value]) -> TaskOutcome {
             }
             TaskOutcome { state: State::Completed, output, words: Vec::new(), replies: false }
         }
-        Outcome::Denied(denial) => {
-            let failed =
-                matches!(denial.code, ErrorCode::ToolServerError | ErrorCode::InternalError);
-            let state = if failed { State::Failed } else { State::Rejected };
-            TaskOutcome::without_output(state, vec![Part::text(&denial.reason)])
-        }
-        Outcome::Cancelled { reason, .. } => {
-            TaskOutcome::without_output(State::Canceled, vec![Part::text(reason)])
-        }
-        Outcome::Incomplete { reason, .. } => {
-            TaskOutcome::without_output(State::Failed, vec![Part::text(reason)])
+        Outcome::Denied(Denial { reason, .. })
+        | Outcome::Cancelled { reason, .. }
+        | Outcome::Incomplete { reason, .. } => {
+            TaskOutcome::without_output(state, vec![Part::text(reason)])
         }
     }
 }
@@ -62,10 +85,10 @@ fn failed(said: &[&str], gave: Vec<Part>) -> TaskOutcome {
     TaskOutcome::without_output(State::Failed, words)
 }
 
-fn value_outcome(value: &Value) -> TaskOutcome {
+fn value_outcome(value: &Value, state: State) -> TaskOutcome {
     let result = ToolResult::new(value);
     let parts = parts(value);
-    if result.is_error() && matches!(result.form(), ResultForm::Content(_)) {
+    if is_failed_content(&result) {
         let silent = texts(&parts).is_empty();
         let failed = silent.then(|| Part::text("the tool failed"));
         let words = failed.into_iter().chain(parts).collect();
@@ -74,14 +97,12 @@ fn value_outcome(value: &Value) -> TaskOutcome {
     if let Some(said) = result.failed_task() {
         return failed(&said, parts);
     }
-    match result.reply() {
-        Some("input_required") => TaskOutcome::without_output(State::InputRequired, parts),
-        reply => {
-            // A message has at least one part.
-            let replies = reply == Some("message") && !parts.is_empty();
-            TaskOutcome { state: State::Completed, output: parts, words: Vec::new(), replies }
-        }
+    if state == State::InputRequired {
+        return TaskOutcome::without_output(state, parts);
     }
+    // A message has at least one part.
+    let replies = result.reply() == Some("message") && !parts.is_empty();
+    TaskOutcome { state, output: parts, words: Vec::new(), replies }
 }
 
 /// The parts of one result.
@@ -150,7 +171,6 @@ fn base64(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use chio_cross_protocol::Denial;
     use serde_json::json;
 
     use super::*;

@@ -69,7 +69,7 @@ impl Kind {
     /// The code in the dialect of Chio's documents, which knows only JSON-RPC's own.
     const fn seed_code(self) -> i64 {
         match (self, self.code()) {
-            (Self::ContentType | Self::MediaType | Self::Version, _) => RpcError::INVALID_REQUEST,
+            (Self::MediaType | Self::Version, _) => RpcError::INVALID_REQUEST,
             (_, (_, Some(_))) => RpcError::INVALID_PARAMS,
             (_, (code, None)) => code,
         }
@@ -194,7 +194,7 @@ mod tests {
             (Kind::TaskNotCancelable, -32002, -32602, Some("TASK_NOT_CANCELABLE")),
             (Kind::PushNotSupported, -32003, -32602, Some("PUSH_NOTIFICATION_NOT_SUPPORTED")),
             (Kind::Unsupported, -32004, -32602, Some("UNSUPPORTED_OPERATION")),
-            (Kind::ContentType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
+            (Kind::ContentType, -32005, -32602, Some("CONTENT_TYPE_NOT_SUPPORTED")),
             (Kind::MediaType, -32005, -32600, Some("CONTENT_TYPE_NOT_SUPPORTED")),
             (Kind::Version, -32009, -32600, Some("VERSION_NOT_SUPPORTED")),
             (Kind::SkillNotFound, -32602, -32602, None),

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod bridge;
+mod call;
 mod call_metadata;
 mod call_report;
 mod caller;
@@ -22,10 +23,14 @@ mod error;
 mod http;
 mod limits;
 mod message;
+mod modes;
 mod principals;
 mod record;
+mod running;
 mod send;
+mod sent;
 mod service;
+mod settings;
 mod task_ids;
 mod tasks;
 

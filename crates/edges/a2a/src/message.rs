@@ -1,12 +1,16 @@
 //! Messages and their parts, as every dialect decodes and encodes them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::modes::AcceptedModes;
 
 /// The longest name of a message or a context that is taken, in bytes: receipts repeat it.
 pub(crate) const MAX_NAME: usize = 256;
 
 /// What a part is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Content {
     /// Text.
     Text(String),
@@ -19,7 +23,7 @@ pub(crate) enum Content {
 }
 
 /// Who is shown a part of a result. Chio's own dialect knows only texts and data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shown {
     /// Every client.
     #[default]
@@ -30,13 +34,24 @@ pub(crate) enum Shown {
     InA2a,
 }
 
+impl Shown {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    const fn is_everywhere(&self) -> bool {
+        matches!(self, Self::Everywhere)
+    }
+}
+
 /// A part of a message or of a result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) content: Content,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) media_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) filename: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Shown::is_everywhere")]
     pub(crate) shown: Shown,
 }
 
@@ -79,7 +94,7 @@ pub(crate) fn texts(parts: &[Part]) -> String {
 }
 
 /// Who says something.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
     #[default]
     User,
@@ -87,16 +102,23 @@ pub(crate) enum Role {
 }
 
 /// A message.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Message {
     /// The sender's name of it; Chio's own dialect has none.
     pub(crate) id: Option<String>,
     pub(crate) role: Role,
     pub(crate) parts: Vec<Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task_id: Option<String>,
+    /// SECURITY: it may hold a capability, which is written nowhere.
+    #[serde(skip)]
     pub(crate) metadata: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) extensions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) reference_task_ids: Vec<String>,
 }
 
@@ -137,6 +159,8 @@ pub(crate) struct SendRequest {
     pub(crate) at_once: bool,
     /// How many messages of the history are wanted; all when absent.
     pub(crate) history: Option<usize>,
+    /// What the client takes of a result.
+    pub(crate) accepted: AcceptedModes,
 }
 
 /// A task that is asked for, decoded.

@@ -25,6 +25,8 @@ pub(crate) struct AdmittedPrincipal {
     pub(crate) tokens: Vec<PresentedToken>,
     /// The capability that it presented; none when its capabilities are issued.
     pub(crate) presented: Option<PresentedToken>,
+    /// Whose quota of tasks counts: that of its key, and of its address where it has shown nothing.
+    pub(crate) account: String,
     since: Instant,
 }
 
@@ -66,7 +68,13 @@ impl PrincipalCache {
             tokens.extend(presented.clone());
         }
         let since = Instant::now();
-        let admitted = Arc::new(AdmittedPrincipal { session, tokens, presented, since });
+        let account = String::new();
+        let mut admitted = AdmittedPrincipal { session, tokens, presented, account, since };
+        let owner = admitted.owner().map(PublicKey::to_hex).unwrap_or_default();
+        let is_known =
+            admitted.presented.is_some() || admitted.session.principal.is_authenticated();
+        admitted.account = if is_known { owner } else { format!("{owner}|{address}") };
+        let admitted = Arc::new(admitted);
         self.insert(key, Arc::clone(&admitted), limits);
         Ok(admitted)
     }

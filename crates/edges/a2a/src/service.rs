@@ -5,18 +5,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
-use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks, TaskLimits};
+use chio_cross_protocol::{Admission, CrossProtocolOrchestrator, DeferredTasks};
 use chio_edge::auth::HttpAuth;
-use chio_edge::limits::{ConcurrencyLimit, Rate, RateLimiter};
-use chio_edge::{Carrier, Edge, EdgeContext, EdgeKind, Form, Setting, SettingError, Settings};
+use chio_edge::limits::{ConcurrencyLimit, RateLimiter};
+use chio_edge::tasks::TableLimits;
+use chio_edge::{Carrier, Edge, EdgeKind, SettingError};
 use tokio_util::sync::CancellationToken;
 
 use crate::card_url;
 use crate::catalog::Catalogs;
 use crate::config::{A2aEdgeConfig, A2aError};
 use crate::contexts::{self, ContextTable};
+use crate::convert::state_of;
 use crate::principals::PrincipalCache;
 use crate::record::TaskTable;
+use crate::running;
+use crate::sent::SentMessages;
+use crate::settings::{SETTINGS, wrong};
 use crate::task_ids::TaskIds;
 
 /// The entry in the list of edges.
@@ -29,14 +34,7 @@ pub const EDGE: EdgeKind = EdgeKind {
     admits_ended: true,
     default_listener: "http",
     asks_users: false,
-    settings: &[
-        Setting::new("name", Form::Text, "Chio A2A Edge", "the agent's name"),
-        Setting::new("description", Form::Text, "a general one", "what the agent is, for people"),
-        Setting::new("url", Form::Text, "where it listens", "where clients reach it"),
-        Setting::new("http_json", Form::Flag, "true", "whether HTTP+JSON is served, below /rest"),
-        Setting::new("tags", Form::TextLists, "{}", "tags of skills, by id"),
-        Rate::SETTING,
-    ],
+    settings: SETTINGS,
     check: |settings, listens| match settings.text("url") {
         Some(url) => card_url::read(url).map(drop).map_err(|message| wrong("url", message)),
         None if listens.is_some_and(|address| address.ip().is_unspecified()) => {
@@ -53,30 +51,6 @@ pub const EDGE: EdgeKind = EdgeKind {
         Ok(Arc::new(service))
     },
 };
-
-fn wrong(key: &'static str, message: String) -> SettingError {
-    SettingError { key: Some(key), message }
-}
-
-impl A2aEdgeConfig {
-    fn from_settings(context: &EdgeContext, settings: &Settings) -> Result<Self, SettingError> {
-        let url = match settings.text("url") {
-            Some(url) => card_url::read(url).map_err(|message| wrong("url", message))?,
-            None => context.base_url.clone(),
-        };
-        let mut options = Self::new(context.servers.clone(), url);
-        if let Some(name) = settings.text("name") {
-            name.clone_into(&mut options.agent_name);
-        }
-        if let Some(description) = settings.text("description") {
-            description.clone_into(&mut options.agent_description);
-        }
-        options.http_json = settings.flag("http_json").unwrap_or(true);
-        options.tags = settings.text_lists("tags");
-        options.limits.rate = Rate::from_settings(settings);
-        Ok(options)
-    }
-}
 
 /// How long running calls may take to end when everything ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -95,6 +69,7 @@ pub(crate) struct EdgeState {
     pub(crate) catalogs: Catalogs,
     pub(crate) principals: PrincipalCache,
     pub(crate) tasks: TaskTable,
+    pub(crate) sent: SentMessages,
     pub(crate) contexts: ContextTable,
     pub(crate) deferred: DeferredTasks,
     pub(crate) task_ids: TaskIds,
@@ -106,7 +81,7 @@ pub(crate) struct EdgeState {
 }
 
 impl A2aService {
-    /// A service in front of this orchestrator.
+    /// A service in front of this orchestrator. Must be made within a runtime.
     ///
     /// # Errors
     /// When a text that every card repeats says nothing, or a manifest breaks a rule.
@@ -119,15 +94,12 @@ impl A2aService {
         let wrong = |(server, error)| A2aError::Manifest { server, error };
         orchestrator.check_manifests(&options.servers).map_err(wrong)?;
         let limits = &options.limits;
-        let task_limits = TaskLimits {
-            most_open: limits.deferred_per_owner,
-            lifetime: limits.task_lifetime,
-            max_request: limits.deferred_bytes,
-        };
+        let deferred = DeferredTasks::new((*orchestrator).clone(), limits.task_limits());
         let shared = EdgeState {
             catalogs: Catalogs::new(),
-            deferred: DeferredTasks::new((*orchestrator).clone(), task_limits),
-            tasks: TaskTable::new(limits.table_limits()),
+            deferred: deferred.with_states(|outcome, chunks| state_of(outcome, chunks).stored()),
+            tasks: TaskTable::new(TableLimits::default()),
+            sent: SentMessages::default(),
             contexts: contexts::table(limits),
             running: ConcurrencyLimit::new(limits.running),
             principals: PrincipalCache::default(),
@@ -138,7 +110,9 @@ impl A2aService {
             admission,
             options,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        tokio::spawn(running::follow_due(Arc::downgrade(&shared)));
+        Ok(Self { shared })
     }
 }
 

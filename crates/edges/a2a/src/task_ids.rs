@@ -25,6 +25,11 @@ impl TaskIds {
         }
         let number = numbers.start;
         numbers.start += 1;
-        Ok(format!("a2a-task-{number}"))
+        Ok(task_id(number))
     }
+}
+
+/// The id with this number.
+pub(crate) fn task_id(number: u64) -> String {
+    format!("a2a-task-{number}")
 }

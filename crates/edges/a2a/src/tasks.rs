@@ -3,24 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chio_core::capability::DpopProof;
+use chio_core::capability::{ChioScope, DpopProof};
 use chio_core::crypto::PublicKey;
-use chio_core::receipt::SealedReceipt;
 use chio_cross_protocol::{
-    CapabilityBridge, DetachOnDrop, Presented, TaskError, TaskRefused, TaskState, TaskView,
+    CapabilityBridge, KernelError, OrchestratedRequest, Presented, TaskError, TaskNames, TaskQuery,
+    TaskRefused, TaskState, TaskView,
 };
+use chio_edge::tokens::token_for;
 use chio_net::memory::HeldMemory;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bridge::A2aBridge;
-use crate::call_report::CallReport;
 use crate::caller::A2aCaller;
-use crate::convert::task_outcome;
 use crate::error::{Fault, Kind};
-use crate::message::{Message, Part};
 use crate::principals::AdmittedPrincipal;
-use crate::record::{State, TaskEntry, TaskRecord};
-use crate::send::{acquire, task_fault};
+use crate::record::{TaskEntry, TaskRecord};
+use crate::running::{Brings, HEAD_START, acquire, entry, run, start};
 use crate::service::EdgeState;
 
 /// How long a cancelled call may take to end.
@@ -30,39 +28,14 @@ fn owner_of<'a>(principal: &'a AdmittedPrincipal, id: &str) -> Result<&'a Public
     principal.owner().ok_or_else(|| Fault::no_task(id))
 }
 
-/// A task of this caller: of this process, or as the store has it.
-pub(crate) enum OwnedTask {
-    /// Only this process has it.
-    Here(TaskEntry),
-    /// The store has it, and these are its messages.
-    Stored(Box<TaskView>, Vec<Message>),
+/// A task that runs in this process.
+fn running(shared: &EdgeState, owner: &PublicKey, id: &str) -> Option<TaskEntry> {
+    shared.tasks.find(id, owner, shared.orchestrator.now()).filter(TaskEntry::is_running)
 }
 
-/// Finds a task of this caller. Nothing is run.
-pub(crate) async fn find(
-    shared: &EdgeState,
-    principal: &AdmittedPrincipal,
-    id: &str,
-) -> Result<OwnedTask, Fault> {
-    let owner = owner_of(principal, id)?;
-    let now = shared.orchestrator.now();
-    let entry = shared.tasks.find(id, owner, now);
-    if let Some(entry) = entry.as_ref().filter(|entry| !entry.durable) {
-        return Ok(OwnedTask::Here(entry.clone()));
-    }
-    let view = shared.deferred.look(id, owner).await;
-    let view = view.map_err(|error| task_fault(id, &error))?;
-    let view = with_context(view, entry.as_ref());
-    let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
-    if !view.state.is_over() {
-        return Ok(OwnedTask::Stored(Box::new(view), history));
-    }
-    let record = record_from_view(view.clone(), history.clone());
-    if record.state != State::InputRequired {
-        return Ok(OwnedTask::Stored(Box::new(view), history));
-    }
-    // For the store it is over. The message that continues it removes it there.
-    Ok(OwnedTask::Here(TaskEntry::idle(owner.clone(), Arc::new(record), true, &shared.closing)))
+/// A task as the store has it.
+async fn stored(shared: &EdgeState, owner: &PublicKey, id: &str) -> Result<TaskView, Fault> {
+    shared.deferred.look(id, owner).await.map_err(|error| task_fault(id, &error))
 }
 
 /// The current state of a task. Nothing is run.
@@ -71,58 +44,51 @@ pub(crate) async fn look(
     principal: &AdmittedPrincipal,
     id: &str,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    Ok(match find(shared, principal, id).await? {
-        OwnedTask::Here(entry) => entry.record,
-        OwnedTask::Stored(view, history) => Arc::new(record_from_view(*view, history)),
-    })
+    let owner = owner_of(principal, id)?;
+    match running(shared, owner, id) {
+        Some(entry) => Ok(entry.record),
+        None => Ok(Arc::new(TaskRecord::from_view(stored(shared, owner, id).await?))),
+    }
 }
 
-/// The current state of a task. One that waits is run first.
+/// The state of a task once nothing of this process runs for it.
+pub(crate) async fn settled(
+    shared: &EdgeState,
+    principal: &AdmittedPrincipal,
+    id: &str,
+) -> Result<Arc<TaskRecord>, Fault> {
+    if let Some(entry) = running(shared, owner_of(principal, id)?, id) {
+        entry.ended.cancelled().await;
+    }
+    look(shared, principal, id).await
+}
+
+/// The current state of a task. One that waits begins; whether it is waited for depends.
 pub(crate) async fn get(
     shared: &Arc<EdgeState>,
     principal: &AdmittedPrincipal,
     id: &str,
-    proof: Option<Box<DpopProof>>,
+    (proof, waits): (Option<Box<DpopProof>>, bool),
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (view, history) = match find(shared, principal, id).await? {
-        OwnedTask::Here(entry) => return Ok(entry.record),
-        OwnedTask::Stored(view, history) => (*view, history),
-    };
-    if view.state != TaskState::Waiting {
-        return Ok(Arc::new(record_from_view(view, history)));
+    let owner = owner_of(principal, id)?;
+    if let Some(entry) = running(shared, owner, id) {
+        return Ok(entry.record);
     }
-    let presented = Presented { dpop_proof: proof, approval: None };
-    run_deferred(shared, principal, view, history, presented).await
-}
-
-/// Runs a task that waits. It continues when its client disconnects.
-async fn run_deferred(
-    shared: &Arc<EdgeState>,
-    principal: &AdmittedPrincipal,
-    view: TaskView,
-    history: Vec<Message>,
-    presented: Presented,
-) -> Result<Arc<TaskRecord>, Fault> {
-    let id = view.id.clone();
-    let owner = owner_of(principal, &id)?.clone();
-    let before = Arc::new(record_from_view(view, history.clone()));
-    let entry = TaskEntry::running(owner.clone(), before, true, &shared.closing);
-    let (permit, _waits) = acquire(shared, &entry)?;
-    // Without an entry in the table it runs all the same, but cannot be cancelled.
-    let _ = shared.tasks.insert(entry.clone(), None, shared.orchestrator.now());
+    let view = stored(shared, owner, id).await?;
+    let state = view.state;
+    let record = Arc::new(TaskRecord::from_view(view));
+    if state != TaskState::Waiting {
+        return Ok(record);
+    }
     let session = principal.session.clone();
-    // The request that asks for it is small; the store has the message.
-    let held = HeldMemory::of_process(0);
-    let caller = Arc::new(A2aCaller::new(session, entry.cancellation, (permit, held)));
-    let runner = Arc::clone(shared);
-    let work = DetachOnDrop::new(async move {
-        // Also when the call panics, tasks that wait for its end continue.
-        let _ended = entry.ended.drop_guard();
-        let view = runner.deferred.result(&id, &owner, presented, caller).await;
-        let view = view.map_err(|error| task_fault(&id, &error))?;
-        Ok(Arc::new(record_from_view(view, history)))
-    });
-    work.await.unwrap_or_else(|_| Err(Fault::unreleased()))
+    if waits {
+        let entry = entry(shared, owner, &record);
+        let permit = acquire(shared, &entry)?;
+        return run(shared, entry, permit, session, Brings::Proof(proof)).await;
+    }
+    // Where there is no room, it begins when there is.
+    let _ = start(shared, owner, &record, session, proof);
+    Ok(record)
 }
 
 /// Cancels a task. With `again`, one that is cancelled already may be.
@@ -132,41 +98,72 @@ pub(crate) async fn cancel(
     id: &str,
     again: bool,
 ) -> Result<Arc<TaskRecord>, Fault> {
-    let (mut view, history) = match find(shared, principal, id).await? {
-        OwnedTask::Here(entry) => return cancel_here(shared, &entry, again).await,
-        OwnedTask::Stored(view, history) => (*view, history),
-    };
-    let is_over = view.state.is_over() && !(again && view.state == TaskState::Cancelled);
-    if is_over {
-        return Err(not_cancelable());
-    }
     let owner = owner_of(principal, id)?;
-    let context = view.context.take();
-    let mut cancelled = match shared.deferred.cancel(id, owner).await {
-        Ok(view) => view,
-        Err(TaskError::Refused(TaskRefused::Running)) => {
-            let running = shared.tasks.find(id, owner, shared.orchestrator.now());
-            cancel_and_wait(running.as_ref()).await;
-            let view = shared.deferred.look(id, owner).await;
-            view.map_err(|error| task_fault(id, &error))?
-        }
-        Err(TaskError::Refused(TaskRefused::Over(_))) => return Err(not_cancelable()),
-        Err(error) => return Err(task_fault(id, &error)),
-    };
-    if cancelled.state != TaskState::Cancelled {
-        return Err(not_cancelable());
+    if let Some(entry) = running(shared, owner, id) {
+        cancel_and_wait(&entry).await;
+        return cancelled(stored(shared, owner, id).await?);
     }
-    // The store has removed the context with the task.
-    cancelled.context = cancelled.context.or(context);
-    let record = Arc::new(record_from_view(cancelled, history));
-    // The table, if it has the task, retains what the store has removed.
-    shared.tasks.update(Arc::clone(&record), record.updated_at);
-    Ok(record)
+    let view = stored(shared, owner, id).await?;
+    match view.state {
+        TaskState::Waiting => {}
+        TaskState::Asking => answer_with_nothing(shared, principal, owner, view).await?,
+        // Another process runs it.
+        TaskState::Running => return Err(not_cancelable()),
+        TaskState::Cancelled if again => {}
+        _ => return Err(not_cancelable()),
+    }
+    // What has not begun is run by a caller that has cancelled it: so its end has a receipt.
+    let (session, cancellation) = (principal.session.clone(), shared.closing.child_token());
+    let caller = A2aCaller::new(session, cancellation, (None, HeldMemory::of_process(0)));
+    caller.cancel();
+    let presented = Presented::default();
+    let view = shared.deferred.result(id, owner, presented, Arc::new(caller)).await;
+    let view = match view {
+        // No kernel has its tool server any more.
+        Err(TaskError::Elsewhere) => shared.deferred.cancel(id, owner).await,
+        view => view,
+    };
+    cancelled(view.map_err(|error| task_fault(id, &error))?)
+}
+
+/// The task, if it is cancelled.
+fn cancelled(view: TaskView) -> Result<Arc<TaskRecord>, Fault> {
+    match view.state {
+        TaskState::Cancelled => Ok(Arc::new(TaskRecord::from_view(view))),
+        _ => Err(not_cancelable()),
+    }
+}
+
+/// Lets a task that asks go on, with a call of nothing that is cancelled before it runs.
+async fn answer_with_nothing(
+    shared: &EdgeState,
+    principal: &AdmittedPrincipal,
+    owner: &PublicKey,
+    view: TaskView,
+) -> Result<(), Fault> {
+    let record = TaskRecord::from_view(view);
+    let skill = shared.catalogs.find(Some(&record.skill), &shared.orchestrator, &shared.options);
+    let skill = skill.await.ok();
+    let (server, tool) = match &skill {
+        Some(skill) => (skill.server.clone(), skill.tool.clone()),
+        None => (record.skill.clone(), record.skill.clone()),
+    };
+    let no_token = || Fault::no_task(&record.id);
+    let token = token_for(&principal.tokens, &server, &tool).cloned().ok_or_else(no_token)?;
+    let mut request = OrchestratedRequest::new(&record.id, token, server, tool, json!({}));
+    request.agent = owner.clone();
+    // Should this process end before it is cancelled, it is denied in the next.
+    request.scope = Some(ChioScope::default());
+    let due_at = shared.orchestrator.now().saturating_add(HEAD_START);
+    let due = Some((due_at, Arc::clone(&principal.session.principal)));
+    let (id, record_bytes) = (record.id.clone(), record.kept());
+    let names = TaskNames { id, record: record_bytes, due, ..TaskNames::default() };
+    let answered = shared.deferred.answer(names, request, A2aBridge.protocol()).await;
+    answered.map_err(|error| task_fault(&record.id, &error))
 }
 
 /// Cancels what this process runs for a task, and waits until that has ended.
-async fn cancel_and_wait(entry: Option<&TaskEntry>) {
-    let Some(entry) = entry else { return };
+async fn cancel_and_wait(entry: &TaskEntry) {
     entry.cancellation.cancel();
     let _ = tokio::time::timeout(CANCEL_TIMEOUT, entry.ended.cancelled()).await;
 }
@@ -175,115 +172,46 @@ fn not_cancelable() -> Fault {
     Fault::new(Kind::TaskNotCancelable, "the task cannot be called off any more")
 }
 
-/// Cancels a task that only this process has.
-async fn cancel_here(
-    shared: &EdgeState,
-    entry: &TaskEntry,
-    again: bool,
-) -> Result<Arc<TaskRecord>, Fault> {
-    match entry.record.state {
-        State::Working => {
-            cancel_and_wait(Some(entry)).await;
-            let now = shared.orchestrator.now();
-            let after = shared.tasks.find(&entry.record.id, &entry.owner, now);
-            match after.map(|entry| entry.record) {
-                Some(record) if record.state == State::Canceled => Ok(record),
-                _ => Err(not_cancelable()),
-            }
-        }
-        State::InputRequired => {
-            let record = Arc::new(TaskRecord {
-                state: State::Canceled,
-                words: vec![Part::text("called off by the caller")],
-                updated_at: shared.orchestrator.now(),
-                ..(*entry.record).clone()
-            });
-            if !entry.durable {
-                shared.tasks.update(Arc::clone(&record), record.updated_at);
-                return Ok(record);
-            }
-            let removed = shared.deferred.forget(&record.id, &entry.owner).await;
-            if !removed.map_err(|error| task_fault(&record.id, &error))? {
-                return Err(not_cancelable());
-            }
-            shared.tasks.remove(&record.id);
-            let owner = entry.owner.clone();
-            let entry = TaskEntry::idle(owner, Arc::clone(&record), false, &shared.closing);
-            let _ = shared.tasks.insert(entry, None, record.updated_at);
-            Ok(record)
-        }
-        State::Canceled if again => Ok(Arc::clone(&entry.record)),
-        _ => Err(not_cancelable()),
-    }
-}
-
-/// The tasks of a caller: those of this process, and those that the store has.
+/// Some tasks of a caller, in the order of the query, and how many there are in all: those of the
+/// store, and those that run and are not there yet.
 pub(crate) async fn list(
     shared: &EdgeState,
     principal: &AdmittedPrincipal,
-) -> Result<Vec<Arc<TaskRecord>>, Fault> {
-    let Some(owner) = principal.owner() else { return Ok(Vec::new()) };
-    let mut known = shared.tasks.list(owner, shared.orchestrator.now());
-    let limit = shared.options.limits.tasks_per_owner;
-    let views = shared.deferred.list(owner, A2aBridge.protocol(), limit).await;
-    let views = views.map_err(|error| task_fault("", &error))?;
-    let mut records: Vec<Arc<TaskRecord>> = Vec::with_capacity(views.len());
-    for view in views {
-        let entry = known.iter().find(|entry| entry.record.id == view.id);
-        if entry.is_some_and(|entry| !entry.durable) {
-            continue;
-        }
-        let history = entry.map(|entry| entry.record.history.clone()).unwrap_or_default();
-        records.push(Arc::new(record_from_view(with_context(view, entry), history)));
-    }
-    known.retain(|entry| !entry.durable);
-    records.extend(known.into_iter().map(|entry| entry.record));
-    Ok(records)
-}
-
-/// A task of the store, with the context that only the table still has.
-fn with_context(mut view: TaskView, entry: Option<&TaskEntry>) -> TaskView {
-    let Some(record) = entry.map(|entry| &entry.record) else { return view };
-    let context = || json!({"contextId": record.context_id, "skillId": record.skill});
-    view.context.get_or_insert_with(context);
-    view
-}
-
-/// When a receipt was signed.
-fn signed_at(receipt: &SealedReceipt) -> Option<u64> {
-    let receipt: Value = serde_json::from_slice(&receipt.bytes).ok()?;
-    receipt.get("timestamp")?.as_u64()
-}
-
-/// A task of the store, as every dialect encodes it.
-fn record_from_view(view: TaskView, history: Vec<Message>) -> TaskRecord {
-    let named = |name: &str| {
-        let value = view.context.as_ref().and_then(|context| context.get(name));
-        value.and_then(Value::as_str).map(str::to_owned)
-    };
-    let context_id = named("contextId");
-    let skill = named("skillId").unwrap_or_default();
-    let updated_at = view.receipt.as_ref().and_then(signed_at).unwrap_or(view.created_at);
-    let mut record = TaskRecord::working(view.id, context_id, skill, history, updated_at);
-    match (view.state, view.result, view.receipt) {
-        (TaskState::Waiting | TaskState::Running, ..) => {}
-        (_, Some(result), Some(receipt)) => {
-            let ending = task_outcome(&result.outcome, &result.chunks);
-            record.state = ending.state;
-            record.output = ending.output;
-            record.words = ending.words;
-            record.report = CallReport::new(&result.outcome, receipt);
-        }
-        (TaskState::Cancelled, ..) => {
-            record.state = State::Canceled;
-            record.words = vec![Part::text("called off by the caller")];
-            record.report = CallReport::cancelled();
-        }
-        (_, _, receipt) => {
-            record.state = State::Failed;
-            record.words = vec![Part::text("the kernel stopped while the task ran")];
-            record.report = CallReport::interrupted(receipt);
+    query: impl FnOnce(&PublicKey, u64) -> TaskQuery,
+    fits: impl Fn(&TaskRecord) -> bool,
+) -> Result<(Vec<Arc<TaskRecord>>, usize), Fault> {
+    let Some(owner) = principal.owner() else { return Ok((Vec::new(), 0)) };
+    let now = shared.orchestrator.now();
+    let mut records = Vec::new();
+    for entry in shared.tasks.list(owner, now) {
+        let is_stored = shared.deferred.look(&entry.record.id, owner).await.is_ok();
+        if entry.is_running() && !is_stored && fits(&entry.record) {
+            records.push(entry.record);
         }
     }
-    record
+    let (views, total) =
+        shared.deferred.list(query(owner, now)).await.map_err(|error| task_fault("", &error))?;
+    let total = total + records.len();
+    records.extend(views.into_iter().map(|view| Arc::new(TaskRecord::from_view(view))));
+    Ok((records, total))
+}
+
+/// The fault that answers for an error of a task.
+pub(crate) fn task_fault(id: &str, error: &TaskError) -> Fault {
+    match error {
+        TaskError::Refused(TaskRefused::Over(_) | TaskRefused::Running | TaskRefused::Asking) => {
+            not_cancelable()
+        }
+        TaskError::Refused(_) | TaskError::Kernel(KernelError::NotClaimed(_)) => Fault::no_task(id),
+        TaskError::Elsewhere => {
+            Fault::new(Kind::Unsupported, "no tool server of this process can run the task")
+        }
+        error => fault_of("a task", error),
+    }
+}
+
+/// What is answered when something did not work that is for the operator to know.
+pub(crate) fn fault_of(what: &str, error: &dyn std::fmt::Display) -> Fault {
+    tracing::error!("{what}: {error}");
+    Fault::unreleased()
 }

@@ -123,7 +123,7 @@ impl ParkedCalls {
         let (record, owner) = (Arc::new(call.clone()), owner(session).clone());
         let entry = TaskEntry::running(owner, record, false, &CancellationToken::new());
         let over = entry.ended.clone();
-        if shared.parked.table.insert(entry, None, now).is_err() {
+        if shared.parked.table.insert(entry, now).is_err() {
             return Err(run);
         }
         shared.parked.used.store(true, Ordering::Release);

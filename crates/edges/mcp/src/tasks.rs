@@ -120,7 +120,7 @@ pub(crate) async fn create(
     let accepted = json!({"task": task.view()});
     let entry = TaskEntry::running((), Arc::clone(&task), true, &session.ended);
     // The table of a session has no limits of its own, and the store issues no id twice.
-    let _ = session.tasks.insert(entry.clone(), None, now);
+    let _ = session.tasks.insert(entry.clone(), now);
     let runner = Arc::clone(session);
     tokio::spawn(async move {
         // Also when the call panics, requests that wait for its end continue.
@@ -165,7 +165,11 @@ fn ttl(wanted: &Value, usual: Duration, max: Duration) -> Result<Duration, RpcEr
 
 fn status(view: &TaskView) -> Status {
     match view.state {
-        TaskState::Waiting | TaskState::Running | TaskState::Failed => Status::Failed,
+        TaskState::Waiting
+        | TaskState::Running
+        | TaskState::Asking
+        | TaskState::Failed
+        | TaskState::Rejected => Status::Failed,
         // A tool that says that it failed has.
         TaskState::Completed if says_error(view) => Status::Failed,
         TaskState::Completed => Status::Completed,

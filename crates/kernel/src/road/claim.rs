@@ -5,6 +5,7 @@ use chio_core::canonical::Written;
 use super::Draft;
 use super::draft::MAX_UNVERIFIED;
 use crate::call::ToolCall;
+use crate::caller::Caller;
 use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::store::{Intent, Opened, Opening, TaskClaim, TaskRefused};
@@ -16,10 +17,13 @@ impl Inner {
         &self,
         id: String,
         call: &ToolCall,
+        caller: &dyn Caller,
         draft: &mut Draft,
     ) -> Result<(), KernelError> {
-        // Others may run what this kernel cannot take on now.
-        self.check_serving().await.map_err(KernelError::NotNow)?;
+        // Others may run what this kernel cannot take on now. What will not run leaves its receipt.
+        if call.refusal.is_none() && !caller.cancellation().is_cancelled() {
+            self.check_serving().await.map_err(KernelError::NotNow)?;
+        }
         let claim = TaskClaim { id, owner: call.agent.clone(), now: draft.record.started_at };
         // The token is not verified yet; a receipt about no more than the claim says so.
         let mut metadata = draft.metadata.clone();

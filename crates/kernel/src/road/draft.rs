@@ -19,7 +19,7 @@ use crate::kernel::Inner;
 use crate::metadata::Metadata;
 use crate::pipeline::{GuardMemo, Pipeline};
 use crate::resource_provider::ReadKind;
-use crate::store::{Alternative, ApprovalState, ApprovalUse, Intent, IntentId, ProofUse};
+use crate::store::{Alternative, ApprovalState, ApprovalUse, CallTask, Intent, IntentId, ProofUse};
 
 /// The longest name that a receipt repeats, in bytes.
 const MAX_NAME: usize = 256;
@@ -144,6 +144,8 @@ pub(crate) struct Draft {
     /// The approval that is used up when the call reserves.
     pub(crate) approval: Option<ApprovalUse>,
     pub(crate) open: Option<Open>,
+    /// The task that the call is, until something durable has it.
+    pub(crate) task: Option<Arc<CallTask>>,
 }
 
 impl Draft {
@@ -209,6 +211,7 @@ impl Draft {
             proofs: Vec::new(),
             approval: None,
             open: None,
+            task: None,
         };
         draft.note_meta(call)?;
         Ok(draft)

@@ -15,8 +15,8 @@ use crate::error::KernelError;
 use crate::kernel::Inner;
 use crate::metadata::Metadata;
 use crate::store::{
-    Alternative, Appended, ApprovalState, Closing, Entry, Hold, Intent, OpenIntent, Refund,
-    TaskEnd, TaskState,
+    Alternative, Appended, ApprovalState, Closing, EndedTask, Entry, Hold, Intent, OpenIntent,
+    Refund, TaskEnd,
 };
 
 /// How a call ended, with all that its receipt needs to say so.
@@ -130,30 +130,39 @@ impl Settlement {
 }
 
 impl Inner {
-    /// The stage receipt. `result` is what is kept as the result of a deferred task.
+    /// The stage receipt. `task` is how the call's task ends.
     pub(super) async fn receipt(
         &self,
         mut draft: Draft,
         mut ending: Ending,
         session: &Session,
-        result: Option<Vec<u8>>,
+        task: Option<TaskEnd>,
     ) -> Result<Evaluation, KernelError> {
         let settlement = Settlement::of(draft.taken(), &ending);
-        let open = draft.open.take();
+        let (open, call_task) = (draft.open.take(), draft.task.take());
         let receipt = match draft.read {
             Some(kind) => self.sign_read(kind, &draft, &ending, session)?,
             None => self.sign_call(draft, &mut ending, &settlement)?,
         };
         let Settlement { charged, refunds, .. } = settlement;
+        let (now, receipt_id) = (self.clock.unix_seconds(), receipt.id.clone());
+        let (task, ended) = match (call_task, task) {
+            (Some(task), Some(end)) => {
+                let receipt_id = receipt_id.clone();
+                (None, Some(Box::new(EndedTask { task, end, receipt_id, ended_at: now })))
+            }
+            (_, task) => (task, None),
+        };
         let closes = open.map(|Open { intent, waited, .. }| Closing {
             intent,
             refunds,
-            receipt_id: receipt.id.clone(),
+            receipt_id,
             unanswered: waited.unwrap_or(ApprovalState::Cancelled),
-            task: result.map(|result| TaskEnd { state: task_state(&ending.outcome), result }),
-            closed_at: self.clock.unix_seconds(),
+            task,
+            closed_at: now,
         });
-        let seq = self.append(receipt.bytes.clone(), closes).await?;
+        let entry = Entry { body: receipt.bytes.clone(), closes, task: ended };
+        let seq = self.append(entry).await?;
         let Ending { outcome, answered, .. } = ending;
         Ok(Evaluation { outcome, receipt, seq, cost: charged, answered })
     }
@@ -220,12 +229,12 @@ impl Inner {
         content_hash: String,
     ) -> Result<String, KernelError> {
         let receipt = self.sign(record, metadata, decision, content_hash)?;
-        self.append(receipt.bytes, None).await?;
+        self.append(Entry::new(receipt.bytes)).await?;
         Ok(receipt.id)
     }
 
-    async fn append(&self, body: Vec<u8>, closes: Option<Closing>) -> Result<u64, KernelError> {
-        match self.log.append(Entry { body, closes }).await? {
+    async fn append(&self, entry: Entry) -> Result<u64, KernelError> {
+        match self.log.append(entry).await? {
             Appended::At(seq) => Ok(seq),
             Appended::IntentClosed => Err(KernelError::Recovered),
         }
@@ -270,19 +279,11 @@ impl Inner {
             task: None,
             closed_at: self.clock.unix_seconds(),
         };
-        match self.append(receipt.bytes, Some(closes)).await {
+        match self.append(Entry { closes: Some(closes), ..Entry::new(receipt.bytes) }).await {
             Ok(_) => Ok(true),
             Err(KernelError::Recovered) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-}
-
-const fn task_state(outcome: &Outcome) -> TaskState {
-    match outcome {
-        Outcome::Value(_) | Outcome::Stream { .. } => TaskState::Completed,
-        Outcome::Cancelled { .. } => TaskState::Cancelled,
-        Outcome::Denied(_) | Outcome::Incomplete { .. } => TaskState::Failed,
     }
 }
 

@@ -64,6 +64,7 @@ impl Inner {
                 resumes: draft.intent_id(),
                 proofs: std::mem::take(&mut draft.proofs),
                 approval: draft.approval.take(),
+                task: draft.task.clone(),
             };
             self.begin(reservation, draft).await?;
         } else {
@@ -98,6 +99,8 @@ impl Inner {
                 }
                 let waited = draft.open.take().and_then(|open| open.waited);
                 draft.open = Some(Open { intent, waited, taken });
+                // From now on it ends with the intent.
+                draft.task = None;
                 Ok(())
             }
             refused => Err(refusal(refused, &presented)),

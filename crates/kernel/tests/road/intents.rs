@@ -219,7 +219,7 @@ async fn a_call_that_somebody_else_has_closed_has_no_second_receipt() {
         task: None,
         closed_at: crate::support::NOW,
     });
-    world.ledger.append(Entry { body: b"{}".to_vec(), closes }).await.unwrap();
+    world.ledger.append(Entry { closes, ..Entry::new(b"{}".to_vec()) }).await.unwrap();
     world.gate.add_permits(1);
     assert_eq!(running.await.unwrap(), Err(KernelError::Recovered));
     assert_eq!(world.store.entries(&world.log_id(), 1, 9).await.unwrap().len(), 1);

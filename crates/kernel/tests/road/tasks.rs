@@ -7,7 +7,9 @@ use std::time::Duration;
 use chio_core::capability::CapabilityToken;
 use chio_core::protocol::DiscoveryProtocol;
 use chio_core::receipt::{ChioReceipt, Decision};
-use chio_kernel::store::{ApprovalState, NewTask, StoreError, Task, TaskRefused, TaskState};
+use chio_kernel::store::{
+    ApprovalState, CallTask, NewTask, StoreError, Task, TaskQuota, TaskRefused, TaskState,
+};
 use chio_kernel::{KernelError, Outcome, ToolCall};
 use chio_testkit::key;
 use serde_json::{Value, json};
@@ -20,18 +22,19 @@ fn cap() -> CapabilityToken {
     token("cap-1", &[grant("*")])
 }
 
+fn new_task(id: &str) -> NewTask {
+    NewTask::new(id, agent().public_key().clone(), DiscoveryProtocol::Native, SERVER)
+}
+
 /// Takes a task of the agent's on.
 async fn defer(world: &World, id: &str) {
     let task = NewTask {
-        id: id.to_owned(),
-        owner: agent().public_key().clone(),
-        protocol: DiscoveryProtocol::Native,
-        server_id: SERVER.to_owned(),
         request: b"what was asked for".to_vec(),
         created_at: NOW,
         expires_at: NOW + 60,
+        ..new_task(id)
     };
-    world.store.create_task(task, 100).await.unwrap().unwrap();
+    world.store.create_task(task, TaskQuota::of_open(100)).await.unwrap().unwrap();
 }
 
 async fn task(world: &World, id: &str) -> Task {
@@ -52,7 +55,8 @@ async fn check(
     receipt: &ChioReceipt,
 ) {
     let task = task(world, id).await;
-    assert_eq!((task.state, task.receipt_id.as_ref()), (state, Some(&receipt.id)));
+    let receipt_id = task.receipt.as_ref().map(|receipt| &receipt.id);
+    assert_eq!((task.state, receipt_id), (state, Some(&receipt.id)));
     let result: Outcome = serde_json::from_slice(task.result.as_ref().unwrap()).unwrap();
     assert_eq!(&result, outcome);
     assert!(task.new.request.is_empty(), "what was kept to run it is gone");
@@ -168,7 +172,7 @@ async fn after_crash(world: &World, id: &str, request_id: &str) -> ChioReceipt {
     let (receipt, task) = (receipts.remove(0), task(world, id).await);
     receipt.verify().unwrap();
     assert_eq!((task.state, &task.result), (TaskState::Failed, &None));
-    assert_eq!(task.receipt_id.as_ref(), Some(&receipt.id));
+    assert_eq!(task.receipt.as_ref().map(|it| &it.id), Some(&receipt.id));
     assert!(task.new.request.is_empty());
     let again = call(world, id, "effect", json!(1));
     let again = world.kernel.evaluate(again, Arc::new(world.caller())).await;
@@ -250,4 +254,53 @@ fn a_kernel_that_dies_while_a_task_waits_for_approval_leaves_it_failed_and_never
         assert_eq!(row.state, ApprovalState::Cancelled);
         assert_eq!(world.runs("approved"), 0);
     });
+}
+
+#[tokio::test]
+async fn a_task_of_a_call_is_stored_with_its_intent_or_with_its_receipt() {
+    let world = World::new().await;
+    let keeping = |id: &str, tool: &str| {
+        let quota = TaskQuota::of_open(1);
+        let task = CallTask { new: new_task(id), quota };
+        ToolCall { task: Some(Arc::new(task)), ..world.call(&cap(), tool, json!({})) }
+    };
+    for (tool, state) in [
+        ("echo", TaskState::Completed),
+        ("effect", TaskState::Completed),
+        ("fail", TaskState::Failed),
+        ("nothing", TaskState::Failed),
+    ] {
+        let ended = world.run(keeping(tool, tool)).await;
+        check(&world, tool, state, &ended.outcome, &ended.receipt).await;
+        let body = task(&world, tool).await.receipt.unwrap().body.unwrap();
+        let stored: ChioReceipt = serde_json::from_slice(&body).unwrap();
+        assert_eq!(stored.id, ended.receipt.id, "{tool}");
+    }
+    // From the intent on it is there: what a crash leaves open ends with it.
+    let caller = Arc::new(world.caller());
+    let running = world.spawn(keeping("effect hangs", "hang"), &caller);
+    world.until("run hang").await;
+    let stored = world.store.task("effect hangs", agent().public_key(), NOW).await.unwrap();
+    let has_intent = world.open_intents().await == 1;
+    assert_eq!(stored.is_ok_and(|task| task.state == TaskState::Running), has_intent);
+    caller.cancel();
+    let ended = running.await.unwrap().unwrap();
+    let state = TaskState::Cancelled;
+    check(&world, "effect hangs", state, &ended.outcome, &ended.receipt).await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_before_it_runs_leaves_a_receipt_that_says_so() {
+    let world = World::new().await;
+    defer(&world, "t").await;
+    let caller = Arc::new(world.caller());
+    caller.cancel();
+    let called = call(&world, "t", "effect", json!(1));
+    let ended = world.kernel.evaluate(called, caller).await.unwrap();
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
+    let receipt: ChioReceipt = serde_json::from_slice(&ended.receipt.bytes).unwrap();
+    assert!(matches!(receipt.decision, Some(Decision::Cancelled { .. })));
+    let metadata = serde_json::to_value(&receipt.metadata).unwrap();
+    assert_eq!(metadata["execution"], "not_begun");
+    assert_eq!((task(&world, "t").await.state, world.runs("effect")), (TaskState::Cancelled, 0));
 }

@@ -18,14 +18,15 @@ const ENDED: [&str; 6] = [
     "TASK_STATE_AUTH_REQUIRED",
 ];
 
+/// The states in which more may come; what 0.3 calls unknown among them.
+const GOING_ON: [&str; 3] =
+    ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_UNSPECIFIED"];
+
 /// The states in which an agent has not done what it was asked for.
 const FAILED: [&str; 2] = ["TASK_STATE_FAILED", "TASK_STATE_REJECTED"];
 
 /// How many of the states in which nothing more comes are final.
 const FINAL: usize = 4;
-
-/// The longest name of a state.
-const MAX_STATE: usize = 64;
 
 /// Whether nothing can come of a task any more.
 pub(crate) fn is_final(state: &str) -> bool {
@@ -181,12 +182,10 @@ fn id_of(object: &Map<String, Value>, kind: &str, member: &str) -> Result<String
 
 fn state_of(object: &Map<String, Value>, kind: &str) -> Result<String, AgentError> {
     let state = object.get("status").and_then(|status| status.get("state"));
-    let fits = |state: &&str| !state.trim().is_empty() && state.len() <= MAX_STATE;
-    state
-        .and_then(Value::as_str)
-        .filter(fits)
-        .map(str::to_owned)
-        .ok_or_else(|| wrong(format!("expected a state as `{kind}.status.state`, found none")))
+    let is_known = |state: &&str| ENDED.contains(state) || GOING_ON.contains(state);
+    state.and_then(Value::as_str).filter(is_known).map(str::to_owned).ok_or_else(|| {
+        wrong(format!("expected a state of A2A as `{kind}.status.state`, found another or none"))
+    })
 }
 
 /// A config as 1.0 writes it, of the task that was asked for.

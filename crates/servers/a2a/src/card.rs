@@ -15,6 +15,9 @@ use security::{Requirements, Scheme};
 /// The most skills that a card may have.
 const MAX_SKILLS: usize = 1000;
 
+/// The most characters of a name that an error repeats.
+const MAX_SHOWN: usize = 200;
+
 /// The parts of a card that count.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
@@ -119,13 +122,26 @@ struct RawCard {
     preferred_transport: Option<String>,
     protocol_version: Option<String>,
     additional_interfaces: Option<Vec<RawInterface>>,
-    capabilities: Option<Capabilities>,
+    capabilities: Option<RawCapabilities>,
     default_input_modes: Option<Vec<String>>,
     default_output_modes: Option<Vec<String>>,
     skills: Option<Vec<Value>>,
     security_schemes: Option<Map<String, Value>>,
     security_requirements: Option<Value>,
     security: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct RawCapabilities {
+    #[serde(flatten)]
+    known: Capabilities,
+    extensions: Option<Vec<RawExtension>>,
+}
+
+#[derive(Deserialize)]
+struct RawExtension {
+    uri: Option<String>,
+    required: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -179,11 +195,12 @@ impl Card {
         let skills = skills.map(|(skill, number)| Skill::read(skill, number));
         let skills = skills.collect::<Result<_, _>>()?;
         let requirements = raw.security_requirements.or(raw.security);
+        let capabilities = raw.capabilities.map(capabilities).transpose()?;
         Ok(Self {
             name: raw.name.trim().to_owned(),
             description: raw.description.unwrap_or_default(),
             interfaces,
-            capabilities: raw.capabilities.unwrap_or_default(),
+            capabilities: capabilities.unwrap_or_default(),
             input_modes: raw.default_input_modes.unwrap_or_default(),
             output_modes: raw.default_output_modes.unwrap_or_default(),
             skills,
@@ -195,6 +212,19 @@ impl Card {
                 .collect(),
             requirements: security::requirements("the card", requirements)?,
         })
+    }
+}
+
+/// What an agent can do, unless it asks of its clients what is not known here.
+fn capabilities(raw: RawCapabilities) -> Result<Capabilities, AgentError> {
+    let mut extensions = raw.extensions.unwrap_or_default().into_iter();
+    match extensions.find(|extension| extension.required == Some(true)) {
+        None => Ok(raw.known),
+        Some(extension) => {
+            let uri = printable(extension.uri.as_deref().unwrap_or_default(), MAX_SHOWN);
+            let problem = format!("expected no extension to be required, found `{uri}`");
+            Err(AgentError::Protocol(problem))
+        }
     }
 }
 

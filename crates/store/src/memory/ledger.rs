@@ -51,11 +51,11 @@ impl State {
     }
 
     /// Closes an intent and settles; false when it is not open.
-    fn close(&mut self, closing: &Closing) -> bool {
+    fn close(&mut self, closing: &Closing, receipt: &[u8]) -> bool {
         let Some(closed) = self.intents.remove(&closing.intent.0) else { return false };
         if closed.owns {
             self.inbox.close(closing);
-            self.tasks.close(closing);
+            self.tasks.close(closing, receipt);
         }
         closing.refunds.iter().for_each(|refund| self.give_back(refund));
         true
@@ -183,15 +183,24 @@ impl Ledger for MemoryLedger {
             resumes.inspect(|intent| state.inbox.take(intent.0));
         }
         reservation.resumes = None;
-        let kept = Kept { log: self.log, reservation, alternative, reserved: true, owns: false };
-        let intent = state.put(resumes, kept);
+        let (log, task) = (self.log, reservation.task.take());
+        let owns = task.is_some();
+        let intent =
+            state.put(resumes, Kept { log, reservation, alternative, reserved: true, owns });
+        if let Some(task) = task {
+            state.tasks.begin(intent.0, &task);
+        }
         Ok(Reserved::Held { intent, alternative })
     }
 
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
         let mut state = self.state.lock();
-        if entry.closes.as_ref().is_some_and(|closing| !state.close(closing)) {
+        let closes = entry.closes.as_ref();
+        if closes.is_some_and(|closing| !state.close(closing, &entry.body)) {
             return Ok(Appended::IntentClosed);
+        }
+        if let Some(task) = &entry.task {
+            state.tasks.keep(task, &entry.body);
         }
         let log = state.logs.get_mut(self.log).ok_or_else(lost)?;
         log.entries.push(entry.body);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chio_core::canonical;
 use chio_core::certificate::KernelCertificate;
 use chio_kernel::store::{
-    Alternative, Appended, ApprovalUse, Closing, IntentId, ProofUse, Refund, Reserved, StoreError,
-    StoreResult,
+    Alternative, Appended, ApprovalUse, CallTask, Entry, IntentId, ProofUse, Refund, Reserved,
+    StoreError, StoreResult,
 };
 use rusqlite::{Connection, params};
 
@@ -18,6 +18,7 @@ use super::read;
 use super::schema::{read_meta, write_meta};
 use crate::bounds::MAX_PROOFS;
 use crate::budget::{Choice, Debit, choose};
+use crate::tasks::Unlooked;
 
 /// Intent numbers are set aside in blocks, so that none is ever used twice though closed intents
 /// leave no trace.
@@ -33,6 +34,8 @@ pub(crate) struct Database {
     written: usize,
     /// The most proofs that are remembered at once.
     pub(crate) most_proofs: u64,
+    /// What owners of tasks have got since their quotas were looked at.
+    pub(super) unlooked: HashMap<String, Unlooked>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +55,7 @@ pub(crate) struct ReservationRow {
     pub(crate) resumes: Option<IntentId>,
     pub(crate) proofs: Vec<ProofUse>,
     pub(crate) approval: Option<ApprovalUse>,
+    pub(crate) task: Option<Arc<CallTask>>,
 }
 
 /// A token, ready to be written.
@@ -96,7 +100,8 @@ pub(crate) struct LogRow {
 
 impl Database {
     pub(crate) fn new(connection: Connection, epoch_file: Arc<EpochFile>) -> Self {
-        Self { connection, epoch_file, heads: HashMap::new(), written: 0, most_proofs: MAX_PROOFS }
+        let (heads, unlooked) = (HashMap::new(), HashMap::new());
+        Self { connection, epoch_file, heads, written: 0, most_proofs: MAX_PROOFS, unlooked }
     }
 
     /// Bytes of entries and intents written since the last time.
@@ -240,13 +245,18 @@ impl Database {
         let (intent, sql) = match row.resumes {
             None => (
                 self.next_intent(log)?,
-                "INSERT INTO intents(id, chosen, body) VALUES (?1, ?2, ?3)",
+                "INSERT INTO intents(id, chosen, body, owns) VALUES (?1, ?2, ?3, ?4)",
             ),
-            Some(IntentId(intent)) => {
-                (intent, "UPDATE intents SET chosen = ?2, body = ?3, waits = 0 WHERE id = ?1")
-            }
+            Some(IntentId(intent)) => (
+                intent,
+                "UPDATE intents SET chosen = ?2, body = ?3, waits = 0, owns = max(owns, ?4)
+                 WHERE id = ?1",
+            ),
         };
-        self.execute(sql, params![intent, length(alternative), row.body])?;
+        self.execute(sql, params![intent, length(alternative), row.body, row.task.is_some()])?;
+        if let Some(task) = &row.task {
+            self.begin_task(intent, task)?;
+        }
         self.note_written(row.body.len());
         Ok(Reserved::Held { intent: IntentId(intent), alternative })
     }
@@ -301,30 +311,28 @@ impl Database {
 
     /// Appends an entry, and closes and settles its intent; nothing is written when that is not
     /// open.
-    pub(crate) fn append(
-        &mut self,
-        log: i64,
-        body: &[u8],
-        closes: Option<&Closing>,
-    ) -> StoreResult<Appended> {
-        if let Some(closing) = closes {
-            if !self.close_intent(closing)? {
+    pub(crate) fn append(&mut self, log: i64, entry: &Entry) -> StoreResult<Appended> {
+        let mut head = self.head(log)?;
+        let id = joined(log, head.next_entry);
+        if let Some(closing) = &entry.closes {
+            if !self.close_intent(closing, id)? {
                 return Ok(Appended::IntentClosed);
             }
             for refund in &closing.refunds {
                 self.give_back(refund)?;
             }
         }
-        let mut head = self.head(log)?;
         if head.next_entry > LAST_PLACE {
             return Err(StoreError::Refused("a log has no more room".to_owned()));
         }
-        let id = joined(log, head.next_entry);
-        self.execute("INSERT INTO entries(id, body) VALUES (?1, ?2)", params![id, body])?;
+        self.execute("INSERT INTO entries(id, body) VALUES (?1, ?2)", params![id, entry.body])?;
+        if let Some(task) = &entry.task {
+            self.keep_task(task, id)?;
+        }
         let seq = count(head.next_entry)?;
         head.next_entry += 1;
         self.heads.insert(log, head);
-        self.note_written(body.len());
+        self.note_written(entry.body.len());
         Ok(Appended::At(seq))
     }
 

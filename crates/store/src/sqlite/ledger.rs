@@ -95,8 +95,9 @@ impl Ledger for SqliteLedger {
         }
         let body = serde_json::to_vec(&reservation)
             .map_err(|error| StoreError::Refused(format!("an intent has no form: {error}")))?;
-        let Reservation { alternatives, authority, resumes, proofs, approval, .. } = reservation;
-        let row = ReservationRow { body, alternatives, authority, resumes, proofs, approval };
+        let Reservation { alternatives, authority, resumes, proofs, approval, task, .. } =
+            reservation;
+        let row = ReservationRow { body, alternatives, authority, resumes, proofs, approval, task };
         let log = Arc::clone(&self.log);
         self.store.writer.run(move |database| database.reserve(log.number, &row)).await
     }
@@ -104,9 +105,8 @@ impl Ledger for SqliteLedger {
     async fn append(&self, entry: Entry) -> StoreResult<Appended> {
         self.store.index_backpressure.wait_for_index(&self.log).await;
         let log = Arc::clone(&self.log);
-        let append = move |database: &mut super::database::Database| {
-            database.append(log.number, &entry.body, entry.closes.as_ref())
-        };
+        let append =
+            move |database: &mut super::database::Database| database.append(log.number, &entry);
         let appended = self.store.writer.run(append).await?;
         if let Appended::At(seq) = appended {
             self.log.note_durable(seq);

@@ -121,9 +121,9 @@ impl Database {
         row.resumes.map_or(Ok(()), |IntentId(intent)| self.go_on(intent))
     }
 
-    /// Closes an intent, and ends what belongs to it; false when it is not open. It may
+    /// Closes an intent, and ends what belongs to it with this entry; false when it is not open. It may
     /// be in another kernel's log: sweepers close those of others.
-    pub(crate) fn close_intent(&self, closing: &Closing) -> StoreResult<bool> {
+    pub(crate) fn close_intent(&self, closing: &Closing, entry: i64) -> StoreResult<bool> {
         let IntentId(intent) = closing.intent;
         // Nothing belongs to most intents, and then this is all.
         if self.execute("DELETE FROM intents WHERE id = ?1 AND owns = 0", [intent])? > 0 {
@@ -133,7 +133,7 @@ impl Database {
             return Ok(false);
         }
         self.close_requests(closing)?;
-        self.close_task(closing)?;
+        self.close_task(closing, entry)?;
         Ok(true)
     }
 }

@@ -15,7 +15,7 @@ use super::read_only::{self, is_read_only};
 const APPLICATION: i64 = 0x4368_696f;
 
 /// The schema that this program knows: every step.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 128;
@@ -32,7 +32,7 @@ const LONGEST_LOG: i64 = 256 << 20;
 
 /// What leads from one schema to the next, beginning with nothing. A step that was ever released is
 /// never changed.
-const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
+const STEPS: [&str; 4] = [FIRST, SECOND, THIRD, FOURTH];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -138,6 +138,50 @@ CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
 const THIRD: &str = "
 ALTER TABLE budgets ADD COLUMN debits INTEGER NOT NULL DEFAULT 0;
 INSERT INTO meta VALUES ('proofs_forgotten', 0), ('approvals_forgotten', 0);
+";
+
+/// Tasks that stay: those that ask, and for a while those that are over. The rows are moved, because
+/// what is long comes last.
+const FOURTH: &str = "
+ALTER TABLE tasks RENAME TO tasks_before;
+DROP INDEX tasks_by_owner;
+DROP INDEX tasks_by_end;
+DROP INDEX tasks_by_intent;
+CREATE TABLE tasks(
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    account TEXT NOT NULL,
+    protocol TEXT NOT NULL,
+    server_id TEXT NOT NULL,
+    context TEXT,
+    message TEXT,
+    due_at INTEGER,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    kept_for INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    receipt_id TEXT,
+    entry INTEGER,
+    intent INTEGER,
+    record BLOB NOT NULL,
+    request BLOB NOT NULL,
+    result BLOB
+);
+INSERT INTO tasks
+    SELECT id, owner, owner, protocol, server_id, NULL, NULL, NULL, created_at, expires_at, 0,
+        created_at, state, length(request) + coalesce(length(result), 0), receipt_id, NULL, intent,
+        x'', request, result
+    FROM tasks_before;
+DROP TABLE tasks_before;
+CREATE INDEX tasks_by_owner ON tasks(owner, protocol, updated_at, state, size, expires_at);
+CREATE INDEX tasks_open ON tasks(account) WHERE state IN ('waiting', 'running', 'asking');
+CREATE INDEX tasks_by_context ON tasks(context) WHERE context IS NOT NULL;
+CREATE INDEX tasks_by_message ON tasks(message) WHERE message IS NOT NULL;
+CREATE INDEX tasks_due ON tasks(protocol, due_at) WHERE state = 'waiting' AND due_at IS NOT NULL;
+CREATE INDEX tasks_by_end ON tasks(expires_at) WHERE state <> 'running';
+CREATE INDEX tasks_by_intent ON tasks(intent) WHERE intent IS NOT NULL;
 ";
 
 /// Opens the database to write in it, and makes its tables when it is new, if it may be.
@@ -292,4 +336,29 @@ pub(crate) fn read_meta(connection: &Connection, key: &str) -> rusqlite::Result<
 pub(crate) fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?;
     statement.execute([key, value]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::{FIRST, SECOND, THIRD, VERSION, take_steps, version};
+
+    #[test]
+    fn tasks_of_an_earlier_schema_stay_as_they_were() {
+        let database = Connection::open_in_memory().unwrap();
+        for step in [FIRST, SECOND, THIRD] {
+            database.execute_batch(step).unwrap();
+        }
+        let old = "INSERT INTO tasks VALUES
+            ('t', 'aa', 'a2a', 'fs', 7, 307, 'completed', 'r', NULL, x'', x'0102')";
+        database.execute(old, []).unwrap();
+        database.pragma_update(None, "user_version", 3).unwrap();
+        take_steps(&database, &String::new).unwrap();
+        assert_eq!(version(&database).unwrap(), VERSION);
+        let sql = "SELECT account || updated_at || expires_at || kept_for || size || receipt_id
+                   || hex(result) || coalesce(due_at, '-') FROM tasks WHERE id = 't'";
+        let found: String = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(found, "aa730702r0102-");
+    }
 }

@@ -16,13 +16,15 @@ use chio_core::receipt::{RedactionMode, ToolCallAction};
 use chio_kernel::SystemClock;
 use chio_kernel::store::{
     Alternative, Appended, ApprovalState, Closing, Entry, Intent, LogStore, NewTask, ProofUse,
-    Reservation, Reserved, RevocationStore, StoreError, TaskStore, UseRefused,
+    Reservation, Reserved, RevocationStore, StoreError, TaskIndex, TaskQuota, TaskStore,
+    UseRefused,
 };
 
 use super::SqliteStore;
 use super::database::Database;
 use super::inbox::OPEN_OF_SUBJECT;
-use super::tasks::HAS_EXPIRED;
+use super::task_index::{BY_MESSAGE, DUE, FOREIGN_CONTEXT, HAS_EXPIRED};
+use super::tasks::OPEN_OF_ACCOUNT;
 use crate::keys::MemoryKeys;
 use crate::{Indexing, Mode, OpenStore, Slot};
 
@@ -59,7 +61,7 @@ impl Drop for Scratch {
 }
 
 fn entry(text: &str) -> Entry {
-    Entry { body: text.as_bytes().to_vec(), closes: None }
+    Entry::new(text.as_bytes().to_vec())
 }
 
 /// Keeps the writer busy, so that what follows becomes one group.
@@ -76,7 +78,7 @@ async fn a_member_that_fails_half_way_does_not_fail_its_neighbours() {
     let log = store.logs().await.unwrap().len();
     assert_eq!(log, 1);
     let half = store.writer.run(|database| {
-        database.append(1, b"half", None)?;
+        database.append(1, &entry("half"))?;
         database.revoke("half", 1)?;
         Err::<(), _>(StoreError::Refused("half-way".to_owned()))
     });
@@ -233,6 +235,7 @@ fn reservation() -> Reservation {
         resumes: None,
         proofs: Vec::new(),
         approval: None,
+        task: None,
     }
 }
 
@@ -304,15 +307,12 @@ fn owner() -> PublicKey {
 /// A task with a request of this size that expires in the second 100.
 async fn create_task(store: &SqliteStore, id: &str, size: usize) {
     let task = NewTask {
-        id: id.to_owned(),
-        owner: owner(),
-        protocol: DiscoveryProtocol::A2a,
-        server_id: "fs".to_owned(),
         request: vec![7; size],
         created_at: 1,
         expires_at: 100,
+        ..NewTask::new(id, owner(), DiscoveryProtocol::A2a, "fs")
     };
-    store.create_task(task, 9).await.unwrap().unwrap();
+    store.create_task(task, TaskQuota::of_open(9)).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -344,6 +344,10 @@ async fn what_is_asked_often_is_found_by_an_index() {
     let store = scratch.open(Indexing::Off);
     let cases = [
         (HAS_EXPIRED, "SEARCH tasks USING INDEX tasks_by_end (expires_at<?)"),
+        (OPEN_OF_ACCOUNT, "SEARCH tasks USING INDEX tasks_open (account=?)"),
+        (BY_MESSAGE, "SEARCH tasks USING INDEX tasks_by_message (message=?)"),
+        (FOREIGN_CONTEXT, "SEARCH tasks USING INDEX tasks_by_context (context=?)"),
+        (DUE, "SEARCH tasks USING INDEX tasks_due (protocol=? AND due_at>? AND due_at<?)"),
         (OPEN_OF_SUBJECT, "SEARCH approvals USING INDEX approvals_by_subject (subject=?)"),
     ];
     let explain = move |database: &mut Database| {

@@ -224,12 +224,12 @@ async fn what_is_unanswered_ends_as_the_receipt_says() {
             if let Some(decision) = decision {
                 answer(world, &id, decision).await;
             }
-            let Entry { body, closes } = closing(number, waiting, Vec::new());
+            let Entry { body, closes, .. } = closing(number, waiting, Vec::new());
             let closes = closes.map(|mut closes| {
                 closes.unanswered = unanswered;
                 closes
             });
-            let appended = ledger.append(Entry { body, closes }).await.unwrap();
+            let appended = ledger.append(Entry { closes, ..Entry::new(body) }).await.unwrap();
             assert_eq!(appended, Appended::At(number));
             let ended = found(world, &id).await;
             assert_eq!((ended.state, ended.receipt_id), (expected, Some(receipt_id(number))));

@@ -4,6 +4,7 @@
 mod approvals;
 mod budgets;
 mod intents;
+mod kept_tasks;
 mod logs;
 mod proofs;
 mod queries;

@@ -146,6 +146,7 @@ pub(crate) fn reservation(alternatives: Vec<Alternative>) -> Reservation {
         resumes: None,
         proofs: Vec::new(),
         approval: None,
+        task: None,
     }
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn receipt(number: u64) -> Value {
 }
 
 pub(crate) fn entry(body: &Value) -> Entry {
-    Entry { body: body.to_string().into_bytes(), closes: None }
+    Entry::new(body.to_string().into_bytes())
 }
 
 pub(crate) fn closing(number: u64, intent: IntentId, refunds: Vec<Refund>) -> Entry {

@@ -6,70 +6,67 @@ use chio_core::crypto::{Keypair, PublicKey};
 use chio_core::protocol::DiscoveryProtocol;
 use chio_kernel::store::{
     ApprovalState, Closing, Entry, IntentId, Ledger, NewTask, Opened, Opening, Reservation,
-    Reserved, StoreError, Task, TaskClaim, TaskEnd, TaskRefused, TaskState,
+    Reserved, StoreError, Task, TaskClaim, TaskEnd, TaskQuota, TaskReceipt, TaskRefused, TaskState,
 };
 
 use crate::approvals::request;
 use crate::proofs::proof;
-use crate::support::{NOW, World, closing, free, held, on_each_store, opened, opening};
+use crate::support::{NOW, World, closing, free, held, on_each_store, opened, opening, receipt};
 
 /// More tasks than any test has.
 const MANY: usize = 100;
 
-fn key(seed: u8) -> PublicKey {
+pub(crate) fn key(seed: u8) -> PublicKey {
     Keypair::from_seed(&[seed; 32]).public_key().clone()
 }
 
 /// A task of the first key that waits for a minute.
-fn task(id: &str) -> NewTask {
+pub(crate) fn task(id: &str) -> NewTask {
     NewTask {
-        id: id.to_owned(),
-        owner: key(1),
-        protocol: DiscoveryProtocol::A2a,
-        server_id: "fs".to_owned(),
         request: b"call with token".to_vec(),
         created_at: NOW,
         expires_at: NOW + 60,
+        ..NewTask::new(id, key(1), DiscoveryProtocol::A2a, "fs")
     }
 }
 
-fn claim(id: &str) -> TaskClaim {
+pub(crate) fn claim(id: &str) -> TaskClaim {
     TaskClaim { id: id.to_owned(), owner: key(1), now: NOW }
 }
 
-fn claiming(claim: TaskClaim) -> Opening {
+pub(crate) fn claiming(claim: TaskClaim) -> Opening {
     Opening { claims: Some(claim), ..opening() }
 }
 
-async fn create(world: &World, task: NewTask) {
-    assert_eq!(world.shared().create_task(task, MANY).await.unwrap(), Ok(()));
+pub(crate) async fn create(world: &World, task: NewTask) {
+    assert_eq!(world.shared().create_task(task, TaskQuota::of_open(MANY)).await.unwrap(), Ok(()));
 }
 
-async fn run(ledger: &dyn Ledger, id: &str) -> IntentId {
+pub(crate) async fn run(ledger: &dyn Ledger, id: &str) -> IntentId {
     opened(ledger.open(claiming(claim(id))).await.unwrap())
 }
 
-async fn end(ledger: &dyn Ledger, intent: IntentId, number: u64, end: Option<TaskEnd>) {
+pub(crate) async fn end(ledger: &dyn Ledger, intent: IntentId, number: u64, end: Option<TaskEnd>) {
     end_at(ledger, intent, number, end, NOW).await;
 }
 
-async fn end_at(
+pub(crate) async fn end_at(
     ledger: &dyn Ledger,
     intent: IntentId,
     number: u64,
     end: Option<TaskEnd>,
     closed_at: u64,
 ) {
-    let Entry { body, closes } = closing(number, intent, Vec::new());
+    let Entry { body, closes, .. } = closing(number, intent, Vec::new());
     let closes = closes.map(|closes| Closing { task: end, closed_at, ..closes });
-    ledger.append(Entry { body, closes }).await.unwrap();
+    ledger.append(Entry { closes, ..Entry::new(body) }).await.unwrap();
 }
 
-async fn seen(world: &World, id: &str, now: u64) -> Result<Task, TaskRefused> {
+pub(crate) async fn seen(world: &World, id: &str, now: u64) -> Result<Task, TaskRefused> {
     world.shared().task(id, &key(1), now).await.unwrap()
 }
 
-fn ended(state: TaskState) -> TaskEnd {
+pub(crate) fn ended(state: TaskState) -> TaskEnd {
     TaskEnd { state, result: b"result".to_vec() }
 }
 
@@ -77,8 +74,9 @@ fn ended(state: TaskState) -> TaskEnd {
 async fn a_task_is_kept_as_it_was_taken_on_for_its_owner_alone() {
     on_each_store(async |world| {
         create(world, task("a")).await;
-        let expected =
-            Task { new: task("a"), state: TaskState::Waiting, result: None, receipt_id: None };
+        let new = task("a");
+        let state = TaskState::Waiting;
+        let expected = Task { new, state, updated_at: NOW, result: None, receipt: None };
         assert_eq!(seen(world, "a", NOW + 59).await, Ok(expected));
         assert_eq!(seen(world, "b", NOW).await, Err(TaskRefused::Unknown));
         let shared = world.shared();
@@ -87,7 +85,7 @@ async fn a_task_is_kept_as_it_was_taken_on_for_its_owner_alone() {
         let other = shared.cancel_task("a", &key(2), NOW).await.unwrap();
         assert_eq!(other, Err(TaskRefused::NotOwner));
         assert_eq!(seen(world, "a", NOW + 60).await, Err(TaskRefused::Unknown));
-        let taken = shared.create_task(task("a"), MANY).await.unwrap();
+        let taken = shared.create_task(task("a"), TaskQuota::of_open(MANY)).await.unwrap();
         assert_eq!(taken, Err(TaskRefused::NameTaken));
     })
     .await;
@@ -97,14 +95,14 @@ async fn a_task_is_kept_as_it_was_taken_on_for_its_owner_alone() {
 async fn an_owner_has_only_so_many_tasks_that_are_not_over() {
     on_each_store(async |world| {
         let (ledger, shared) = (world.ledger().await, world.shared());
-        let create = async |task| shared.create_task(task, 2).await.unwrap();
+        let create = async |task| shared.create_task(task, TaskQuota::of_open(2)).await.unwrap();
         assert_eq!(create(task("a")).await, Ok(()));
         assert_eq!(create(task("b")).await, Ok(()));
         assert_eq!(create(task("c")).await, Err(TaskRefused::TooMany));
         // One that runs counts, even beyond its time; one that is over or has expired does not.
         let running = run(ledger.as_ref(), "a").await;
         assert_eq!(create(task("c")).await, Err(TaskRefused::TooMany));
-        let other = NewTask { owner: key(2), ..task("d") };
+        let other = NewTask { account: "another".to_owned(), ..task("d") };
         assert_eq!(create(other).await, Ok(()));
         let later = |id: &str| NewTask { created_at: NOW + 60, expires_at: NOW + 120, ..task(id) };
         assert_eq!(create(later("c")).await, Ok(()));
@@ -185,8 +183,9 @@ async fn a_task_ends_with_the_receipt_of_its_call() {
             assert_eq!(held(ledger.reserve(reserve).await.unwrap()), intent);
             end(ledger.as_ref(), intent, number, ending).await;
             let new = NewTask { request: Vec::new(), expires_at: NOW + 300, ..task(&id) };
-            let receipt_id = Some(format!("{number:064x}"));
-            let expected = Task { new, state, result, receipt_id };
+            let body = Some(receipt(number).to_string().into_bytes());
+            let receipt = Some(TaskReceipt { id: format!("{number:064x}"), body });
+            let expected = Task { new, state, updated_at: NOW, result, receipt };
             assert_eq!(seen(world, &id, NOW).await, Ok(expected));
         }
     })
@@ -268,7 +267,9 @@ async fn many_that_have_expired_are_forgotten_in_parts() {
         for number in 0..300 {
             let shared = world.shared();
             let new = task(&number.to_string());
-            tasks.push(tokio::spawn(async move { shared.create_task(new, 300).await.unwrap() }));
+            tasks.push(tokio::spawn(async move {
+                shared.create_task(new, TaskQuota::of_open(300)).await.unwrap()
+            }));
         }
         for task in tasks {
             task.await.unwrap().unwrap();
@@ -304,7 +305,7 @@ async fn a_task_is_cancelled_while_it_waits() {
             assert_eq!(cancelled, expected, "{id} at {now}");
         }
         let cancelled = seen(world, "waits", NOW).await.unwrap();
-        assert_eq!((cancelled.state, cancelled.receipt_id), (TaskState::Cancelled, None));
+        assert_eq!((cancelled.state, cancelled.receipt), (TaskState::Cancelled, None));
         assert!(cancelled.new.request.is_empty());
     })
     .await;
@@ -327,8 +328,8 @@ async fn a_task_that_waits_for_an_approval_stays_with_its_call() {
             world.shared().approval("r").await.unwrap().unwrap(),
         );
         assert_eq!((task.state, asked.state), (TaskState::Failed, ApprovalState::Cancelled));
-        assert!(task.receipt_id.is_some());
-        assert_eq!(task.receipt_id, asked.receipt_id);
+        assert!(asked.receipt_id.is_some());
+        assert_eq!(task.receipt.map(|receipt| receipt.id), asked.receipt_id);
     })
     .await;
 }
@@ -391,7 +392,7 @@ async fn what_a_kernel_left_waiting_is_swept_with_all_that_belongs_to_it() {
         assert_eq!((swept.state, swept.result), (TaskState::Failed, None));
         let asked = world.shared().approval("r").await.unwrap().unwrap();
         assert_eq!(asked.state, ApprovalState::Cancelled);
-        assert_eq!(asked.receipt_id, swept.receipt_id);
+        assert_eq!(asked.receipt_id, swept.receipt.map(|receipt| receipt.id));
         assert!(asked.receipt_id.is_some());
     })
     .await;
@@ -430,62 +431,6 @@ async fn a_task_that_was_swept_cannot_reserve_any_more() {
         end(world.ledger().await.as_ref(), intent, 1, None).await;
         let reserve = Reservation { resumes: Some(intent), ..free() };
         assert_eq!(ledger.reserve(reserve).await.unwrap(), Reserved::IntentClosed);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_owner_sees_their_own_tasks_of_a_protocol_the_latest_first() {
-    on_each_store(async |world| {
-        for (id, change) in [
-            ("a", &(|_: &mut NewTask| {}) as &dyn Fn(&mut NewTask)),
-            ("b", &|task| task.created_at = NOW + 1),
-            ("c", &|task| task.owner = key(2)),
-            ("d", &|task| task.protocol = DiscoveryProtocol::Mcp),
-            ("e", &|task| task.expires_at = NOW + 2),
-        ] {
-            let mut task = task(id);
-            change(&mut task);
-            create(world, task).await;
-        }
-        let names = async |now, most| {
-            let found = world.shared().tasks_of(&key(1), DiscoveryProtocol::A2a, now, most).await;
-            found.unwrap().into_iter().map(|task| task.new.id).collect::<Vec<_>>()
-        };
-        assert_eq!(names(NOW + 1, MANY).await, ["b", "e", "a"]);
-        assert_eq!(names(NOW + 2, MANY).await, ["b", "a"], "one has expired");
-        assert_eq!(names(NOW + 1, 1).await, ["b"]);
-        assert_eq!(names(NOW + 60, MANY).await, Vec::<String>::new());
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_list_leaves_out_what_is_long() {
-    on_each_store(async |world| {
-        let long = vec![b'x'; chio_kernel::store::MAX_LISTED + 1];
-        create(world, NewTask { request: long.clone(), ..task("a") }).await;
-        let listed = world.shared().tasks_of(&key(1), DiscoveryProtocol::A2a, NOW, 9).await;
-        assert_eq!(listed.unwrap()[0].new.request, b"");
-        assert_eq!(seen(world, "a", NOW).await.unwrap().new.request, long, "it is there");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_task_that_is_over_is_forgotten_by_its_owner_once() {
-    on_each_store(async |world| {
-        let ledger = world.ledger().await;
-        create(world, task("a")).await;
-        let forget = async |owner| world.shared().forget_task("a", &key(owner)).await.unwrap();
-        assert!(!forget(1).await, "it waits");
-        let intent = run(ledger.as_ref(), "a").await;
-        assert!(!forget(1).await, "it runs");
-        end(ledger.as_ref(), intent, 1, None).await;
-        assert!(!forget(2).await, "it is somebody else's");
-        assert!(forget(1).await);
-        assert!(!forget(1).await, "only one is told so");
-        create(world, task("a")).await;
     })
     .await;
 }

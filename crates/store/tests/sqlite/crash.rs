@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use chio_kernel::store::{ApprovalState, Opened, Opening, TaskState};
+use chio_kernel::store::{ApprovalState, Opened, Opening, TaskQuota, TaskState};
 use chio_store::{OpenStore, StoreUrl};
 
 use crate::support::{Scratch, append, caller, claiming, clock, closing, request, task};
@@ -84,7 +84,7 @@ async fn a_task_that_was_claimed_by_a_killed_process_is_swept() {
     let store = scratch.open().await;
     let survivor = store.take_slot(None).await.unwrap().ledger;
     let shared = store.shared();
-    shared.create_task(task("a"), 1).await.unwrap().unwrap();
+    shared.create_task(task("a"), TaskQuota::of_open(1)).await.unwrap().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_process_that_is_killed_while_it_waits", "--nocapture"])
         .env(CLAIM_FOLDER, scratch.path())
@@ -103,5 +103,6 @@ async fn a_task_that_was_claimed_by_a_killed_process_is_swept() {
     let swept = shared.task("a", &caller(), 1).await.unwrap().unwrap();
     assert_eq!((swept.state, swept.result), (TaskState::Failed, None));
     let asked = shared.approval("r").await.unwrap().unwrap();
-    assert_eq!((asked.state, asked.receipt_id), (ApprovalState::Cancelled, swept.receipt_id));
+    let swept_receipt = swept.receipt.map(|receipt| receipt.id);
+    assert_eq!((asked.state, asked.receipt_id), (ApprovalState::Cancelled, swept_receipt));
 }

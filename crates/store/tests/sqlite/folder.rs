@@ -115,7 +115,7 @@ async fn a_newer_schema_is_refused_by_name() {
     drop(scratch.open().await);
     with_database(&scratch, "PRAGMA user_version = 99");
     let message = refusal(scratch.try_open().await);
-    assert!(message.contains("made by a newer chio: schema 99, this one knows 3"), "{message}");
+    assert!(message.contains("made by a newer chio: schema 99, this one knows 4"), "{message}");
 }
 
 #[tokio::test]

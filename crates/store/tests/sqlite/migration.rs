@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chio_core::checkpoint::log_id;
 use chio_core::crypto::Keypair;
-use chio_kernel::store::{Appended, Opened, Opening, Reserved};
+use chio_kernel::store::{Appended, Opened, Opening, Reserved, TaskQuota};
 use chio_store::{Location, OpenStore};
 use rusqlite::{Connection, params};
 
@@ -110,7 +110,7 @@ fn old_store() -> Scratch {
 async fn an_older_store_keeps_everything_and_learns_the_rest() {
     let scratch = old_store();
     let store = scratch.open().await;
-    assert_eq!(version(&scratch), 3);
+    assert_eq!(version(&scratch), 4);
     let shared = store.shared();
     assert_eq!(shared.store_id().await.unwrap(), "old-store");
     assert_eq!(shared.revoked_since(0).await.unwrap().ids, ["revoked"]);
@@ -135,7 +135,7 @@ async fn an_older_store_keeps_everything_and_learns_the_rest() {
     assert!(matches!(slot.ledger.reserve(fourth()).await.unwrap(), Reserved::Held { .. }));
     assert!(matches!(slot.ledger.reserve(fourth()).await.unwrap(), Reserved::Exhausted { .. }));
     // What is new works.
-    shared.create_task(task("a"), 1).await.unwrap().unwrap();
+    shared.create_task(task("a"), TaskQuota::of_open(1)).await.unwrap().unwrap();
     let all = Opening { waits_for: Some(request("r")), ..claiming("a") };
     assert!(matches!(slot.ledger.open(all).await.unwrap(), Opened::At(_)));
     assert!(shared.approval("r").await.unwrap().is_some());
@@ -151,7 +151,7 @@ async fn an_older_store_keeps_everything_and_learns_the_rest() {
 async fn an_older_store_that_must_exist_learns_the_rest_but_gets_no_key() {
     let scratch = old_store();
     let store = OpenStore::open_existing(&scratch.url(), clock()).await.unwrap();
-    assert_eq!(version(&scratch), 3);
+    assert_eq!(version(&scratch), 4);
     assert!(store.approver().await.unwrap().is_none());
     assert_eq!(store.approver_public().await.unwrap(), None);
     assert!(!scratch.path().join("approver.key").exists());
@@ -165,7 +165,7 @@ async fn many_who_open_an_older_store_at_once_bring_it_up_once() {
     for opening in std::array::from_fn::<_, 6, _>(|_| open()) {
         stores.push(opening.await.unwrap().unwrap());
     }
-    assert_eq!(version(&scratch), 3);
+    assert_eq!(version(&scratch), 4);
     let first = stores[0].approver_public().await.unwrap();
     assert!(first.is_some());
     for store in &stores {
@@ -176,8 +176,8 @@ async fn many_who_open_an_older_store_at_once_bring_it_up_once() {
 #[tokio::test]
 async fn a_store_of_the_next_schema_is_refused() {
     let scratch = old_store();
-    database(&scratch).pragma_update(None, "user_version", 4).unwrap();
+    database(&scratch).pragma_update(None, "user_version", 5).unwrap();
     let refused = scratch.try_open().await.map(drop).unwrap_err().to_string();
-    assert!(refused.contains("schema 4, this one knows 3"), "{refused}");
-    assert_eq!(version(&scratch), 4);
+    assert!(refused.contains("schema 5, this one knows 4"), "{refused}");
+    assert_eq!(version(&scratch), 5);
 }

@@ -8,7 +8,7 @@ use chio_core::governance::{ApprovalDecision, ApprovalToken};
 use chio_core::signed::Signed;
 use chio_kernel::store::{
     Answered, ApprovalState, ApprovalUse, Ledger, NewTask, Opened, Opening, ProofUse, Reservation,
-    Reserved, TaskRefused, UseRefused,
+    Reserved, TaskQuota, TaskRefused, UseRefused,
 };
 
 use crate::support::{Scratch, caller, claiming, closing, free, opening, request, task};
@@ -80,7 +80,11 @@ async fn a_task_is_claimed_by_one() {
     let scratch = Scratch::new();
     let shared = scratch.open().await.shared();
     for round in 0..ROUNDS {
-        shared.create_task(task(&round.to_string()), ROUNDS).await.unwrap().unwrap();
+        shared
+            .create_task(task(&round.to_string()), TaskQuota::of_open(ROUNDS))
+            .await
+            .unwrap()
+            .unwrap();
     }
     race(&ledgers(&scratch).await, ROUNDS, async |ledger, round| {
         match ledger.open(claiming(&round.to_string())).await.unwrap() {
@@ -143,7 +147,7 @@ async fn no_token_of_a_task_that_is_over_lies_about_in_the_database() {
             [("cancelled", 100), ("ended", 100), ("expired", 100), ("forgotten", 150)]
         {
             let task = NewTask { request: request.clone(), expires_at, ..task(id) };
-            shared.create_task(task, 9).await.unwrap().unwrap();
+            shared.create_task(task, TaskQuota::of_open(9)).await.unwrap().unwrap();
         }
         shared.cancel_task("cancelled", &caller(), 1).await.unwrap().unwrap();
         let Opened::At(intent) = ledger.open(claiming("ended")).await.unwrap() else {
@@ -151,7 +155,7 @@ async fn no_token_of_a_task_that_is_over_lies_about_in_the_database() {
         };
         ledger.append(closing(1, intent)).await.unwrap();
         let later = NewTask { created_at: 100, expires_at: 200, ..task("later") };
-        shared.create_task(later, 9).await.unwrap().unwrap();
+        shared.create_task(later, TaskQuota::of_open(9)).await.unwrap().unwrap();
         assert_eq!(shared.forget_expired(150).await.unwrap(), 1);
         assert!(is_in_folder(&scratch, secret), "it was there");
         drop((shared, ledger));

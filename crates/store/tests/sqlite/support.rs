@@ -75,7 +75,7 @@ pub(crate) fn receipt(number: u64) -> Value {
 
 pub(crate) async fn append(ledger: &dyn Ledger, number: u64) -> u64 {
     let body = receipt(number).to_string().into_bytes();
-    match ledger.append(Entry { body, closes: None }).await.unwrap() {
+    match ledger.append(Entry::new(body)).await.unwrap() {
         Appended::At(seq) => seq,
         Appended::IntentClosed => panic!("there is no intent to be closed"),
     }
@@ -127,6 +127,7 @@ pub(crate) fn free() -> Reservation {
         resumes: None,
         proofs: Vec::new(),
         approval: None,
+        task: None,
     }
 }
 
@@ -145,7 +146,7 @@ pub(crate) fn closing(number: u64, intent: IntentId) -> Entry {
         task: None,
         closed_at: 1,
     };
-    Entry { body: receipt(number).to_string().into_bytes(), closes: Some(closes) }
+    Entry { closes: Some(closes), ..Entry::new(receipt(number).to_string().into_bytes()) }
 }
 
 /// Who calls and who has tasks.
@@ -180,13 +181,10 @@ pub(crate) fn request(id: &str) -> ApprovalRequest {
 /// A task that expires in the second 100.
 pub(crate) fn task(id: &str) -> NewTask {
     NewTask {
-        id: id.to_owned(),
-        owner: caller(),
-        protocol: DiscoveryProtocol::Acp,
-        server_id: "fs".to_owned(),
         request: b"call with token".to_vec(),
         created_at: 1,
         expires_at: 100,
+        ..NewTask::new(id, caller(), DiscoveryProtocol::Acp, "fs")
     }
 }
 

@@ -12,7 +12,7 @@ fn options() -> A2aEdgeConfig {
 fn card_of(mount: &Mount, auth: AuthRequirements) -> Option<Value> {
     let tools = vec![tool("a b/c", json!({}), true), tool("plain", json!({}), false)];
     let catalog = catalog(vec![manifest("srv", tools)], &BTreeMap::new());
-    let card = Card::new(mount, &options(), &catalog, auth)?;
+    let card = Card::new(mount, &options(), &catalog, auth, 7)?;
     assert_eq!(card.tag, format!("\"{}\"", sha256_hex(card.text.as_bytes())));
     Some(serde_json::from_str(&card.text).unwrap())
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::v1::MAX_PARTS;
 use crate::error::Fault;
 use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef, texts};
+use crate::modes::AcceptedModes;
 use crate::record::{State, TaskRecord};
 
 /// What an answer to `message/send` calls its surface.
@@ -36,7 +37,8 @@ pub(crate) fn read_send(mut params: Map<String, Value>) -> Result<SendRequest, F
     let metadata = object(message.remove("metadata"), "message.metadata")?;
     let message = Message { id, metadata, ..Message::new(role, parts) };
     let metadata = object(params.remove("metadata"), "metadata")?;
-    Ok(SendRequest { message, metadata, at_once: false, history: None })
+    let accepted = AcceptedModes::default();
+    Ok(SendRequest { message, metadata, at_once: false, history: None, accepted })
 }
 
 fn object(value: Option<Value>, name: &'static str) -> Result<Option<Map<String, Value>>, Fault> {

@@ -9,6 +9,7 @@ pub(crate) use write::{Sent, Task, write_part};
 use super::Fields;
 use crate::error::{Fault, Kind};
 use crate::message::{Content, MAX_NAME, Message, Part, Role, SendRequest, Shown, TaskRef};
+use crate::modes::AcceptedModes;
 
 /// The roles, by number.
 const ROLES: [&str; 3] = ["ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"];
@@ -51,10 +52,12 @@ pub(super) fn read_send_with(
     let mut configuration = Fields::new(configuration, "configuration");
     let history = history_length(&mut configuration)?;
     let at_once = at_once(&mut configuration)?;
+    let accepted = AcceptedModes::read(&configuration.texts("acceptedOutputModes")?)?;
     if configuration.take(push)?.is_some() {
         return Err(no_push());
     }
-    Ok(SendRequest { message, metadata: params.object("metadata")?, at_once, history })
+    let metadata = params.object("metadata")?;
+    Ok(SendRequest { message, metadata, at_once, history, accepted })
 }
 
 /// Push notifications are not supported.

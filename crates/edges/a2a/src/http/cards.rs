@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::http::header::IF_NONE_MATCH;
+use axum::http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
@@ -32,6 +32,7 @@ impl Cards {
         options: &A2aEdgeConfig,
         catalog: &Arc<Catalog>,
         auth: AuthRequirements,
+        now: u64,
     ) -> Option<Card> {
         let mut made = self.0.lock();
         if !made.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, catalog)) {
@@ -41,7 +42,7 @@ impl Cards {
             return Some(card.clone());
         }
         // As many as there are skills, and no more.
-        let card = Card::new(mount, options, catalog, auth)?;
+        let card = Card::new(mount, options, catalog, auth, now)?;
         made.cards.insert(mount.clone(), card.clone());
         Some(card)
     }
@@ -58,15 +59,20 @@ pub(super) async fn answer_card(endpoint: &Endpoint, mount: &Mount, head: &Parts
         required: endpoint.auth.authenticator.is_required(),
         capabilities: endpoint.auth.capabilities,
     };
-    match endpoint.cards.get(mount, &shared.options, &catalog, auth) {
-        Some(found) => card(&found, is_known(&head.headers, &found.tag)),
+    let now = shared.orchestrator.now();
+    match endpoint.cards.get(mount, &shared.options, &catalog, auth, now) {
+        Some(found) => card(&found, is_known(&head.headers, &found)),
         None => empty(StatusCode::NOT_FOUND),
     }
 }
 
 /// Whether a client has the card that it asks for.
-fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+fn is_known(headers: &HeaderMap, card: &Card) -> bool {
+    if !headers.contains_key(IF_NONE_MATCH) {
+        // Only the date that the card was sent with: another one says nothing of this card.
+        return headers.get(IF_MODIFIED_SINCE).is_some_and(|since| *since == *card.since);
+    }
     let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut tags = tags.flat_map(|value| value.split(',')).map(str::trim);
-    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == card.tag)
 }

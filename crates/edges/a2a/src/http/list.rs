@@ -4,14 +4,18 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chio_core::calendar::parse_rfc3339;
+use chio_core::crypto::PublicKey;
+use chio_cross_protocol::{CapabilityBridge, TaskQuery};
 use chio_net::jsonrpc::Body;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::bridge::A2aBridge;
 use crate::dialect::Fields;
 use crate::dialect::v1::{STATES, Task, history_length};
 use crate::error::Fault;
-use crate::record::TaskRecord;
+use crate::record::{State, TaskRecord};
+use crate::task_ids::task_id;
 
 /// The size of a page when the client does not say.
 const DEFAULT_PAGE: usize = 50;
@@ -22,7 +26,8 @@ const MAX_PAGE: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     context_id: Option<String>,
-    state: Option<&'static str>,
+    /// Only tasks in one of these states; all when absent.
+    states: Option<Vec<State>>,
     /// Only tasks that changed at this Unix second or later.
     since: Option<u64>,
     page: usize,
@@ -45,7 +50,12 @@ fn position(record: &TaskRecord) -> Position {
 /// Reads a `ListTasksRequest`, and the metadata that came with it as with other requests.
 pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadata>), Fault> {
     let mut params = Fields::new(params, "params");
-    let state = params.one_of("status", &STATES)?.filter(|state| *state != STATES[0]);
+    let status = params.one_of("status", &STATES)?.filter(|state| *state != STATES[0]);
+    // A state that no task here is in names none.
+    let states = status.map(|name| {
+        let named = |state: &State| state.into_str() == name;
+        State::ALL.into_iter().filter(named).collect()
+    });
     let page = match params.integer("pageSize")? {
         None => DEFAULT_PAGE,
         Some(size) => match usize::try_from(size) {
@@ -70,7 +80,7 @@ pub(super) fn read(params: Map<String, Value>) -> Result<(Wanted, Option<Metadat
     let history = history_length(&mut params)?;
     let wanted = Wanted {
         context_id: params.name("contextId")?,
-        state,
+        states,
         since,
         page,
         after,
@@ -95,14 +105,35 @@ struct Page<'a> {
     total_size: usize,
 }
 
-/// Writes a page of tasks: the newest first.
-pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, wanted: &Wanted) -> Body {
-    records.retain(|record| {
-        let in_context = wanted.context_id.is_none() || record.context_id == wanted.context_id;
-        let in_state = wanted.state.is_none_or(|state| record.state.into_str() == state);
-        in_context && in_state && wanted.since.is_none_or(|since| record.updated_at >= since)
-    });
-    let total = records.len();
+impl Wanted {
+    /// What the store is asked for: one task more than a page has, to know whether there are any.
+    pub(super) fn query(&self, owner: &PublicKey, now: u64) -> TaskQuery {
+        let states = self
+            .states
+            .as_ref()
+            .map(|states| states.iter().flat_map(|state| state.all_stored()).copied().collect());
+        TaskQuery {
+            owner: owner.clone(),
+            protocol: A2aBridge.protocol(),
+            context: self.context_id.clone(),
+            states,
+            since: self.since.unwrap_or_default(),
+            after: self.after.map(|(updated, number)| (updated, task_id(number))),
+            now,
+            limit: self.page + 1,
+        }
+    }
+
+    /// Whether a task that runs is among those that are wanted.
+    pub(super) fn fits(&self, record: &TaskRecord) -> bool {
+        let in_context = self.context_id.is_none() || record.context_id == self.context_id;
+        let in_state = self.states.as_ref().is_none_or(|states| states.contains(&record.state));
+        in_context && in_state && self.since.is_none_or(|since| record.updated_at >= since)
+    }
+}
+
+/// Writes a page of tasks, of so many: the newest first.
+pub(super) fn write(mut records: Vec<Arc<TaskRecord>>, total: usize, wanted: &Wanted) -> Body {
     records.sort_by_key(|record| Reverse(position(record)));
     let rest = records.iter().filter(|record| wanted.after.is_none_or(|it| position(record) < it));
     let mut page: Vec<&Arc<TaskRecord>> = rest.take(wanted.page + 1).collect();

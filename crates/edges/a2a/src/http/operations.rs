@@ -1,5 +1,6 @@
 //! The operations that both bindings have.
 
+use chio_core::crypto::PublicKey;
 use chio_edge::Refusal;
 use chio_edge::auth::RequestHead;
 use chio_net::jsonrpc::Body;
@@ -13,6 +14,7 @@ use crate::card::Mount;
 use crate::dialect::v1::no_push;
 use crate::dialect::{Dialect, Operation};
 use crate::error::{Fault, Kind};
+use crate::record::TaskRecord;
 use crate::send::{Sending, Wanted, send_message};
 use crate::tasks;
 
@@ -67,7 +69,7 @@ pub(super) async fn dispatch_operation(
                 return Err(no_streams().into());
             }
             let sent = (params, held);
-            send(endpoint, request, (binding, dialect), sent, (mounted, streams)).await
+            send(endpoint, request, dialect, sent, (mounted, streams)).await
         }
         Operation::Get | Operation::Cancel => {
             let task = dialect.read_task(params)?;
@@ -77,7 +79,11 @@ pub(super) async fn dispatch_operation(
             let record = match (operation, binding) {
                 (Operation::Cancel, _) => tasks::cancel(shared, &principal, id, again).await?,
                 (_, Binding::HttpJson) => tasks::look(shared, &principal, id).await?,
-                (_, Binding::JsonRpc) => tasks::get(shared, &principal, id, metadata.proof).await?,
+                (_, Binding::JsonRpc) => {
+                    // Only Chio's own dialect waits for a task that it has asked for.
+                    let asked = (metadata.proof, dialect == Dialect::Seed);
+                    tasks::get(shared, &principal, id, asked).await?
+                }
             };
             Ok(dialect.write_task(&record, task.history))
         }
@@ -85,8 +91,10 @@ pub(super) async fn dispatch_operation(
             let (wanted, metadata) = list::read(params)?;
             let mut metadata = call_metadata::read(metadata.as_ref(), None)?;
             let principal = endpoint.admit(request, &mut metadata, true).await?;
-            let records = tasks::list(shared, &principal).await?;
-            Ok(list::write(records, &wanted))
+            let query = |owner: &PublicKey, now| wanted.query(owner, now);
+            let fits = |record: &TaskRecord| wanted.fits(record);
+            let (records, total) = tasks::list(shared, &principal, query, fits).await?;
+            Ok(list::write(records, total, &wanted))
         }
         Operation::Subscribe => {
             authenticated(&request.principal)?;
@@ -108,7 +116,7 @@ pub(super) async fn dispatch_operation(
 async fn send(
     endpoint: &Endpoint,
     request: RequestHead,
-    (binding, dialect): (Binding, Dialect),
+    dialect: Dialect,
     (params, held): (Map<String, Value>, HeldMemory),
     (mounted, streams): (Option<String>, bool),
 ) -> Result<Body, Stopped> {
@@ -118,10 +126,10 @@ async fn send(
     let continues = sent.message.task_id.is_some();
     let principal = endpoint.admit(request, &mut metadata, continues).await?;
     let history = sent.history;
-    let wanted = match (streams || sent.at_once, binding) {
-        (false, _) => Wanted::Result,
-        (true, Binding::JsonRpc) => Wanted::Task,
-        (true, Binding::HttpJson) => Wanted::Begun,
+    let wanted = match (streams, sent.at_once) {
+        (true, _) => Wanted::Task,
+        (false, true) => Wanted::Begun,
+        (false, false) => Wanted::Result,
     };
     let sending = Sending { request: sent, metadata, mounted, wanted, held };
     let record = send_message(&endpoint.shared, &principal, sending).await?;

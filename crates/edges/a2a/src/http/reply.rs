@@ -1,6 +1,6 @@
 //! HTTP responses of both bindings.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use chio_edge::Refusal;
 use chio_edge::body::has_content_type;
@@ -63,8 +63,10 @@ pub(super) fn card(card: &Card, is_known: bool) -> Reply {
     };
     let headers = reply.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(CARD_AGE));
-    if let Ok(tag) = HeaderValue::from_str(&card.tag) {
-        headers.insert(ETAG, tag);
+    for (name, value) in [(ETAG, &card.tag), (LAST_MODIFIED, &card.since)] {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
     }
     reply
 }

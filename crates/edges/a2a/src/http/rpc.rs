@@ -44,9 +44,13 @@ pub(super) async fn answer_json_rpc(
             return Ok(respond(RequestId::NULL, Err(error)));
         }
         Err(rejected) => {
-            let response = rejected.into_answer();
-            let reply = response.map(|response| json(StatusCode::OK, response.to_text()));
-            return Ok(reply.unwrap_or_else(|| empty(StatusCode::ACCEPTED)));
+            // What is no message is no notification either.
+            let is_message = rejected.error.code != RpcError::INVALID_REQUEST;
+            let id = rejected.answer_to.or((!is_message).then_some(RequestId::NULL));
+            return Ok(match id {
+                Some(id) => respond(id, Err(*rejected.error)),
+                None => empty(StatusCode::ACCEPTED),
+            });
         }
     };
     // A notification has no response, whatever comes of it.

@@ -7,7 +7,7 @@ use chio_core::capability::{CapabilityToken, DpopProof, DpopTarget};
 use chio_testkit::{key, token};
 use serde_json::{Value, json};
 
-use crate::world::{ALICE, BEARER, BOB, Beginning, ISSUER, World, message, receipt};
+use crate::world::{ALICE, BEARER, BOB, Beginning, ISSUER, World, message, receipt, unique};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -143,6 +143,7 @@ async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
     let mut params = message("x");
     params["metadata"] = json!({"chio": {"dpop": proof("nonce-2")}});
     assert_eq!(state(send(params.clone()).send().await.result()), "TASK_STATE_COMPLETED");
+    params["message"]["messageId"] = json!(unique("m"));
     assert_eq!(state(send(params).send().await.result()), "TASK_STATE_REJECTED", "used up");
     send(message("x")).with("DPoP", "nothing").send().await.is(401);
     // A task that runs later takes the proof of the client that asks.
@@ -151,8 +152,11 @@ async fn a_proof_of_possession_comes_in_its_header_or_in_metadata() {
     let task = send(later).send().await.result()["task"].clone();
     let mut get = json!({"id": task["id"]});
     get["metadata"] = json!({"chio": {"dpop": proof("nonce-3")}});
-    let ask = world.rpc("GetTask", get).with("X-Chio-Capability", &own_text);
-    assert_eq!(ask.send().await.result()["status"]["state"], "TASK_STATE_COMPLETED");
+    let get = || world.rpc("GetTask", get.clone()).with("X-Chio-Capability", &own_text);
+    while get().send().await.result()["status"]["state"] == "TASK_STATE_WORKING" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(get().send().await.result()["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
 #[tokio::test]
@@ -196,10 +200,10 @@ async fn a_capability_that_does_not_hold_does_nothing_with_tasks_but_leaves_rece
     let soon = token::token(&key(ISSUER), alice.public_key(), "cap-soon", grants, now + 3600);
     let early = text(&soon);
     assert!(now > 1_000_000_000, "the old one has ended");
-    let mut later = message("x");
-    later["configuration"] = json!({"returnImmediately": true});
-    let sent = world.rpc("SendMessage", later).with("X-Chio-Capability", &good).send().await;
-    let task = sent.result()["task"].clone();
+    let parts = json!([{"type": "text", "text": "x"}]);
+    let later = json!({"message": {"role": "user", "parts": parts}});
+    let sent = world.rpc("message/stream", later).with("X-Chio-Capability", &good).send().await;
+    let task = sent.result();
     let ask = |method: &str, params: Value, with: &str| {
         world.rpc(method, params).with("X-Chio-Capability", with)
     };
@@ -222,8 +226,8 @@ async fn a_capability_that_does_not_hold_does_nothing_with_tasks_but_leaves_rece
         assert!(denied["task"]["metadata"]["chio"]["receiptId"].is_string(), "{denied}");
     }
     assert_eq!(world.told.runs(), 0, "nothing was run for them");
-    let got = ask("GetTask", json!({"id": task["id"]}), &good).send().await.result();
-    assert_eq!(got["status"]["state"], "TASK_STATE_COMPLETED");
+    let got = ask("task/get", json!({"taskId": task["id"]}), &good).send().await.result();
+    assert_eq!(got["status"], "completed");
 }
 
 #[tokio::test]
@@ -232,9 +236,9 @@ async fn while_everything_is_stopped_tasks_are_read_and_cancelled_and_calls_are_
     let own = serde_json::to_string(&world.token(BOB, "cap-bob")).unwrap();
     for header in [("X-Chio-Capability", own.as_str()), ("X-Nothing", "x")] {
         let ask = |method: &str, params: Value| world.rpc(method, params).with(header.0, header.1);
-        let mut later = message("x");
-        later["configuration"] = json!({"returnImmediately": true});
-        let task = ask("SendMessage", later).send().await.result()["task"].clone();
+        let parts = json!([{"type": "text", "text": "x"}]);
+        let later = json!({"message": {"role": "user", "parts": parts}});
+        let task = ask("message/stream", later).send().await.result();
         world.kernel.emergency_stop("fire").await.unwrap();
         let listed = ask("ListTasks", json!({})).send().await.result();
         assert_eq!(listed["tasks"][0]["id"], task["id"]);

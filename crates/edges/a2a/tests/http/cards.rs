@@ -180,6 +180,12 @@ async fn a_card_is_sent_once_and_again_when_it_has_changed() {
     let again = get().with("If-None-Match", &tag).send().await.is(304);
     assert_eq!((again.body.as_str(), again.header("etag")), ("", Some(tag.as_str())));
     get().with("If-None-Match", "\"other\"").send().await.is(200);
+    let since = first.header("last-modified").unwrap().to_owned();
+    assert!(since.ends_with(" GMT"), "{since}");
+    get().with("If-Modified-Since", &since).send().await.is(304);
+    let tags_decide = get().with("If-Modified-Since", &since).with("If-None-Match", "\"other\"");
+    tags_decide.send().await.is(200);
+    get().with("If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT").send().await.is(200);
     world.offer(&["echo", "lookup"]);
     let changed = get().with("If-None-Match", &tag).send().await.is(200).value();
     assert_eq!(changed["skills"][1]["id"], "lookup");

@@ -4,7 +4,7 @@ use chio_store::StoreUrl;
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
-use crate::world::{BOB, Beginning, World, message, receipt};
+use crate::world::{BOB, Beginning, World, message, receipt, unique};
 
 fn to_task(id: &str, task: &Value, context: Option<&str>) -> Value {
     let mut params = message("the second");
@@ -18,7 +18,7 @@ fn to_task(id: &str, task: &Value, context: Option<&str>) -> Value {
 
 async fn asking(world: &World) -> Value {
     let mut params = message("go");
-    params["message"]["messageId"] = json!("tck-input-required-1");
+    params["message"]["messageId"] = json!(unique("tck-input-required"));
     world.rpc("SendMessage", params).send().await.result()["task"].clone()
 }
 
@@ -93,40 +93,53 @@ async fn a_context_is_kept_or_made_and_an_unknown_task_is_not_there() {
 #[tokio::test]
 async fn a_task_that_ran_later_and_asks_for_more_goes_on_too() {
     let world = World::with(&["kit"]).await;
+    let waiting = world.deferred("go").await;
+    world.rpc("SendMessage", to_task("m-2", &waiting, None)).send().await.error(-32004);
+    world.rpc("CancelTask", json!({"id": waiting["id"]})).send().await.result();
     let mut params = message("go");
-    params["message"]["messageId"] = json!("tck-input-required-1");
+    params["message"]["messageId"] = json!(unique("tck-input-required"));
     params["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", params).send().await.result()["task"].clone();
-    let mut early = to_task("m-2", &waiting, None);
-    early["message"]["contextId"] = waiting["contextId"].clone();
-    world.rpc("SendMessage", early).send().await.error(-32004);
-    let asks = world.get(&waiting["id"]).await;
+    let begun = world.rpc("SendMessage", params).send().await.result()["task"].clone();
+    let asks = world.settled(&begun["id"]).await;
     assert_eq!(asks["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
-    let ask = world.rpc("SendMessage", to_task("m-2", &waiting, None));
+    let ask = world.rpc("SendMessage", to_task("m-2", &begun, None));
     let done = ask.send().await.result()["task"].clone();
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
-    assert_eq!((&done["id"], &done["contextId"]), (&waiting["id"], &waiting["contextId"]));
-    assert_eq!(world.get(&waiting["id"]).await, done);
-    let listed = world.rpc("ListTasks", json!({})).send().await.result();
+    assert_eq!((&done["id"], &done["contextId"]), (&begun["id"], &begun["contextId"]));
+    assert_eq!(world.get(&begun["id"]).await, done);
+    let working = json!({"status": "TASK_STATE_COMPLETED"});
+    let listed = world.rpc("ListTasks", working).send().await.result();
     assert_eq!(listed["totalSize"], 1, "one task, in one state");
     assert_eq!(listed["tasks"][0]["status"], done["status"]);
 }
 
 #[tokio::test]
-async fn a_question_stands_when_an_answer_to_it_cannot_be_taken() {
+async fn the_same_answer_is_given_once() {
     let world = World::with(&["kit"]).await;
-    let mut params = message("go");
-    params["message"]["messageId"] = json!("tck-input-required-1");
-    params["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", params).send().await.result()["task"].clone();
-    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
-    let mut large = to_task("m-2", &waiting, None);
-    large["message"]["parts"] = json!([{"text": "x".repeat(1 << 20)}]);
-    large["configuration"] = json!({"returnImmediately": true});
+    let task = asking(&world).await;
+    let send = || world.rpc("SendMessage", to_task("m-2", &task, None)).send();
+    let (one, other) = tokio::join!(send(), send());
+    assert_eq!(one.result(), other.result());
+    let again = send().await.result()["task"].clone();
+    assert_eq!(again["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(world.told.runs(), 2);
+}
+
+#[tokio::test]
+async fn a_question_stands_when_an_answer_to_it_cannot_be_taken() {
+    let few = Beginning {
+        servers: vec![("srv", vec!["kit"])],
+        options: |options| options.limits.body_bytes = 16 << 20,
+        ..Beginning::default()
+    };
+    let world = few.start().await;
+    let task = asking(&world).await;
+    let mut large = to_task("m-2", &task, None);
+    large["message"]["parts"] = json!([{"text": "x".repeat(6 << 20)}]);
     let refused = world.rpc("SendMessage", large).send().await.error(-32602);
     assert!(refused["message"].as_str().unwrap().contains("too large"), "{refused}");
-    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
-    let done = world.rpc("SendMessage", to_task("m-3", &waiting, None)).send().await.result();
+    assert_eq!(world.get(&task["id"]).await["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let done = world.rpc("SendMessage", to_task("m-3", &task, None)).send().await.result();
     assert_eq!(done["task"]["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
@@ -149,7 +162,7 @@ async fn one_of_two_messages_to_a_task_is_taken_when_one_is_for_later() {
     for round in 0..40 {
         let task = asking(&world).await;
         let send = |at_once: bool| {
-            let mut params = to_task("m-2", &task, None);
+            let mut params = to_task(&unique("m"), &task, None);
             params["configuration"] = json!({"returnImmediately": at_once});
             let ask = world.rpc("SendMessage", params);
             // Each way round, a little apart.
@@ -162,7 +175,7 @@ async fn one_of_two_messages_to_a_task_is_taken_when_one_is_for_later() {
         let before = world.told.runs();
         let (one, other) = tokio::join!(send(true), send(false));
         let taken = [one, other].iter().filter(|it| it.value().get("result").is_some()).count();
-        world.get(&task["id"]).await;
+        world.settled(&task["id"]).await;
         assert_eq!((taken, world.told.runs() - before), (1, 1), "round {round}");
     }
 }
@@ -206,9 +219,7 @@ async fn a_context_belongs_to_the_caller_who_named_it_first_or_was_given_it() {
 async fn a_message_refers_to_tasks_of_its_caller_alone() {
     let world = World::with(&["echo"]).await;
     let bob = serde_json::to_string(&world.token(BOB, "cap-b")).unwrap();
-    let mut later = message("later");
-    later["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", later).send().await.result()["task"].clone();
+    let waiting = world.deferred("later").await;
     let task = world.task("hello").await;
     let about = |ids: Vec<Value>| {
         let mut params = message("x");

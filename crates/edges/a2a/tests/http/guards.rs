@@ -4,14 +4,14 @@ use chio_core::receipt::{ChioReceipt, Decision};
 use chio_testkit::guard::{CountingGuard, Way};
 use serde_json::{Value, json};
 
-use crate::world::{Beginning, World, message};
+use crate::world::{Beginning, World, message, unique};
 
 /// A message sent in each dialect and over each binding, and the task that comes of it.
 async fn sent(world: &World) -> Vec<(&'static str, Value)> {
     let old = |kind: &str| json!({kind: "text", "text": "x"});
     let seed = json!({"message": {"role": "user", "parts": [old("type")]}});
     let v03 = json!({"message": {
-        "kind": "message", "messageId": "m-1", "role": "user", "parts": [old("kind")],
+        "kind": "message", "messageId": unique("old"), "role": "user", "parts": [old("kind")],
     }});
     let rpc = async |method: &str, params: &Value| {
         world.rpc(method, params.clone()).send().await.result()

@@ -21,6 +21,9 @@ async fn what_is_no_message_has_its_code() {
         (r#"{"id":1,"method":"GetTask"}"#, -32600),
         (r#"{"jsonrpc":"1.0","id":1,"method":"GetTask"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
+        // What is no message at all is no notification either.
+        (r#"{"jsonrpc":"2.0"}"#, -32600),
+        (r#"{"method":"GetTask"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"GetTask"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":{},"method":"GetTask"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"method":"Nothing"}"#, -32601),

@@ -30,10 +30,8 @@ async fn every_operation_has_its_path() {
     let listed = ask(&world, "GET", "tasks?pageSize=1&includeArtifacts=true").send().await.value();
     assert_eq!((&listed["totalSize"], &listed["pageSize"]), (&json!(1), &json!(1)));
     assert!(listed["tasks"][0]["artifacts"].is_array());
-    let mut later = message("x");
-    later["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", later).send().await.result();
-    let id = waiting["task"]["id"].as_str().unwrap();
+    let waiting = world.deferred("x").await;
+    let id = waiting["id"].as_str().unwrap();
     // An empty body, and one with the id, are both known.
     let off = ask(&world, "POST", &format!("tasks/{id}:cancel")).send().await.is(200).value();
     assert_eq!(off["status"]["state"], "TASK_STATE_CANCELED");
@@ -43,18 +41,18 @@ async fn every_operation_has_its_path() {
 }
 
 #[tokio::test]
-async fn no_get_runs_a_tool_and_a_task_that_was_posted_runs_by_itself() {
+async fn no_get_of_http_runs_a_tool_and_a_task_that_was_posted_runs_by_itself() {
     let world = world().await;
     let mut later = message("x");
     later["configuration"] = json!({"returnImmediately": true});
-    let waiting = world.rpc("SendMessage", later.clone()).send().await.result()["task"].clone();
+    let waiting = world.deferred("x").await;
     let path = format!("tasks/{}", waiting["id"].as_str().unwrap());
     for path in [&*path, &format!("{path}:subscribe"), "tasks", &path] {
         let answer = ask(&world, "GET", path).send().await;
         assert!(!answer.body.contains("COMPLETED"), "{}", answer.body);
     }
     assert_eq!(world.told.runs(), 0);
-    assert_eq!(world.get(&waiting["id"]).await["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(world.settled(&waiting["id"]).await["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(ask(&world, "GET", &path).send().await.value()["artifacts"][0]["name"], "echo");
     let begun = ask(&world, "POST", "message:send").json(&later).send().await.is(200).value();
     assert_eq!(begun["task"]["status"]["state"], "TASK_STATE_WORKING");
@@ -124,10 +122,13 @@ async fn every_mount_has_it_only_where_that_was_said() {
         let ask = world.ask("POST", &format!("{mount}/rest/message:send"));
         ask.with("A2A-Version", "1.0").json(&message("x")).send().await.is(200);
     }
-    let card = world.ask("GET", "/.well-known/agent-card.json").send().await.value();
-    assert_eq!(card["supportedInterfaces"][1]["protocolBinding"], "HTTP+JSON");
-    let url = format!("http://{}/rest", world.address);
-    assert_eq!(card["supportedInterfaces"][1]["url"], url);
+    for mount in ["", "/strict", "/skills/echo"] {
+        let path = format!("{mount}/.well-known/agent-card.json");
+        let card = world.ask("GET", &path).send().await.value();
+        assert_eq!(card["supportedInterfaces"][1]["protocolBinding"], "HTTP+JSON");
+        let url = format!("http://{}{mount}/rest", world.address);
+        assert_eq!(card["supportedInterfaces"][1]["url"], url);
+    }
     let world = World::with(&["echo"]).await;
     ask(&world, "POST", "message:send").json(&message("x")).send().await.is(404);
 }

@@ -35,7 +35,7 @@ async fn a_message_runs_the_skill_and_comes_back_as_a_completed_task_with_its_re
     let (arguments, context) = world.told.last();
     assert_eq!(arguments, json!({"message": "hello"}));
     let expected = json!({
-        "skillId": "echo", "messageId": "m-1", "contextId": task["contextId"],
+        "skillId": "echo", "messageId": task["history"][0]["messageId"], "contextId": task["contextId"],
         "taskId": task["id"],
     });
     assert_eq!(context.as_ref(), Some(&expected));
@@ -150,19 +150,47 @@ async fn messages_are_read_as_protocol_buffers_are() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_skill_has_no_use_for_is_left_out_unless_modes_are_checked() {
-    let part = json!({"raw": "AA==", "mediaType": "application/x-unsupported-tck-type"});
-    let mut params = message("x");
-    params["message"]["parts"] = json!([part]);
-    let world = World::with(&["echo"]).await;
-    let task = world.rpc("SendMessage", params.clone()).send().await.result()["task"].clone();
-    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
-    assert_eq!(world.told.last().0, json!({"message": ""}));
-    let strict =
-        Beginning { options: |options| options.check_input_modes = true, ..Beginning::default() };
-    let world = strict.start().await;
-    world.rpc("SendMessage", params).send().await.error(-32005);
+async fn a_part_that_the_skill_has_no_place_for_is_refused_and_nothing_runs() {
+    let world = World::with(&["echo", "lookup"]).await;
+    for (skill, parts) in [
+        ("echo", json!([{"raw": "AA==", "mediaType": "application/x-unsupported-tck-type"}])),
+        ("echo", json!([{"text": "x"}, {"url": "https://example.com/x"}])),
+        ("echo", json!([{"data": {"a": 1}}, {"data": {"b": 2}}])),
+        ("lookup", json!([{"data": {"query": "tides"}}, {"text": "x"}])),
+    ] {
+        let mut params = message("x");
+        params["message"]["parts"] = parts;
+        let ask = world.rpc_at(&format!("/skills/{skill}"), "SendMessage", params);
+        let error = ask.send().await.error(-32005);
+        assert_eq!(error["data"][0]["reason"], "CONTENT_TYPE_NOT_SUPPORTED", "{error}");
+    }
     assert_eq!(world.told.runs(), 0);
+    let mut params = message("x");
+    params["message"]["parts"] = json!([{"data": {"limit": 3}}, {"text": "tides"}]);
+    world.rpc_at("/skills/lookup", "SendMessage", params).send().await.result();
+    assert_eq!(world.told.last().0, json!({"limit": 3, "query": "tides"}));
+}
+
+#[tokio::test]
+async fn a_result_comes_in_a_form_that_the_client_takes_also_when_it_is_read_later() {
+    let world = World::with(&["lookup"]).await;
+    let send = async |modes: Value| {
+        let mut params = message("tides");
+        params["configuration"] = json!({"acceptedOutputModes": modes});
+        world.rpc("SendMessage", params).send().await
+    };
+    for (modes, part) in [
+        (json!([]), json!({"data": {"query": "tides"}})),
+        (json!(["application/json"]), json!({"data": {"query": "tides"}})),
+        (json!(["text/plain"]), json!({"text": r#"{"query":"tides"}"#})),
+    ] {
+        let task = send(modes.clone()).await.result()["task"].clone();
+        assert_eq!(task["artifacts"][0]["parts"], json!([part]), "{modes}");
+        assert_eq!(world.get(&task["id"]).await["artifacts"], task["artifacts"], "{modes}");
+    }
+    let before = world.told.runs();
+    send(json!(["image/png"])).await.error(-32005);
+    assert_eq!(world.told.runs(), before);
 }
 
 #[tokio::test]
@@ -170,7 +198,7 @@ async fn tools_are_told_what_they_ask_for() {
     let world = World::with(&["names"]).await;
     let task = world.task("x").await;
     let data = &task["artifacts"][0]["parts"][0]["data"];
-    assert_eq!(data["messageId"], "m-1");
+    assert_eq!(data["messageId"], task["history"][0]["messageId"]);
     assert_eq!((&data["contextId"], &data["taskId"]), (&task["contextId"], &task["id"]));
     let world = World::with(&["lookup"]).await;
     let task = world.task("tides").await;
@@ -194,7 +222,6 @@ async fn messages_that_are_none_are_refused() {
         json!({"message": {"messageId": "m", "role": "ROLE_USER",
             "parts": [{"text": "x", "url": "y"}]}}),
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"raw": "*"}]}}),
-        json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": [1]}]}}),
         json!({"message": {"messageId": "m".repeat(257), "role": "ROLE_USER", "parts": [part]}}),
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [part]},
             "configuration": {"historyLength": -1}}),

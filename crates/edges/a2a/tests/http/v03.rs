@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, receipt};
+use crate::world::{World, receipt, unique, until};
 
 fn params(part: &Value) -> Value {
     json!({"message": {
-        "kind": "message", "messageId": "m-1", "role": "user", "parts": [part],
+        "kind": "message", "messageId": unique("old"), "role": "user", "parts": [part],
     }})
 }
 
@@ -54,17 +54,25 @@ async fn files_have_their_own_shape_and_replies_are_messages() {
 }
 
 #[tokio::test]
-async fn what_does_not_block_runs_when_it_is_asked_for_and_can_be_cancelled() {
-    let world = World::with(&["echo"]).await;
-    let mut at_once = text("x");
-    at_once["configuration"] = json!({"blocking": false});
-    let task = world.rpc("message/send", at_once.clone()).send().await.result();
+async fn what_does_not_block_begins_at_once_and_can_be_cancelled() {
+    let world = World::with(&["gate"]).await;
+    let at_once = || {
+        let mut params = text("x");
+        params["configuration"] = json!({"blocking": false});
+        params
+    };
+    let task = world.rpc("message/send", at_once()).send().await.result();
     assert_eq!(task["status"]["state"], "working");
-    assert_eq!(world.told.runs(), 0);
-    let done = world.rpc("tasks/get", json!({"id": task["id"]})).send().await.result();
-    assert_eq!(done["status"]["state"], "completed");
+    until(|| world.told.runs() == 1).await;
+    let get = || world.rpc("tasks/get", json!({"id": task["id"]}));
+    assert_eq!(get().send().await.result()["status"]["state"], "working");
+    world.told.gate.add_permits(1);
+    while get().send().await.result()["status"]["state"] == "working" {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(get().send().await.result()["status"]["state"], "completed");
     world.rpc("tasks/cancel", json!({"id": task["id"]})).send().await.error(-32002);
-    let other = world.rpc("message/send", at_once).send().await.result();
+    let other = world.rpc("message/send", at_once()).send().await.result();
     let off = world.rpc("tasks/cancel", json!({"id": other["id"]})).send().await.result();
     assert_eq!(off["status"]["state"], "canceled");
 }

@@ -5,6 +5,7 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -229,10 +230,44 @@ impl World {
     }
 }
 
+impl World {
+    /// A task that runs only when Chio's own dialect asks for it.
+    pub(crate) async fn deferred(&self, text: &str) -> Value {
+        let parts = json!([{"type": "text", "text": text}]);
+        let params = json!({"message": {"role": "user", "parts": parts}});
+        self.rpc("message/stream", params).send().await.result()
+    }
+
+    /// A task that begins at once.
+    pub(crate) async fn begun(&self, text: &str) -> Value {
+        let mut params = message(text);
+        params["configuration"] = json!({"returnImmediately": true});
+        self.rpc("SendMessage", params).send().await.result()["task"].clone()
+    }
+
+    /// A task once it does not work any more.
+    pub(crate) async fn settled(&self, id: &Value) -> Value {
+        for _ in 0..3000 {
+            let task = self.get(id).await;
+            if task["status"]["state"] != "TASK_STATE_WORKING" {
+                return task;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the task still works");
+    }
+}
+
 /// The params of a text as 1.0 sends it.
 pub(crate) fn message(text: &str) -> Value {
     let parts = json!([{"text": text}]);
-    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": parts}})
+    json!({"message": {"messageId": unique("m"), "role": "ROLE_USER", "parts": parts}})
+}
+
+/// A name that no other message has, with this beginning.
+pub(crate) fn unique(beginning: &str) -> String {
+    static NUMBER: AtomicUsize = AtomicUsize::new(1);
+    format!("{beginning}-{}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Waits until something is so.

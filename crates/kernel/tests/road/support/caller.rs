@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use chio_core::principal::Principal;
 use chio_core::protocol::DiscoveryProtocol;
+use chio_kernel::store::TaskEnd;
 use chio_kernel::{AskError, Caller, Gone, Outcome, Question, ServerNotification, Session};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -152,7 +153,7 @@ impl Caller for TestCaller {
         !self.hurried
     }
 
-    fn task_result(&self, outcome: &Outcome) -> Vec<u8> {
-        serde_json::to_vec(outcome).unwrap()
+    fn task_end(&self, outcome: &Outcome) -> TaskEnd {
+        TaskEnd { state: outcome.task_state(), result: serde_json::to_vec(outcome).unwrap() }
     }
 }

@@ -31,7 +31,12 @@ fn an_event_has_what_it_must_have() {
         ),
         (json!({"message": {"messageId": "m"}}), Some(true)),
         (json!({"message": {"messageId": "m"}, "isError": false, "content": []}), Some(true)),
-        (json!({"statusUpdate": {"taskId": "t", "status": state("x")}}), Some(false)),
+        (
+            json!({"statusUpdate": {"taskId": "t", "status": state("TASK_STATE_SUBMITTED")}}),
+            Some(false),
+        ),
+        // No state of A2A.
+        (json!({"statusUpdate": {"taskId": "t", "status": state("TASK_STATE_DONE")}}), None),
         (
             json!({"statusUpdate": {"taskId": "t", "status": state("TASK_STATE_FAILED")}}),
             Some(true),

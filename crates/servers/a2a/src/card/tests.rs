@@ -193,3 +193,22 @@ fn requirements_of_both_spellings_are_understood() {
         assert!(requirements("x", Some(value.clone())).is_err(), "{value}");
     }
 }
+
+#[test]
+fn a_card_that_requires_an_extension_is_refused() {
+    for (extensions, is_read) in [
+        (json!(null), true),
+        (json!([]), true),
+        (json!([{"uri": "urn:x"}, {"uri": "urn:y", "required": false}]), true),
+        (json!([{"uri": "urn:x"}, {"uri": "urn:y", "required": true}]), false),
+        (json!([{"required": true}]), false),
+    ] {
+        let capabilities = json!({"streaming": true, "extensions": extensions});
+        match read(&with("capabilities", capabilities.clone())) {
+            Ok(card) => assert!(is_read && card.capabilities.streaming, "{capabilities}"),
+            Err(error) => {
+                assert!(!is_read && error.to_string().contains("no extension"), "{error}");
+            }
+        }
+    }
+}

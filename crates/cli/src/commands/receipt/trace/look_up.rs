@@ -119,7 +119,7 @@ mod tests {
         for number in 0..count {
             let trace = if number == 7 { "other" } else { "this" };
             let body = json!({"id": number.to_string(), "metadata": {"traceId": trace}});
-            let entry = Entry { body: body.to_string().into_bytes(), closes: None };
+            let entry = Entry::new(body.to_string().into_bytes());
             slot.ledger.append(entry).await.unwrap();
         }
         let shared = store.shared();

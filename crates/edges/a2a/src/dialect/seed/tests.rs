@@ -3,6 +3,7 @@
 use super::*;
 use crate::call_report::CallReport;
 use crate::error::Kind;
+use crate::modes::AcceptedModes;
 
 fn read(params: Value) -> Result<SendRequest, Fault> {
     read_send(serde_json::from_value(params).unwrap())
@@ -64,6 +65,7 @@ fn each_state_has_its_status_and_either_a_message_or_words() {
                 Part { shown: Shown::InA2a, ..Part::text("not here") },
             ],
             words: vec![Part::text("why")],
+            accepted: AcceptedModes::All,
             history: Vec::new(),
             report: CallReport::pending(),
             replies: false,

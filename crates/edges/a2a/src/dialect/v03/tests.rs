@@ -3,6 +3,7 @@
 use super::*;
 use crate::call_report::CallReport;
 use crate::error::Kind;
+use crate::modes::AcceptedModes;
 
 fn read(parts: &Value, configuration: &Value) -> Result<SendRequest, Fault> {
     let message = json!({"kind": "message", "messageId": "m", "role": "user", "parts": parts});
@@ -62,8 +63,9 @@ fn a_task_says_that_it_is_one() {
         state: State::InputRequired,
         output: Vec::new(),
         words: vec![Part::text("which?")],
+        accepted: AcceptedModes::All,
         history: vec![Message::new(Role::User, vec![Part::text("q")])],
-        report: CallReport::cancelled(),
+        report: CallReport::without_outcome("cancelled", None),
         replies: false,
         updated_at: 0,
     };

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call_report::CallReport;
+use crate::modes::AcceptedModes;
 use crate::record::{State, TaskRecord};
 
 fn object(value: Value) -> Map<String, Value> {
@@ -93,6 +94,7 @@ fn record(state: State) -> TaskRecord {
         state,
         output: Vec::new(),
         words: Vec::new(),
+        accepted: AcceptedModes::All,
         history: vec![said],
         report: CallReport::pending(),
         replies: false,

@@ -33,6 +33,11 @@ fn tck(call: &Call) -> Outcome {
             json!({"content": [], "structuredContent": {"key": "value", "count": 42}})
         }
         _ if is("tck-message-response") => replying("message", "Direct message response"),
+        // Not of the kit: an answer that takes its time.
+        _ if is("tck-wait") => {
+            call.pause(60_000)?;
+            text("Done.")
+        }
         _ if is("tck-input-required") => replying("input_required", "Which one do you mean?"),
         _ => text("Done."),
     })
