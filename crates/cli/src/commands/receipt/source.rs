@@ -47,7 +47,7 @@ impl SourceArgs {
         let mut places = Vec::with_capacity(entries.len());
         for entry in entries {
             let body = canonical::to_vec(&entry.receipt)?;
-            slot.ledger.append(Entry { body, closes: None }).await?;
+            slot.ledger.append(Entry::new(body)).await?;
             places.push((entry.log_id, entry.seq));
         }
         Ok(Source { store: open.shared(), places })
