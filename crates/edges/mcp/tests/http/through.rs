@@ -129,7 +129,7 @@ fn the_metadata_of_a_request_is_judged_as_its_arguments_are() {
     let world = World::through_judged();
     let session = world.door.open();
     for meta in [
-        json!({"path": "/home/ann/.ssh/id_rsa"}),
+        json!({"path": "~/.ssh/id_rsa"}),
         json!({"acme/options": {"url": "http://169.254.169.254/latest/meta-data/"}}),
         json!({"command": "rm -rf /"}),
     ] {
