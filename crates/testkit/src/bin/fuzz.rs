@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     };
     let targets = Mutex::new(DECODERS.iter().filter(wanted));
     let next = || targets.lock().ok()?.next();
-    let work_off = || std::iter::from_fn(next).map(work).fold(true, |all, sound| all && sound);
+    let work_off = || std::iter::from_fn(next).map(work).filter(|sound| !sound).count() == 0;
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let sound = thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work_off)).collect();
