@@ -63,7 +63,7 @@ async fn answers_over_json_rpc_that_are_none() {
                 json!({"task": task("t", "TASK_STATE_WORKING"), "message": {"messageId": "m"}});
             envelope(seen, &json!({"result": both}))
         }),
-        ("expected a state as `task.status.state`", |seen| {
+        ("expected a state of A2A as `task.status.state`", |seen| {
             envelope(seen, &json!({"result": {"task": {"id": "t"}}}))
         }),
         ("expected `task` or `message` in the answer", |seen| {
