@@ -123,7 +123,12 @@ fn object(text: &str, at: usize) -> Result<Object, String> {
         let begin = skipped(text, colon + 1)?;
         let value = begin..value_end(text, begin)?;
         at = skipped(text, value.end)?;
-        members.push(Member { name, start, value });
+        let member = Member { name, start, value };
+        // SECURITY: readers differ in which of two they take, and one may not start through us.
+        if members.iter().any(|other: &Member| other.name == member.name) {
+            return Err(format!("expected the member `{}` once, found it twice", member.name));
+        }
+        members.push(member);
         match byte(text, at) {
             Some(b',') => at = skipped(text, at + 1)?,
             Some(b'}') => {}

@@ -33,6 +33,7 @@ mod policies;
 mod policy_args;
 mod policy_watch;
 mod program;
+mod queued_output;
 mod reasons;
 mod receipt_summary;
 mod reload;

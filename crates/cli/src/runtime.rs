@@ -36,6 +36,7 @@ use crate::own_keys::OwnKeys;
 use crate::policies::Policies;
 use crate::policy_args::PolicySources;
 use crate::policy_watch::watch;
+use crate::queued_output::QueuedOutput;
 use crate::reload::Reload;
 use crate::servers::{self, ServerContext, ToolServer};
 use crate::store_args::options_anywhere;
@@ -392,8 +393,20 @@ impl Runtime {
         let lines = Lines::new(receipts, logged);
         lines.head(io)?;
         io.flush()?;
-        lines.print_during(io, self.serve(served, shutdown)).await?;
-        io.say("ended: everything that ran is in the log")
+        let mut output = QueuedOutput::of_process()?;
+        let mut told = Io {
+            input: None,
+            output: &mut output,
+            errors: &mut *io.errors,
+            folder: io.folder,
+            now: io.now,
+            own: Arc::clone(&io.own),
+            look: io.look,
+        };
+        lines.print_during(&mut told, self.serve(served, shutdown)).await?;
+        told.say("ended: everything that ran is in the log")?;
+        output.finish();
+        Ok(())
     }
 
     /// Serves until there is nothing more to serve or the process is told to end, then ends in good

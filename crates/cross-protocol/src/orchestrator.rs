@@ -12,6 +12,7 @@ use chio_core::principal::Principal;
 use chio_core::signed::{ArtifactError, Signed};
 use chio_kernel::store::StoreResult;
 use chio_kernel::{Caller, ChioKernel, KernelError, Session, ToolProtocols, UnusableTool};
+use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::DiscoveryProtocol;
@@ -211,6 +212,11 @@ impl<'a> CrossProtocolOrchestrator<'a> {
     /// When the store cannot say.
     pub async fn capabilities_of(&self, subject: &PublicKey) -> StoreResult<Vec<CapabilityToken>> {
         self.kernel.capabilities_of(subject).await
+    }
+
+    /// A value without what a guard would keep out of a receipt; none where there is no such thing.
+    pub fn redacted(&self, value: &Value) -> Option<Value> {
+        self.kernel.pipeline().redacted(value)
     }
 
     /// Ids of tokens as they are revoked.

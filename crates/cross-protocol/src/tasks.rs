@@ -313,12 +313,14 @@ impl DeferredTasks {
             return self.view(task).await;
         }
         let kept = Kept::read(&task)?;
-        if self.orchestrator.kernel().protocols_of(&kept.server_id, &kept.tool_name).is_none() {
-            return Err(TaskError::Elsewhere);
-        }
         let may_run = kept.is_in_time(self.orchestrator.now());
         let is_cancelled = caller.cancellation().is_cancelled();
         let will_run = may_run && !is_cancelled && refusal.is_none();
+        let kernel = self.orchestrator.kernel();
+        // What will not run any more ends here, with its receipt.
+        if will_run && kernel.protocols_of(&kept.server_id, &kept.tool_name).is_none() {
+            return Err(TaskError::Elsewhere);
+        }
         if presented.dpop_proof.is_none() && kept.asks_for_proof() && will_run {
             // A request without a proof spoils nothing for the one that has it.
             return self.view(task).await;

@@ -82,7 +82,7 @@ impl Pipeline {
     }
 
     /// What a receipt may keep of arguments that no guard was asked about; none for all of them.
-    pub(crate) fn redacted(&self, arguments: &Value) -> Option<Value> {
+    pub fn redacted(&self, arguments: &Value) -> Option<Value> {
         let mut kept: Option<Value> = None;
         for guard in &self.guards {
             let less = guard.redact(kept.as_ref().unwrap_or(arguments));

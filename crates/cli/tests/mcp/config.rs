@@ -148,7 +148,7 @@ fn a_file_of_a_client_is_changed_in_one_place_and_put_back() {
         } else {
             assert!(!after.contains("filesystem"), "{after}");
         }
-        assert!(!world.folder.path(&format!("{file}.before-chio")).exists());
+        assert!(!world.folder.path(&format!("{file}.filesystem.before-chio")).exists());
         let words = [&["mcp", "config", "--client", client, "--undo", file, "--"], &COMMAND[..]];
         world.run(&words.concat()).ends(1).complains("has no server `filesystem` that starts");
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chio_core::canonical;
 use chio_core::crypto::PublicKey;
 use chio_cross_protocol::{CapabilityBridge, OrchestratedRequest};
 use chio_edge::tokens::token_for;
@@ -10,7 +11,7 @@ use crate::arguments::Names;
 use crate::bridge::{A2aBridge, A2aEnvelope};
 use crate::catalog::Skill;
 use crate::error::{Fault, Kind};
-use crate::message::{Message, Role};
+use crate::message::{Message, Part, Role};
 use crate::principals::AdmittedPrincipal;
 use crate::record::TaskRecord;
 use crate::send::Sending;
@@ -18,6 +19,8 @@ use crate::service::EdgeState;
 
 /// The largest message that is remembered in a history, in bytes.
 const MAX_REMEMBERED: usize = 256 << 10;
+/// The largest history that is kept, in bytes; of a longer one the oldest messages go.
+const MAX_HISTORY: usize = 1 << 20;
 
 /// A message that has become a call.
 pub(crate) struct Prepared {
@@ -68,9 +71,26 @@ pub(crate) fn prepare(
     request.model = metadata.model.take();
     request.dpop_proof = metadata.proof.take();
     let message = std::mem::take(&mut sending.request.message);
+    let message = remembered(shared, message);
     let mut record = begun(shared.orchestrator.now(), skill, (id, context_id), asking, message);
     record.accepted = sending.request.accepted;
     Ok(Prepared { request, record, expires_at })
+}
+
+/// A message as it is kept: what is too large by its size and hash.
+pub(crate) fn remembered(shared: &EdgeState, message: Message) -> Message {
+    // SECURITY: metadata may hold a capability, which must not be readable in a history.
+    let mut message = Message { metadata: None, ..message };
+    let (size, parts) = (message.size(), serde_json::to_value(&message.parts).unwrap_or_default());
+    if size > MAX_REMEMBERED {
+        let hash = canonical::hash(&parts).unwrap_or_default();
+        message.parts = vec![Part::text(format!("[a message of {size} bytes, sha256 {hash}]"))];
+    } else if let Some(less) = shared.orchestrator.redacted(&parts) {
+        // SECURITY: what a guard keeps out of receipts is not kept here either.
+        let without = |_| vec![Part::text("[redacted]")];
+        message.parts = serde_json::from_value(less).unwrap_or_else(without);
+    }
+    message
 }
 
 /// The task before anything is decided.
@@ -89,11 +109,15 @@ fn begun(
         let named = format!("{id}-question-{}", history.len());
         history.push(Message { id: Some(named), ..asked });
     }
-    // SECURITY: metadata may hold a capability, which must not be readable in a history.
-    let message = Message { metadata: None, ..message };
-    if message.size() <= MAX_REMEMBERED {
-        history.push(message);
-    }
+    history.push(message);
+    let mut size: usize = history.iter().map(Message::size).sum();
+    let oldest = history.iter().take_while(|message| {
+        let goes = size > MAX_HISTORY;
+        size -= if goes { message.size() } else { 0 };
+        goes
+    });
+    let gone = oldest.count();
+    history.drain(..gone);
     TaskRecord::working(id, Some(context_id), skill.id.clone(), history, now)
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use chio_core::crypto::PublicKey;
+use chio_core::receipt::{Decision, SealedReceipt};
 use chio_cross_protocol::{TaskState, TaskView};
 use chio_edge::tasks::{self, Record};
 use serde::{Deserialize, Serialize};
@@ -170,6 +171,11 @@ impl TaskRecord {
             (State::Completed | State::InputRequired, _, receipt) => {
                 record.report = CallReport::without_outcome("allow", receipt);
             }
+            // Its result was left out of a list.
+            (State::Failed | State::Rejected, _, Some(receipt)) if decided(&receipt).is_some() => {
+                let decision = decided(&receipt).unwrap_or_default();
+                record.report = CallReport::without_outcome(decision, Some(receipt));
+            }
             (State::Failed | State::Rejected, _, receipt) => {
                 record.words = vec![Part::text("the kernel stopped while the task ran")];
                 record.report = CallReport::interrupted(receipt);
@@ -192,6 +198,11 @@ impl TaskRecord {
         })
     }
 
+    /// Whether it was begun by a call of this skill whose result is wanted in these forms.
+    pub(crate) fn is_for(&self, skill: &str, accepted: AcceptedModes) -> bool {
+        self.skill == skill && self.accepted == accepted
+    }
+
     /// The newest messages, at most `limit`; all when absent.
     pub(crate) fn newest(&self, limit: Option<usize>) -> &[Message] {
         let limit = limit.unwrap_or(self.history.len());
@@ -202,5 +213,14 @@ impl TaskRecord {
     /// The number in its id.
     pub(crate) fn number(&self) -> u64 {
         self.id.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+    }
+}
+
+/// The decision of a receipt whose call came to an end; none of one that was interrupted.
+fn decided(receipt: &SealedReceipt) -> Option<&'static str> {
+    match receipt.open().ok()?.decision? {
+        Decision::Allow => Some("allow"),
+        Decision::Deny { .. } => Some("deny"),
+        Decision::Cancelled { .. } | Decision::Incomplete { .. } => None,
     }
 }

@@ -11,7 +11,7 @@ use chio_net::memory::HeldMemory;
 use serde_json::Value;
 
 use crate::bridge::A2aBridge;
-use crate::call::{Prepared, prepare, resolve};
+use crate::call::{Prepared, prepare, remembered, resolve};
 use crate::call_report::CallReport;
 use crate::caller::A2aCaller;
 use crate::contexts::{check_references, claimed, foreign_context};
@@ -74,7 +74,9 @@ async fn begin_task(
     let message = &sending.request.message;
     let arrives = match shared.sent.begin(owner, message.id.as_deref(), &id) {
         Ok(arrives) => arrives,
-        Err(known) => return on_its_way(shared, principal, &sending, known).await,
+        Err(known) => {
+            return on_its_way(shared, principal, &sending, (known, Some(&skill.id))).await;
+        }
     };
     let query = MessageQuery {
         owner,
@@ -86,7 +88,7 @@ async fn begin_task(
     let standing = shared.deferred.standing_of(query).await;
     let standing = standing.map_err(|error| fault_of("a message", &error))?;
     if let Some(known) = standing.known {
-        return sent_before(shared, principal, &sending, &known).await;
+        return sent_before(shared, principal, &sending, (&known, Some(&skill.id))).await;
     }
     if standing.foreign_context {
         return Err(foreign_context());
@@ -120,16 +122,28 @@ async fn on_its_way(
     shared: &EdgeState,
     principal: &AdmittedPrincipal,
     sending: &Sending,
-    known: OnItsWay,
+    (known, skill): (OnItsWay, Option<&str>),
 ) -> Result<Arc<TaskRecord>, Fault> {
     if sending.wanted != Wanted::Result
         && let Ok(record) = look(shared, principal, &known.task_id).await
-        && record.has_said(&sending.request.message)
+        && is_said_in(shared, sending, skill, &record)
     {
         return Ok(record);
     }
     known.arrived.cancelled().await;
-    sent_before(shared, principal, sending, &known.task_id).await
+    sent_before(shared, principal, sending, (&known.task_id, skill)).await
+}
+
+/// Whether a message is a part of a task: it says the same, and to the same skill where it begins one.
+fn is_said_in(
+    shared: &EdgeState,
+    sending: &Sending,
+    skill: Option<&str>,
+    record: &TaskRecord,
+) -> bool {
+    let SendRequest { message, accepted, .. } = &sending.request;
+    skill.is_none_or(|skill| record.is_for(skill, *accepted))
+        && record.has_said(&remembered(shared, message.clone()))
 }
 
 /// The task that the same message has begun. A message is the same only if it says the same.
@@ -137,13 +151,13 @@ async fn sent_before(
     shared: &EdgeState,
     principal: &AdmittedPrincipal,
     sending: &Sending,
-    id: &str,
+    (id, skill): (&str, Option<&str>),
 ) -> Result<Arc<TaskRecord>, Fault> {
     let record = match sending.wanted {
         Wanted::Result => settled(shared, principal, id).await?,
         Wanted::Task | Wanted::Begun => look(shared, principal, id).await?,
     };
-    if record.history.is_empty() || record.has_said(&sending.request.message) {
+    if record.history.is_empty() || is_said_in(shared, sending, skill, &record) {
         return Ok(record);
     }
     let message = "expected a `messageId` that names no other message of this caller";
@@ -161,14 +175,14 @@ async fn continue_task(
     let owner = principal.owner().ok_or_else(|| Fault::no_task(id))?;
     let arrives = match shared.sent.begin(owner, message.id.as_deref(), id) {
         Ok(arrives) => arrives,
-        Err(known) => return on_its_way(shared, principal, &sending, known).await,
+        Err(known) => return on_its_way(shared, principal, &sending, (known, None)).await,
     };
     let asking = look(shared, principal, id).await?;
     if message.context_id.is_some() && message.context_id != asking.context_id {
         return Err(Fault::params("expected the `contextId` of the task, found another"));
     }
-    if message.id.is_some() && asking.has_said(message) {
-        return sent_before(shared, principal, &sending, id).await;
+    if message.id.is_some() && is_said_in(shared, &sending, None, &asking) {
+        return sent_before(shared, principal, &sending, (id, None)).await;
     }
     match asking.state {
         State::InputRequired => {}

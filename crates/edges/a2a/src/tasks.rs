@@ -206,6 +206,8 @@ pub(crate) fn task_fault(id: &str, error: &TaskError) -> Fault {
         TaskError::Elsewhere => {
             Fault::new(Kind::Unsupported, "no tool server of this process can run the task")
         }
+        // The kernel says so itself.
+        TaskError::Kernel(KernelError::NotNow(_)) => Fault::unreleased(),
         error => fault_of("a task", error),
     }
 }

@@ -106,7 +106,11 @@ impl<'a> Calls<'a> {
         let ran = self.chio.ask(&["tools", "list", "--server", &self.server])?;
         let tools: Vec<&str> =
             ran.stdout.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-        holds(tools == ["echo", "slow"], &json!([tools, ran.describe()]))
+        // Behind the names of the columns; what a list has no room for stands below its line.
+        holds(
+            ["echo", "slow"].iter().all(|tool| tools.contains(tool)),
+            &json!([tools, ran.describe()]),
+        )
     }
 
     fn text(&self) -> Result<()> {

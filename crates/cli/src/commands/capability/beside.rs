@@ -22,7 +22,7 @@ const DATABASE: &str = "store.db";
 pub(super) struct Known {
     /// The store, as people know it.
     pub(super) store: String,
-    /// Who issues there.
+    /// Who issues there; none where whoever gave us the token may have given us the store as well.
     pub(super) authority: Option<PublicKey>,
     /// The token that was revoked: this one, or one that it comes from.
     pub(super) revoked: Option<String>,
@@ -38,13 +38,12 @@ pub(super) fn look(
     token: &CapabilityToken,
 ) -> Result<Option<Known>> {
     let named = args.is_given();
-    let Some(location) = (if named { Some(args.location(io)?) } else { beside(io, file) }) else {
-        return Ok(None);
-    };
+    let found = if named { Some((args.location(io)?, true)) } else { beside(io, file) };
+    let Some((location, is_trusted)) = found else { return Ok(None) };
     let store = location.store().folder().map_or_else(String::new, |it| it.display().to_string());
     let known = block_on(async {
         let opened = OpenStore::open_existing(location, Arc::new(SystemClock::default())).await?;
-        ask(&opened, store, token).await
+        ask(&opened, store, token, is_trusted).await
     });
     match known {
         Ok(known) => Ok(Some(known)),
@@ -56,7 +55,12 @@ pub(super) fn look(
     }
 }
 
-async fn ask(opened: &OpenStore, store: String, token: &CapabilityToken) -> Result<Known> {
+async fn ask(
+    opened: &OpenStore,
+    store: String,
+    token: &CapabilityToken,
+    is_trusted: bool,
+) -> Result<Known> {
     let shared = opened.shared();
     let revoked = shared.revoked_since(0).await?.ids;
     let above = token.delegation_chain.iter().map(|link| &link.capability_id);
@@ -65,21 +69,24 @@ async fn ask(opened: &OpenStore, store: String, token: &CapabilityToken) -> Resu
     for index in 0..u32::try_from(token.scope.grants.len())? {
         spent.push(shared.spent(&token.id, index).await?);
     }
-    Ok(Known { store, authority: opened.authority_public().await?, revoked, spent })
+    let authority = if is_trusted { opened.authority_public().await? } else { None };
+    Ok(Known { store, authority, revoked, spent })
 }
 
 /// The store beside a token: its folder or one above it is a store's, its folder has one, or that in
-/// which we are.
-fn beside(io: &Io<'_>, file: &Path) -> Option<Location> {
+/// which we are; and whether its authority counts: a store that is not where we are may have come with
+/// the token.
+fn beside(io: &Io<'_>, file: &Path) -> Option<(Location, bool)> {
     let whole = |path: &Path| std::path::absolute(io.folder.join(path)).ok();
     let token = Some(file).filter(|file| !is_dash(file)).and_then(whole);
     let folders = token.iter().flat_map(|token| token.ancestors().skip(1));
     let own = token.iter().filter_map(|token| Some(token.parent()?.join(DEFAULT_FOLDER)));
     let here = whole(Path::new(DEFAULT_FOLDER));
-    let mut places = folders.map(Path::to_owned).chain(own).chain(here);
+    let mut places = folders.map(Path::to_owned).chain(own).chain(here.clone());
     // SECURITY: what another user has put there says nothing.
     let is_ours = |place: &PathBuf| {
         place.join(DATABASE).is_file() && foreign(place).is_ok_and(|reason| reason.is_none())
     };
-    places.find(is_ours).map(|place| Location::new(None, Some(place.clone()), &place))
+    let place = places.find(is_ours)?;
+    Some((Location::new(None, Some(place.clone()), &place), here.as_ref() == Some(&place)))
 }

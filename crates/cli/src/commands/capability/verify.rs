@@ -17,8 +17,9 @@ use crate::store_args::StoreArgs;
 
 const HELP: &str = "\
 Checks the signature, the window, the delegation chain, whether the issuer is trusted, and whether the
-token was revoked. The store is the one that is named, or the one beside the token; its authority is
-trusted where no --trusted-issuer is named. A token whose issuer nobody vouches for proves nothing.
+token was revoked. The store is the one that is named, or the one beside the token. The authority of a
+store that is named, or of .chio in this folder, is trusted where no --trusted-issuer is named; another
+one may have come with the token. A token whose issuer is not trusted proves nothing.
 
 Examples:
   chio capability verify token.json

@@ -12,7 +12,8 @@ use crate::files::{Access, shown};
 use crate::io::Io;
 use crate::outcome::Refused;
 
-/// What the name of the file ends with that keeps how it was before a server in it was replaced.
+/// What the name of the file ends with, behind the server's, that keeps how it was before that server
+/// was replaced.
 const BEFORE: &str = ".before-chio";
 /// The largest file that is changed, in bytes.
 const MOST: u64 = 16 << 20;
@@ -56,7 +57,7 @@ pub(super) fn write(
     let replaced = there.is_some_and(|there| !is_ours(there));
     let changed = client.with(&text, name, server)?;
     if replaced {
-        let kept = kept(file);
+        let kept = kept(file, name);
         if kept.exists() {
             bail!(
                 "{} keeps how the file was before an earlier change: look at it, and remove it",
@@ -69,7 +70,7 @@ pub(super) fn write(
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", shown(folder)))?;
     }
     put(io, file, &changed)?;
-    let before = replaced.then(|| kept(file));
+    let before = replaced.then(|| kept(file, name));
     Ok(Done { file: file.to_owned(), server: name.to_owned(), what: "starts through chio", before })
 }
 
@@ -81,7 +82,7 @@ pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> 
         let problem = format!("{} has no server `{name}` that starts through chio", shown(file));
         return Err(Refused::new(problem).into());
     }
-    let before = read(&kept(file))?;
+    let before = read(&kept(file, name))?;
     let before_text = before.as_deref().unwrap_or_default();
     let replaced = find(client, before_text, name)?;
     let changed = match replaced {
@@ -90,8 +91,8 @@ pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> 
     };
     put(io, file, &changed.map_err(anyhow::Error::msg).context(NOT_CHANGED)?)?;
     if replaced.is_some() {
-        fs::remove_file(kept(file))
-            .with_context(|| format!("cannot remove {}", shown(&kept(file))))?;
+        fs::remove_file(kept(file, name))
+            .with_context(|| format!("cannot remove {}", shown(&kept(file, name))))?;
     }
     let what = if replaced.is_some() { "as it was before" } else { "taken out" };
     Ok(Done { file: file.to_owned(), server: name.to_owned(), what, before: None })
@@ -101,15 +102,15 @@ pub(super) fn undo(io: &mut Io<'_>, client: Client, file: &Path, name: &str) -> 
 fn put(io: &Io<'_>, file: &Path, text: &str) -> Result<()> {
     // A link to a file of its owner's dotfiles stays one.
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let is_private = fs::metadata(&target).is_ok_and(|found| is_private(&found));
-    let access = if is_private { Access::Private } else { Access::Ordinary };
-    io.write_file(&target, text.as_bytes(), access, true)
-}
-
-fn is_private(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    found.permissions().mode() & 0o077 == 0
+    // It may hold tokens, and stays as open as it was.
+    let found = fs::metadata(&target).ok().map(|found| found.permissions());
+    if found.as_ref().is_some_and(fs::Permissions::readonly) {
+        bail!("expected {} to be writable, found it read-only", shown(&target));
+    }
+    let access = if found.is_some() { Access::Private } else { Access::Ordinary };
+    io.write_file(&target, text.as_bytes(), access, true)?;
+    let set = found.map_or(Ok(()), |found| fs::set_permissions(&target, found));
+    set.with_context(|| format!("cannot keep the mode of {}", shown(&target)))
 }
 
 fn find<'a>(client: Client, text: &'a str, name: &str) -> Result<Option<&'a str>> {
@@ -122,10 +123,11 @@ fn is_ours(written: &str) -> bool {
     words.contains("[\"mcp\",\"serve\",\"--data\"")
 }
 
-fn kept(file: &Path) -> PathBuf {
-    let mut name = OsString::from(file);
-    name.push(BEFORE);
-    name.into()
+fn kept(file: &Path, server: &str) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let mut kept = OsString::from(file);
+    kept.push(format!(".{}{BEFORE}", server.chars().map(plain).collect::<String>()));
+    kept.into()
 }
 
 /// The text of a file; none where there is none.
