@@ -277,6 +277,11 @@ mod tests {
             assert_eq!(get(&gone, "s", "n").unwrap(), None, "{gone}");
             assert_eq!(get(&gone, "s", "x"), get(before, "s", "x"));
         }
+        // Readers differ in which of two they take.
+        for twice in ["{\"s\": {\"n\": 1, \"n\": 2}}", "{\"s\": {}, \"s\": {}}"] {
+            let problem = set(twice, "s", "n", "7").unwrap_err();
+            assert!(problem.contains("once, found it twice"), "{problem}");
+        }
         let original = "{\"s\": {\n    \"n\": {\n      \"a\": 1\n    }\n}}";
         let wrapped = set(original, "s", "n", "{\n  \"b\": 2\n}").unwrap();
         assert_eq!(wrapped, original.replace("\"a\": 1", "\"b\": 2"));

@@ -160,6 +160,23 @@ fn a_file_of_a_client_is_changed_in_one_place_and_put_back() {
 }
 
 #[test]
+fn each_server_that_was_replaced_is_put_back_and_the_file_stays_as_open_as_it_was() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = World::new();
+    let before = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"command\": \"y\"}}}\n";
+    world.folder.write("c.json", before);
+    let mode = || std::fs::metadata(world.folder.path("c.json")).unwrap().permissions().mode();
+    let open = std::fs::Permissions::from_mode(0o640);
+    std::fs::set_permissions(world.folder.path("c.json"), open).unwrap();
+    for (what, name) in [("--write", "a"), ("--write", "b"), ("--undo", "a"), ("--undo", "b")] {
+        config(&world, &["--client", "cursor", "--name", name, what, "c.json"]);
+        assert_eq!(mode() & 0o777, 0o640, "{what} {name}");
+    }
+    assert_eq!(world.folder.read("c.json"), before);
+}
+
+#[test]
 fn a_client_of_this_user_has_its_file_at_home() {
     let world = World::new();
     let words = [&["mcp", "config", "--client", "codex", "--write", "--"], &COMMAND[..]].concat();

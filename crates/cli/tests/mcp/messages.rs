@@ -107,6 +107,11 @@ fn a_token_is_listed_checked_and_revoked_in_the_store_beside_it() {
     assert!(listed.stdout.lines().all(|line| line.chars().count() <= 80), "{}", listed.stdout);
     let verified = world.line("capability verify token.json").ends(0);
     verified.says("it is the authority of the store").says("revocation  none");
+    // A store that is not where we are may have come with the token: it is asked, and not trusted.
+    std::fs::create_dir(world.folder.path("elsewhere")).unwrap();
+    let mut command = world.command(&["capability", "verify", "../token.json"]);
+    let run = Run::of(command.current_dir(world.folder.path("elsewhere")), b"").ends(1);
+    run.says("revocation  none").complains("no issuer is trusted");
     let words = ["native", "call", "--token", "token.json", "demo", "note_put"];
     world.run(&[&words[..], &["{\"name\": \"a\", \"text\": \"b\"}"]].concat()).ends(0);
     world.line("capability inspect token.json").ends(0).says("1 of 3 calls").says("revoked     no");

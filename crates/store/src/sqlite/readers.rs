@@ -31,6 +31,24 @@ impl Readers {
             Some(connection) => connection,
             None => schema::open_reader(&self.path)?,
         };
+        self.read_with(connection, read)
+    }
+
+    /// The same if there is a connection that is not in use: to open one takes a thousand times what a
+    /// look at an index takes.
+    pub(crate) fn with_idle<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> StoreResult<T>,
+    ) -> Option<StoreResult<T>> {
+        let connection = self.idle.lock().pop()?;
+        Some(self.read_with(connection, read))
+    }
+
+    fn read_with<T>(
+        &self,
+        connection: Connection,
+        read: impl FnOnce(&Connection) -> StoreResult<T>,
+    ) -> StoreResult<T> {
         let found = read(&connection);
         let mut idle = self.idle.lock();
         // One that failed may be broken; the next reader opens another.

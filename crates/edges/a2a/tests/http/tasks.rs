@@ -1,8 +1,12 @@
 //! `GetTask`, `ListTasks` and `CancelTask`, and tasks that run when they are asked for.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use chio_a2a_edge::A2aEdgeConfig;
 use chio_edge::Edge as _;
 use chio_store::StoreUrl;
+use chio_testkit::kernel::{Guard, GuardInput, GuardOutcome, Pipeline, Verdict};
 use chio_testkit::process::Folder;
 use serde_json::{Value, json};
 
@@ -189,6 +193,60 @@ async fn the_same_message_of_the_same_caller_runs_once() {
     let bob = serde_json::to_string(&world.token(BOB, "cap-b")).unwrap();
     let ask = world.rpc("SendMessage", params).with("X-Chio-Capability", &bob);
     assert_ne!(ask.send().await.result()["task"]["id"], one["task"]["id"], "another caller's");
+}
+
+#[tokio::test]
+async fn a_message_is_the_same_only_to_the_same_skill_and_with_the_same_content_however_long() {
+    let world = World::with(&["echo", "kit"]).await;
+    let send = async |id: &str, skill: &str, text: &str| {
+        let mut params = message(text);
+        params["message"]["messageId"] = json!(id);
+        params["metadata"] = json!({"chio": {"targetSkillId": skill}});
+        world.rpc("SendMessage", params).send().await
+    };
+    let first = send("m-1", "echo", "hello").await.result();
+    assert_eq!(send("m-1", "echo", "hello").await.result(), first);
+    send("m-1", "kit", "hello").await.error(-32602);
+    let (one, other) = ("x".repeat(300 << 10), "y".repeat(300 << 10));
+    let long = send("m-2", "echo", &one).await.result();
+    let kept = long["task"]["history"][0]["parts"][0]["text"].as_str().unwrap();
+    assert!(kept.contains("bytes, sha256 ") && kept.len() < 200, "{kept}");
+    assert_eq!(send("m-2", "echo", &one).await.result(), long);
+    send("m-2", "echo", &other).await.error(-32602);
+}
+
+/// Keeps a word out of receipts.
+struct Hides;
+
+#[async_trait]
+impl Guard for Hides {
+    fn name(&self) -> &str {
+        "hides"
+    }
+
+    async fn check(&self, input: &GuardInput<'_>) -> Result<GuardOutcome, String> {
+        let redacted = self.redact(input.arguments);
+        Ok(GuardOutcome { redacted, ..Verdict::Allow.into() })
+    }
+
+    fn redact(&self, arguments: &Value) -> Option<Value> {
+        let text = arguments.to_string();
+        let less = text.replace("hunter2", "[redacted]");
+        (less != text).then(|| serde_json::from_str(&less).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_history_has_nothing_that_a_guard_keeps_out_of_receipts() {
+    let world = World::with(&["echo"]).await;
+    world.kernel.set_pipeline(Pipeline::new("hides", vec![Arc::new(Hides)]));
+    let params = message("the word is hunter2");
+    let first = world.rpc("SendMessage", params.clone()).send().await.result();
+    let said = &first["task"]["history"][0]["parts"];
+    assert_eq!(*said, json!([{"text": "the word is [redacted]"}]));
+    assert_eq!(world.told.last().0, json!({"message": "the word is hunter2"}), "the tool has it");
+    assert_eq!(world.rpc("SendMessage", params).send().await.result(), first);
+    assert_eq!(world.told.runs(), 1);
 }
 
 #[tokio::test]
