@@ -67,7 +67,8 @@ async fn answers_over_json_rpc_that_are_none() {
             envelope(seen, &json!({"result": {"task": {"id": "t"}}}))
         }),
         ("expected `task` or `message` in the answer", |seen| {
-            let update = json!({"statusUpdate": {"taskId": "t", "status": {"state": "x"}}});
+            let status = json!({"state": "TASK_STATE_WORKING"});
+            let update = json!({"statusUpdate": {"taskId": "t", "status": status}});
             envelope(seen, &json!({"result": update}))
         }),
         ("-32700: cannot read", |seen| {
