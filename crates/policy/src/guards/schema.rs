@@ -7,6 +7,7 @@ mod words;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chio_core::canonical;
 use chio_core::manifest::ToolDefinition;
 use chio_kernel::{Guard, GuardInput, GuardOutcome, Spent, Verdict, Work};
 use chio_yaml::{Key, Section};
@@ -131,9 +132,10 @@ impl ArgumentSchema {
         validator: &Validator,
         input: &GuardInput<'_>,
     ) -> Result<Verdict, String> {
+        let too_deep = || Ok(unusable("its parts lie too deep in each other"));
         let steps = match graph.steps(input.arguments, input.argument_bytes, input.work) {
             Ok(steps) => steps,
-            Err(Unbounded::TooDeep) => return Ok(unusable("its parts lie too deep in each other")),
+            Err(Unbounded::TooDeep) => return too_deep(),
             Err(Unbounded::Spent) => return Err(Spent.to_string()),
         };
         let charge =
@@ -145,10 +147,17 @@ impl ArgumentSchema {
         charge(steps.saturating_mul(TELLING))?;
         let mut read = None;
         if self.lenient {
+            charge(steps.saturating_mul(TELLING))?;
             read = as_read(input.arguments, validator.iter_errors(input.arguments));
-            // It is held against the schema as what it came as was.
-            let again = if read.is_some() { TELLING + 1 } else { 1 };
-            charge(steps.saturating_mul(again))?;
+        }
+        if let Some(read) = &read {
+            // A number that is read as text may meet patterns that it did not meet before.
+            let bytes = canonical::size(read).map_or(usize::MAX, |size| size.bytes);
+            match graph.steps(read, bytes, input.work) {
+                Ok(steps) => charge(steps.saturating_mul(TELLING))?,
+                Err(Unbounded::TooDeep) => return too_deep(),
+                Err(Unbounded::Spent) => return Err(Spent.to_string()),
+            }
         }
         let mut errors = validator.iter_errors(read.as_ref().unwrap_or(input.arguments)).peekable();
         let is_told = errors.peek().is_some() || read.is_some();
